@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Groups = dict[int, tuple[int, ...]]
 
 SHAPE = "m-distinct"
+_STILL = "m-invariance"
+"""The method under which nobody's value changes."""
 TOLERANCE = 1e-7
 LINKING = "legal update instances and risk over several releases (give the ledger: --ledger STORE)"
 
@@ -117,15 +119,20 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
         return Verdict(())
     if ledger is None:
         return Verdict((), unchecked=(LINKING,) if len(series) > 1 else ())
-    still = series[-1].method == "m-invariance"
-    values = [value for r in series for value in r.tables["data"].column(policy.sensitive[0]).to_pylist()]
-    updates = updates_of(policy, policy.sensitive[0], dict.fromkeys(values), still=still)
-    views = [view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
+    views, updates = views_of(series, policy, ledger)
     findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
     if not findings[0].holds:
         return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
-    findings += _distinct(views, updates, policy, "still" if still else "")
+    findings += _distinct(views, updates, policy, still=series[-1].method == _STILL)
     return Verdict(tuple(replace(f, where=f.where or "over the series") for f in findings))
+
+
+def views_of(series: Sequence[Published], policy: Policy, ledger: Ledger) -> tuple[list[View], Updates]:
+    """All releases with their persons, and what may follow what."""
+    column = policy.sensitive[0]
+    values = dict.fromkeys(value for release in series for value in release.tables["data"][column].to_pylist())
+    updates = updates_of(policy, column, values, still=series[-1].method == _STILL)
+    return [_view(release, policy, ledger, updates, place) for place, release in enumerate(series)], updates
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,7 +146,7 @@ class View:
     off: int
 
 
-def view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
     """One release, persons placed by the ledger; without them where it does not know the release."""
     number = int(release.explain.get("release", place + 1))
     data = release.tables["data"]
@@ -168,7 +175,7 @@ def _links(views: list[View]) -> Iterator[tuple[View, View, int, int, int]]:
             last[person] = (view, group)
 
 
-def _distinct(views: list[View], updates: Updates, policy: Policy, still: str) -> list[Finding]:
+def _distinct(views: list[View], updates: Updates, policy: Policy, *, still: bool) -> list[Finding]:
     rows = updates.matrix
     sets = [frozenset(rows.indices[rows.indptr[v] : rows.indptr[v + 1]].tolist()) for v in range(len(updates))]
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}

@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from reticent.audit.attack.grouped import MOST, Grouped, normal, stream_view, view
-from reticent.audit.attack.transcript import wire_table
+from reticent.audit.attack.transcript import lines_of, wire_table
 from reticent.audit.published import text
+from reticent.audit.veil.judge import Line, codes_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
@@ -114,7 +113,7 @@ def latest(evidence: Evidence) -> Sights | None:
 
 def _stream(release: Published) -> Sights | None:
     if "veil" in release.documents and release.wire is not None:
-        return _veiled_lines(release.wire, release.documents["veil"])
+        return _veiled_lines(release)
     shown = stream_view([release])
     if shown is None:
         return None
@@ -127,23 +126,20 @@ def _stream(release: Published) -> Sights | None:
     return replace(shown, fields=fields)
 
 
-def _veiled_lines(wire: Path, document: Mapping[str, Any]) -> Veiled | None:
+def _veiled_lines(release: Published) -> Veiled | None:
     """A stream of veiled records, with the codebook that stands beside it."""
-    with wire.open("rb") as file:
-        lines = [line for line in map(orjson.loads, filter(bytes.strip, file)) if line.get("candidates")]
+    lines = [line for line in lines_of([release]) if line.get("candidates")]
     if not lines:
         return None
-    shown = [{**line["qi"], **(line.get("plain") or {})} for line in lines]
-    columns = {name: pa.array([text(row.get(name)) for row in shown], pa.string()) for name in shown[0]}
-    columns |= {
-        f"{document['sensitive']}_{slot + 1}": pa.array([line["candidates"][slot] for line in lines])
-        for slot in range(int(document["l"]))
-    }
-    columns |= {
-        name: pa.array([line[name] for line in lines]) for name in ("row", "event", "person") if name in lines[0]
-    }
-    seen = _of_table(pa.table(columns), document)
-    return replace(seen, place=np.array([line["seq"] for line in lines], dtype=np.int64))
+    document = release.documents["veil"]
+    names = [f"{document['sensitive']}_{slot}" for slot in range(1, int(document["l"]) + 1)]
+    listed = [dict(zip(names, line["candidates"], strict=True)) for line in lines]
+    rows = [
+        {**line["qi"], **(line.get("plain") or {}), **more, "row": line["row"]}
+        for line, more in zip(lines, listed, strict=True)
+    ]
+    data = pa.table({name: pa.array([text(row.get(name)) for row in rows], pa.string()) for name in rows[0]})
+    return replace(_of_table(data, document), place=np.array([line["seq"] for line in lines], dtype=np.int64))
 
 
 def _veiled(release: Published) -> Veiled | None:
@@ -152,18 +148,15 @@ def _veiled(release: Published) -> Veiled | None:
 
 
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
-    domain = tuple(str(label) for label in document["domain"])
-    codes = {label: code for code, label in enumerate(domain)}
-    names = [f"{document['sensitive']}_{slot}" for slot in range(1, int(document["l"]) + 1)]
-    listed = np.array([[codes[v] for v in data[name].to_pylist()] for name in names], dtype=np.int64).T
-    stretches = np.array(document["stretches"], dtype=np.float64)
+    line = Line(document)
+    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     return Veiled(
         fields=data.drop_columns([n for n in (*names, *_OWN) if n in data.column_names]),
-        values=domain,
-        shares=stretches / stretches.sum(axis=1, keepdims=True),
-        by=tuple(str(name) for name in document["by"]),
-        rows=_whole(data["row"]),
-        candidates=listed,
+        values=tuple(line.domain),
+        shares=line.stretches / line.stretches.sum(axis=1, keepdims=True),
+        by=tuple(line.by),
+        rows=whole(data["row"]),
+        candidates=codes_of(line, data).astype(np.int64),
         house=str(document.get("house", "")),
         quoted=_quoted(document),
     )
@@ -176,7 +169,3 @@ def _quoted(document: Mapping[str, Any]) -> float | None:
         return float(figures["reader"]["after"]["right"]) if figures["l"] == document["l"] else None
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _whole(column: pa.ChunkedArray) -> Int64s:
-    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
