@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.concession import conceded_to
 from reticent.audit.attack.grouped import normal
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks

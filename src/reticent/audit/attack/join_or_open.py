@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.chains import Chains
+from reticent.audit.attack.concession import conceded_by_all
 from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
-from reticent.audit.attack.publications import conceded_by_all
 from reticent.audit.attack.rules import barred, rules
 from reticent.audit.attack.transcript import Transcript, transcript
 from reticent.audit.attack.worlds import Enumeration, TooManyWorldsError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.bound import kappa_bound
+from reticent.audit.attack.concession import kappa_bound
 from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.audit.attack.concession import conceded_by_all
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.publications import conceded_by_all
 from reticent.audit.series import SHAPE, shares, views_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""What a veiled release concedes to a reader who believes other than its prior: kappa a / (kappa a + 1 - a)."""
+"""What releases concede to a reader: the chance of a right guess that their claims leave her.
+
+Under the veil a reader who believes other than its prior is conceded kappa a / (kappa a + 1 - a).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.audit.anatomy import claimed_posterior
 from reticent.audit.attack.sights import Veiled
+from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:
     from reticent.arrays import Floats, Int64s
+    from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
+    from reticent.audit.published import Published
+
+
+def conceded(release: Published, largest: int = 0) -> float | None:
+    """The chance of a right guess that the claims concede: a posterior, a share, or what l values in a group leave."""
+    posterior = claimed_posterior(release)
+    if posterior is not None:
+        return float(posterior)
+    rules = [r for r in requirements(release.claims) if r.model == "l"]
+    shares = [1 / r.numbers[0] for r in rules if r.kind == "frequency"]
+    if shares:
+        return float(min(shares))
+    # l distinct values concede much: the other l - 1 may occur once each in the largest group
+    distinct = [float(r.numbers[-1]) for r in rules]
+    return 1 - (max(distinct) - 1) / largest if distinct and largest >= max(distinct) else None
+
+
+def conceded_by_all(evidence: Evidence) -> float | None:
+    """The posterior that every release concedes; None as soon as one of them claims none."""
+    bounds = [claimed_posterior(release) for release in evidence.releases]
+    numbers = [float(bound) for bound in bounds if bound is not None]
+    return max(numbers) if numbers and len(numbers) == len(bounds) else None
 
 
 def kappa_bound(weight: Floats | float, kappa: Floats | float) -> Floats:
