@@ -152,6 +152,12 @@ def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> Int64
     return place
 
 
+def ranks(column: pa.ChunkedArray, *, missing_last: bool = False) -> Int64s:
+    """The place of each cell among the different ones of its column, as `by_size` has them."""
+    code, texts = codes(coded_column(column))
+    return by_size(texts, missing_last=missing_last)[code]
+
+
 def different(key: Int64s) -> Int64s:
     """The different numbers, sorted."""
     ordered = np.sort(key)

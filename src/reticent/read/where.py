@@ -258,7 +258,7 @@ def _under(cell: str, pattern: str) -> bool:
 
 def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
     """A cut code such as `12***`: each unknown digit is taken for one of ten."""
-    share, sure = 0.0, False
+    share = 0.0
     for value in asked:
         known = prefix(value)
         wanted = value if known is None else known
@@ -266,7 +266,7 @@ def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float 
             return 1.0, True, True
         if wanted.startswith(beginning) and (known is not None or len(value) == len(cell)):
             share += 10.0 ** -(len(wanted) - len(beginning))
-    return min(share, 1.0), sure, share > 0
+    return min(share, 1.0), False, share > 0
 
 
 def _between(first: str, last: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:

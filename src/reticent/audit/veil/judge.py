@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.generalised import check_counts, hidden, left_out, seen, unchecked
+from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, seen, unchecked
 from reticent.audit.groups import numbered
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
@@ -181,9 +181,8 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
 def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     own, named = {"row", "event", *names}, "person" in data.column_names
-    stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
-        none_of("only columns the policy releases", len(stray)),
+        check_columns(data, (*policy.quasi, *policy.plain, "person"), policy, extra=tuple(own)),
         Finding("persons have pseudonyms if, and only if, the policy links them", named == linked(policy, kind)),
         none_of("pseudonyms are sixteen hexadecimal digits", _named(data) if named else 0),
         none_of("a person stands once in a release of a series", _again(data) if named and kind == "series" else 0),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.groups import by_size, coded_column, codes, numbered
+from reticent.audit.groups import numbered, ranks
 from reticent.audit.order import check_shuffled, drift
 from reticent.audit.verdict import Finding
 
@@ -38,7 +38,7 @@ def check_standing(shown: pa.Table, source: Cells, places: Int64s, policy: Polic
     quasi = [name for name in policy.quasi if name in shown.column_names and policy.columns[name].identifier is None]
     row, classes = places[known], numbered(shown, quasi)[0][known]
     worst = 0.0
-    for cells in (row, *(_ranks(source[name])[row] for name in quasi)):
+    for cells in (row, *(ranks(source[name])[row] for name in quasi)):
         worst = max(worst, abs(drift(cells)), abs(_rises(cells, classes)))
     kept = check_shuffled(row)
     return [Finding(CLAIM, kept.holds and worst < _DRIFT, round(worst, 2), _DRIFT)]
@@ -49,17 +49,11 @@ def _by_itself(shown: pa.Table) -> bool:
     for last in (False, True):
         place = np.zeros(shown.num_rows, dtype=np.int64)
         for name in shown.column_names:
-            rank = _ranks(shown[name], last=last)
+            rank = ranks(shown[name], missing_last=last)
             place = np.unique(place * (int(rank.max(initial=0)) + 1) + rank, return_inverse=True)[1].reshape(-1)
         if bool((place[1:] >= place[:-1]).all()):
             return True
     return False
-
-
-def _ranks(column: pa.ChunkedArray, *, last: bool = False) -> Int64s:
-    """The place of each cell among the different ones: as numbers where all are, else by their text."""
-    code, texts = codes(coded_column(column))
-    return by_size(texts, missing_last=last)[code]
 
 
 def _rises(cells: Int64s, classes: Int64s) -> float:
