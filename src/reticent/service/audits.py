@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from reticent.audit import verify
+from reticent.policy import Policy
+from reticent.release import Release
 from reticent.service.documents import fresh_id, now
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reticent.policy import Policy
-    from reticent.release import Release
-    from reticent.service.hub import Hub
-    from reticent.store import Transaction
+from reticent.service.hub import Hub
+from reticent.store import Transaction
 
 
 def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[str, Any]:

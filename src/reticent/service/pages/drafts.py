@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.errors import PolicyError
 from reticent.service.documents import fresh_id, now
-
-if TYPE_CHECKING:
-    from reticent.service.hub import Hub
-    from reticent.service.pages.plan import Plan
+from reticent.service.hub import Hub
+from reticent.service.pages.plan import Plan
 
 _VEIL = {"veil": "veil: each value among candidates, under a prior"}
 METHODS = {
