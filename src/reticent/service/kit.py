@@ -23,7 +23,7 @@ from starlette.routing import Match, Mount
 from starlette.types import Scope
 
 from reticent.service.actor import act_as
-from reticent.service.quiet import hush, named
+from reticent.service.problems import hush, named
 from reticent.service.tokens import Token
 
 Handler = Callable[..., Any]
