@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.errors import PolicyError
+from reticent.policy.policy import Policy
 from reticent.policy.prior import read_report
 from reticent.policy.tree import Tree, tree_of
-
-if TYPE_CHECKING:
-    from reticent.policy.policy import Policy
-
 
 KINDS = ("table", "evolving", "series", "stream")
 

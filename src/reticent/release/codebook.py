@@ -11,7 +11,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +20,8 @@ from reticent.policy import Policy
 from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.spec import Column, HierarchySpec
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
+from reticent.release.release import Guarantee, Release
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
-
-if TYPE_CHECKING:
-    from reticent.release.release import Guarantee, Release
 
 FORMAT = 1
 NAME = "codebook"

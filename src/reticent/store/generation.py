@@ -10,17 +10,14 @@ import hashlib
 import json
 import secrets
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import schema
 from reticent.store.integrity import Seal, damaged
-from reticent.store.keys import FILE, PASSPHRASE, Cipher
-
-if TYPE_CHECKING:
-    from reticent.store.keys import Key
+from reticent.store.keys import FILE, PASSPHRASE, Cipher, Key
 
 HEAD, SECRET = "head", "secret"
 _SIZE = 32

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from reticent.errors import DAMAGED, StateError
-from reticent.store.keys import OVERHEAD
-
-if TYPE_CHECKING:
-    from reticent.store.keys import Cipher
+from reticent.store.keys import OVERHEAD, Cipher
 
 SIZE = 16
 DIGEST = "digest"

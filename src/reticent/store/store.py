@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import sqlalchemy as sa
@@ -15,15 +15,12 @@ import sqlalchemy as sa
 from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
 from reticent.store import database, generation, lock, opening, rewriting, schema
-from reticent.store.integrity import damaged
+from reticent.store.generation import Head
+from reticent.store.integrity import Seal, damaged
 from reticent.store.keys import Key
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
-
-if TYPE_CHECKING:
-    from reticent.store.generation import Head
-    from reticent.store.integrity import Seal
-    from reticent.store.witness import Witness
+from reticent.store.witness import Witness
 
 _NUMBERS = 1_000
 _HOUSE = "house"

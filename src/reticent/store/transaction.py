@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
@@ -17,13 +17,9 @@ from reticent.errors import StateError
 from reticent.release import LedgerEntry
 from reticent.store import schema
 from reticent.store.database import of_dialect
-from reticent.store.integrity import DIGEST, SIZE
+from reticent.store.integrity import DIGEST, SIZE, Seal
 from reticent.store.rewriting import IN_USE, SPACE
 from reticent.store.values import refuse_closed
-
-if TYPE_CHECKING:
-    from reticent.store.integrity import Seal
-
 
 # Statements are built once: building them costs more than running them.
 _OF = schema.publishers.c.publisher == sa.bindparam("of")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -18,11 +18,9 @@ from reticent.errors import StateError
 from reticent.store import database, schema
 from reticent.store.backup import own_file
 from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, write_head
+from reticent.store.integrity import Seal
 from reticent.store.keys import Key
 from reticent.store.store import Store
-
-if TYPE_CHECKING:
-    from reticent.store.integrity import Seal
 
 _OLDEST = 2
 _OLD = "old_"

@@ -17,17 +17,14 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from reticent.disk import open_private, write_at
 from reticent.errors import StateError
 from reticent.store import database, schema
-
-if TYPE_CHECKING:
-    from reticent.store.generation import Head
-    from reticent.store.integrity import Seal
+from reticent.store.generation import Head
+from reticent.store.integrity import Seal
 
 _SLOT = 128
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,14 +32,12 @@ from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
+from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.levels import Levels
 
 _ONE_EACH = (
     "Name the column of their order, person: {column: ..., events: ...}, or keep one of them: "

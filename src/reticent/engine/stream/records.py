@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,8 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, UInt64s
 from reticent.encode.native import AS_THEY_ARE, native
+from reticent.engine.stream.values import Values
 from reticent.errors import DAMAGED, DataError, StateError
-
-if TYPE_CHECKING:
-    from reticent.engine.stream.values import Values
 
 _TEXT = pa.string()
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,12 @@ from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.release import refuse_totals
-from reticent.engine.veil.steps import steps_of
+from reticent.engine.veil.steps import Steps, steps_of
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import Prior, read_report, read_strata
 from reticent.policy.settings.kinds import PriorSettings
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.steps import Steps
 
 ORDERS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""

@@ -10,20 +10,17 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import UInt16s, UInt32s, UInt64s
-from reticent.engine.veil.domain import UNSEEN
+from reticent.engine.veil.domain import UNSEEN, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.updates import read_updates
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.domain import Domain
 
 _WHOLE = 1 << 32
 """A probability of one; what rounds to nothing never happens."""

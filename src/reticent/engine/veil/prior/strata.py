@@ -21,15 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fields import Field
-
+from reticent.engine.veil.prior.fields import Field
 
 ROWS = 64
 """Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
