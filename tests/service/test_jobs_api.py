@@ -54,7 +54,7 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
     for form in ("csv", "parquet"):
         packed = client.get(f"/releases/{done['release']}/download", params={"format": form})
         zipfile.ZipFile(io.BytesIO(packed.content)).extractall(tmp_path / form)
-        assert Release.from_dir(tmp_path / form).tables["qit"].num_rows == release["counts"]["published"]
+        assert Release.from_dir(tmp_path / form).tables["data"].num_rows == release["counts"]["published"]
     audit = client.post("/audits", json={"releases": [done["release"]]}).json()
     assert audit["holds"]
     assert client.get(f"/audits/{audit['id']}").json() == audit

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, unchecked
-from reticent.audit.groups import Groups, numbers, shared
+from reticent.audit.groups import Groups, numbers
 from reticent.audit.order import check_order
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, requirements
 from reticent.audit.spellings import check_spellings
@@ -52,7 +52,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         check_columns(qit, policy.quasi + policy.plain, policy, extra=("group",)),
         check_columns(st, ("group", "value", "count"), policy),
     ]
-    members, groups, broken = _groups(qit, st)
+    members, groups, broken = _groups(release, st)
     findings += broken
     findings.append(check_spellings(groups.values, "table 'st'"))
     findings += check_order(qit, st)
@@ -121,15 +121,13 @@ def _kind(release: Published) -> str:
     return release.kind if release.kind in ("table", "evolving") else "evolving"
 
 
-def _groups(qit: pa.Table, st: pa.Table) -> tuple[Codes, Groups, list[Finding]]:
+def _groups(release: Published, st: pa.Table) -> tuple[Codes, Groups, list[Finding]]:
     """Rows per group of the first table, histograms of the second, and what is malformed."""
-    (shown, names), (listed, others) = numbers(qit["group"]), numbers(st["group"])
-    here, there = shared(names, others)
-    in_qit, in_st, size = here[shown], there[listed], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
+    in_qit, in_st, size = release.grouped
     counts = _whole(st["count"])
     value, values = numbers(st["value"])
     key = in_st * max(1, len(values)) + value
-    order = np.argsort(key)
+    order = np.argsort(key, kind="stable")  # which is quick where rows stand by group, as they should
     twice = int((key[order][1:] == key[order][:-1]).sum())
     order = order[counts[order] > 0]  # what is no count is reported below and counts for nothing
     groups = Groups(in_st[order], value[order], counts[order], size, tuple(values.to_pylist()))

@@ -14,12 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 
 from reticent.audit.folder.written import odd_files
-from reticent.audit.groups import as_text, coded, numbered
+from reticent.audit.groups import as_text, coded, numbered, numbers, shared
 from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
 from reticent.release.folder import plain
@@ -120,6 +121,13 @@ class Published:
     @cached_property
     def _classes(self) -> dict[tuple[str, ...], tuple[Codes, int]]:
         return {}
+
+    @cached_property
+    def grouped(self) -> tuple[Codes, Codes, int]:
+        """The group of every row of 'qit' and of 'st' under common numbers, and how many there are; found once for all judges."""
+        (shown, names), (listed, others) = (numbers(self.coded[table]["group"]) for table in ("qit", "st"))
+        here, there = [np.arange(len(names))] * 2 if names.equals(others) else shared(names, others)
+        return here[shown], there[listed], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
 
     def classes(self, table: str, columns: Sequence[str]) -> tuple[Codes, int]:
         """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from click.decorators import FC
+from click.decorators import FC
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _NAME = "reticent"

@@ -8,15 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.decorators import FC
 
 from reticent.cli import options
-from reticent.cli.groups import Ordered
-
-if TYPE_CHECKING:
-    from click.decorators import FC
+from reticent.cli.options import Ordered
 
 app = Ordered(help="Make synthetic data, with a policy beside it.")
 

@@ -6,21 +6,15 @@ import csv
 import io
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from reticent.connectors.fhir.known import is_fhir
-from reticent.connectors.inputs import count_values, is_hl7, is_sql
+import pyarrow as pa
+
+from reticent.connectors.inputs import count_values, is_fhir, is_hl7, is_sql
 from reticent.errors import DataError, PolicyError
 from reticent.policy.check import KINDS
-from reticent.policy.guess import SUPPRESSION, K, guess_l
+from reticent.policy.guess import SUPPRESSION, Guess, K, guess_l
 from reticent.policy.section import unknown
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from reticent.policy.guess import Guess
 
 METHOD = "auto"
 """Of a first table."""

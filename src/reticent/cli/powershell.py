@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING
 
-from click.shell_completion import ShellComplete
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, ShellComplete
 
 _SOURCE = """\
 Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {

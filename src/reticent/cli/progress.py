@@ -16,6 +16,7 @@ from reticent.cli.output import quiet, say
 EVERY = 5.0
 """Seconds between two lines where there is no terminal."""
 _TICK = 0.25
+_HUSHED: list[bool] = []
 
 
 class Search(Protocol):
@@ -40,9 +41,19 @@ def told_by(watch: Search) -> Callable[[], str]:
 
 
 @contextmanager
+def hushed() -> Iterator[None]:
+    """No progress meanwhile: the outcome of a command is shown by another one, and its first lines are to be the outcome."""
+    _HUSHED.append(True)
+    try:
+        yield
+    finally:
+        _HUSHED.pop()
+
+
+@contextmanager
 def working(what: str, tell: Callable[[], str] | None = None, *, every: float = EVERY) -> Iterator[None]:
     """Says that something long goes on, how long already, and how far as `tell` knows it."""
-    if quiet():
+    if quiet() or _HUSHED:
         yield
         return
     start, done = time.monotonic(), threading.Event()

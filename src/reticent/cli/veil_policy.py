@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow.compute as pc
@@ -13,17 +13,14 @@ import yaml
 from reticent.cli.kinds import Kind, commands, required
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
 from reticent.engine.veil.prior.file import kernel_name, write_fit
+from reticent.engine.veil.prior.fitted import FittedPrior
 from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
-from reticent.policy.guess import SAMPLE
+from reticent.policy.guess import SAMPLE, Guess
 from reticent.policy.levels import propose_levels
 from reticent.policy.section import unknown
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fitted import FittedPrior
-    from reticent.policy.guess import Guess
 
 VEIL = "veil"
 EPSILON = 1.0

@@ -13,20 +13,16 @@ occupation stays below 1/30 and 1/10, the strictest l and m of the papers. A per
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, numbered, sliced, strings, zipf
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 GENDERS = ("female", "male")
 MARITAL = ("never married", "married", "married spouse absent", "separated", "divorced", "widowed")

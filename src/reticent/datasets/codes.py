@@ -5,16 +5,12 @@ External causes (chapter XX) and special purposes (XXII) never stand alone as a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reticent.policy.icd10 import BLOCKS, CHAPTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 # Numbers inside the blocks that the classification has not assigned.
 _UNASSIGNED = """

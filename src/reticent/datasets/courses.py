@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.datasets.codes import CODES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _DRUGS = tuple(f"{group}{number:02d}" for group in "ABCDGHJLMNRSV" for number in range(1, 12))
 _PROCEDURES = tuple(f"{number}-{part}" for number in range(1, 10) for part in range(10, 40))

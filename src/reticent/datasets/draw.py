@@ -7,17 +7,13 @@ any slicing gives the same rows, a short table is the beginning of a long one, a
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
 
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
 
 BLOCK = 16_384
 """Rows per block: large enough that numpy works in bulk, small enough that ten rows come at once."""

@@ -14,23 +14,20 @@ Not in the data: persons age, move and die; illness before the feed begins; infe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reticent.datasets import households, illnesses, people
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
 from reticent.datasets.illnesses import VALUES
 from reticent.datasets.outbreak import Outbreak
 from reticent.datasets.seasons import MONTHS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "ambulance")
 

@@ -8,11 +8,12 @@ diagnosis stays well below one in twenty, so that l = 10 to 20 can be met. Illne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reticent.datasets import people
 from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, SEASONS, inside, within
@@ -21,11 +22,6 @@ from reticent.datasets.seasons import CURVES, EVEN, of_days
 from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
 from reticent.policy.labels import block, chapter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "birth")
 

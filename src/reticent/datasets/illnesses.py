@@ -7,20 +7,16 @@ code is there for its chapter: what follows an illness often lies in the same on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reticent.datasets.draw import Choice
 from reticent.datasets.seasons import CURVES, EVEN, MONTHS
 from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 BANDS = (0, 5, 15, 30, 45, 60, 75, 85)
 """Age bands: each begins at its number and ends before the next."""

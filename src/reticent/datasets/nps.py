@@ -10,18 +10,14 @@ Not in the data: persons who return, households, hours of the day. `feed` has th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, numbered, sliced, strings, zipf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RECORDS = 117_047
 """Records of the paper's day."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reticent.datasets.illnesses import VALUES
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FACTOR = 6.5
 """How many times as likely the diagnosis is at the height. Relatives and returning persons follow less than in proportion:

@@ -7,21 +7,17 @@ value may stay, so whoever misses some releases still comes back with a value th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reticent.datasets import people
 from reticent.datasets.draw import BLOCK, Choice, generator, strings, zipf
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 PROGRESSIVE = (
     "mild asthma > moderate asthma > severe asthma",

@@ -9,23 +9,19 @@ that 60,000 rows with a mean of 3 are 20,000 persons.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from reticent.datasets import codes, hospital, people
 from reticent.datasets.codes import CHAPTER_OF, CODES
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
 from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 MOST = 50
 """The largest mean of visits."""

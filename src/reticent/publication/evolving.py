@@ -271,6 +271,9 @@ class Evolving(Publication):
             rows = rows_of.read(self.store, self.name)
         else:
             rows = rows_of.find(self.store, self.name, persons=named.persons, names=named.records)
+            if others := {row.person for row in rows} - set(named.persons):  # by the ids of records alone
+                persons = [*named.persons, *others]
+                rows = rows_of.find(self.store, self.name, persons=persons, names=named.records)
         self._read_words(engine)
         _fill(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
         state = self._stored()

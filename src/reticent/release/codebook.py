@@ -11,6 +11,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -277,8 +278,12 @@ def readme(codebook: Mapping[str, Any]) -> str:
 
 
 def _section(title: str, lines: Sequence[str]) -> str:
-    body = [textwrap.fill(line, _WIDTH, initial_indent="- ", subsequent_indent="  ") for line in lines]
-    return "\n".join([title, "-" * len(title), *body]) if body else ""
+    return "\n".join([title, "-" * len(title), *map(_item, lines)]) if lines else ""
+
+
+@lru_cache(maxsize=256)  # most of them stand on the page of every release
+def _item(line: str) -> str:
+    return textwrap.fill(line, _WIDTH, initial_indent="- ", subsequent_indent="  ")
 
 
 def _column(entry: Mapping[str, Any]) -> str:

@@ -19,7 +19,8 @@ import platform
 import secrets
 import shutil
 import time
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -43,6 +44,8 @@ FORMAT = 2
 """Of the manifest; 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
 _LEFT_OVER = 3600.0
+_LARGE_BATCHES = pa.csv.WriteOptions(batch_size=16_384)
+"""Each is handed to Python to be written."""
 
 
 def write(
@@ -105,7 +108,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
         target = draft / f"{name}.{file_format}"
         with _new(target) as file:
             if file_format == "csv":
-                pa.csv.write_csv(escaped(table), file)
+                pa.csv.write_csv(escaped(table), file, _LARGE_BATCHES)
             else:
                 _parquet().write_table(typed(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
@@ -132,11 +135,16 @@ def _new(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
+@cache
+def _version() -> str:
+    return metadata.version("reticent")
+
+
 def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) -> dict[str, Any]:
     return to_dict(release) | {
         "format": FORMAT,
         "files": files,
-        "versions": {"reticent": version("reticent"), "python": platform.python_version(), "pyarrow": pa.__version__},
+        "versions": {"reticent": _version(), "python": platform.python_version(), "pyarrow": pa.__version__},
         "time": (now or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
     }
 

@@ -163,7 +163,7 @@ def run(
         data: the folder of the Adult set; by default where `datasets.adult.folder` finds it.
         say: told of every figure as it is done.
     """
-    from reticent.reproduce.delay_free_plots import draw
+    from reticent.reproduce.plots import draw_delay_free as draw
 
     streams = _streams(data, quick=quick, seed=seed)
     figures: dict[str, Any] = {}

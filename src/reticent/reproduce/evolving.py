@@ -63,7 +63,7 @@ def run(
     out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Runs the figures, writes `figures.json` and one plot per figure into `out`, and returns what was found."""
-    from reticent.reproduce.evolving_plots import draw
+    from reticent.reproduce.plots import draw_evolving as draw
 
     scale = QUICK if quick else FULL
     study = Study(scale, Census(int(scale.sizes[-1] * 1.1), seed))

@@ -62,7 +62,7 @@ def run(
     out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Runs every figure, writes `figures.json`, `summary.json` and one plot per figure into `out`, and returns the figures."""
-    from reticent.reproduce.m_distinct_plots import draw
+    from reticent.reproduce.plots import draw_m_distinct as draw
 
     scale = QUICK if quick else FULL
     scale = replace(scale, setting=replace(scale.setting, seed=seed))

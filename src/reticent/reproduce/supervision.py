@@ -102,7 +102,7 @@ def run(
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Runs both tables and the figure, writes `supervision.json` and the plots into `out`, and returns the figures."""
-    from reticent.reproduce.supervision_plots import draw
+    from reticent.reproduce.plots import draw_supervision as draw
 
     where = data or adult_set.folder("adult_30162.csv")
     sets = [synthetic(4_000 if quick else 30_000, seed)]

@@ -13,13 +13,10 @@ Cost: one timer per connection, and one more while an answer waits for its reade
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from asyncio import TimerHandle
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-if TYPE_CHECKING:
-    import asyncio
-    from asyncio import TimerHandle
 
 _HEADERS = 64 << 10
 _REST = 8 << 20

@@ -7,9 +7,9 @@ resolving a route and its parameters anew for every batch. Everything else goes 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reticent.errors import ReticentError
 from reticent.service.access import needs
@@ -17,9 +17,6 @@ from reticent.service.hub import NAME
 from reticent.service.problems import response
 from reticent.service.routes.streams import push
 from reticent.service.tokens import Role
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _PATH = re.compile(f"/api/v1/streams/({NAME})/records")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")

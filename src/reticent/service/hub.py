@@ -8,10 +8,11 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
+from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.publication.evolving import Evolving
 from reticent.publication.series import Series
@@ -28,12 +29,8 @@ from reticent.service.shelf import Shelf
 from reticent.service.tokens import Tokens
 from reticent.service.trail import Trail
 from reticent.service.writer import Step, Writer
-from reticent.store import Store
+from reticent.store import Store, Transaction
 from reticent.store.database import cut_log
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
-    from reticent.store import Transaction
 
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 T = TypeVar("T")

@@ -10,14 +10,18 @@ import hashlib
 import json
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from reticent.errors import DataError
+from reticent.policy import Policy
 from reticent.publication.population import Population
+from reticent.publication.records import Batch
 from reticent.publication.stream import StreamPublication
 from reticent.release import Counts, Guarantee
 from reticent.service.meter import Meter
@@ -27,16 +31,7 @@ from reticent.service.together import joined, parted
 from reticent.service.unpacked import unpackable
 from reticent.service.uploads import ARROW
 from reticent.service.writer import Step
-from reticent.store import Rewriting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
-    from reticent.publication.records import Batch
-    from reticent.store import Store, Transaction
+from reticent.store import Rewriting, Store, Transaction
 
 KEYS, STOPPED = "key", "stopped"
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.encode import encode_table
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
 from reticent.utility.classes import packed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.policy import Policy
 
 
 def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[dict[str, Any]]:

@@ -16,18 +16,16 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
+from starlette.requests import Request
+from starlette.responses import Response
 
 from reticent.errors import ConnectorError, PolicyError
 from reticent.service.problems import ServiceError
 from reticent.service.settings import is_loopback
 from reticent.service.tokens import Role, Token, check_scope
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 COOKIE = "reticent_oidc"
 SESSION = 3_600.0

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import sqlalchemy as sa
 
 from reticent.service.problems import ServiceError
-from reticent.store import schema
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from reticent.store import Store, Transaction
+from reticent.store import Store, Transaction, schema
 
 _SPACE = "hour"
 _HOUR = 3600

@@ -8,15 +8,13 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.policy.check import check
 from reticent.policy.yaml_text import parse_yaml
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

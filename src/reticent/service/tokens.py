@@ -14,14 +14,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from reticent.errors import PolicyError
 from reticent.service.documents import OWNER, Documents
 from reticent.service.trail import Trail
-
-if TYPE_CHECKING:
-    from reticent.store import Store
+from reticent.store import Store
 
 SPACE = "token"
 # How long a revoked token may still be taken from memory.

@@ -14,18 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 
 from reticent.service.actor import actor
 from reticent.service.documents import OWNER, now
-from reticent.store import schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from reticent.store import Store, Transaction
+from reticent.store import Store, Transaction, schema
 
 _SPACE, _HEAD = "trail", "trail-head"
 _BEGINNING = "0" * 64

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from starlette.requests import Request
 
 from reticent.connectors.files import read_head, read_table
 from reticent.errors import DataError
 from reticent.service.problems import ServiceError
 from reticent.service.unpacked import refuse_bombs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from starlette.requests import Request
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"

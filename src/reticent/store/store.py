@@ -197,7 +197,7 @@ class Store:
                 secret = self._pinned(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
             raise PolicyError(
-                "This store's veil has another l, prior, kernel or domain than the policy: a second veil over the same truth "
+                "This store's veil has another l, prior, kernel, domain or unit than the policy: a second veil over the same truth "
                 "would reveal it.",
                 hint="Go on with the policy and the prior that the store was begun with.",
             )
@@ -378,8 +378,9 @@ class Store:
         return next(iter(self.rows(schema.outbox, which, order=table.number)), None)
 
     def _find(self, publisher: str) -> Mapping[Any, Any] | None:
-        table = schema.publishers
-        return next(iter(self.rows(table, table.c.publisher == publisher, order=table.c.publisher)), None)
+        with self._reading() as connection:
+            row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
+        return None if row is None else self.seal.opened(schema.publishers, row)
 
     def row(self, publisher: str) -> Mapping[Any, Any]:
         """All that is counted of a publisher."""

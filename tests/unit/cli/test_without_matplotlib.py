@@ -18,7 +18,7 @@ import pkgutil
 from importlib import import_module
 import reticent
 for module in pkgutil.walk_packages(reticent.__path__, "reticent."):
-    if not module.name.endswith(("_plots", "__main__")):
+    if not module.name.endswith((".plots", "__main__")):
         import_module(module.name)
 """
 COMMAND = """

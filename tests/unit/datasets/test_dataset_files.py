@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+import reticent
 from reticent.connectors.files import read_table
 from reticent.datasets import census, feed, files, hospital, nps, omop, series, visits
 from reticent.datasets.policies import policy_yaml
@@ -36,6 +37,28 @@ def test_policy_names_exactly_the_columns(kind):
     assert policy["version"] == 1
     assert list(policy["columns"]) == COLUMNS[kind]
     assert policy["person"] in policy["columns"]
+
+
+@pytest.mark.parametrize(
+    ("write", "data", "method"),
+    [
+        (files.write_hospital, "a.csv", None),
+        (files.write_hospital, "a.csv", "veil"),
+        (files.write_census, "a.csv", None),
+        (files.write_census, "a.csv", "veil"),
+        (files.write_series, "release_1.csv", "veil"),
+    ],
+)
+def test_a_first_release_shows_no_exact_date_age_or_postcode(tmp_path, write, data, method):
+    """The policy beside the data is what newcomers publish with, and copy."""
+    written = write(tmp_path if data != "a.csv" else tmp_path / data, 400, seed=1)
+    table = read_table(tmp_path / data)
+    release = reticent.anonymize(table, written[-1], method=method, store=tmp_path / "a.db" if method else None, seed=1)
+    fine = {"birth_date", "admission_date", "postcode", "age"} & set(table.column_names)
+    assert fine
+    for column in fine:
+        shown = set(map(str, release.tables["data"][column].to_pylist()))
+        assert not shown & set(map(str, table[column].to_pylist())), column
 
 
 def test_unknown_policy_is_refused():

@@ -5,7 +5,7 @@ import pytest
 
 from reticent.engine.series.grouping import Grouping
 from reticent.errors import GuaranteeError
-from reticent.reproduce.l_diverse import l_diverse
+from reticent.reproduce.census_series import l_diverse
 from reticent.reproduce.queries import Queries, errors
 
 

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.cover import stands_for
 from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, different, histograms, numbers, shared
+from reticent.audit.labels.meaning import stands_for
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.standing import check_standing
 from reticent.audit.requirements import check_l, check_size, check_t, demanded
@@ -196,7 +196,7 @@ def _origin(
         wrong[some] |= ~(stands_for(cell, label, policy, column) if column in policy.quasi else equal(cell, label))
     findings = [none_of("every published record is one of the input", int(wrong.sum()))]
     if release.shape == "anatomy":
-        findings += [_offered(release, policy, source, shown)]
+        findings += [_offered(release, policy, source)]
     return findings
 
 
@@ -208,8 +208,11 @@ def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: NDArray[np
     if kind != shown.type or not plain:
         return everything
     for end in (_SOME, len(places)):
-        same = pc.equal(column.take(pa.array(places[:end])), shown.slice(0, end)).fill_null(fill_value=False)
-        changed = np.flatnonzero(~same.to_numpy())
+        cells, labels = column.take(pa.array(places[:end])), shown.slice(0, end)
+        if cells.equals(labels):
+            changed = everything[:0]
+            continue
+        changed = np.flatnonzero(~pc.equal(cells, labels).fill_null(fill_value=False).to_numpy())
         if 2 * len(changed) > end:
             return everything
     return changed
@@ -221,11 +224,10 @@ def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
     return np.asarray(here == there)
 
 
-def _offered(release: Published, policy: Policy, source: Cells, qit: pa.Table) -> Finding:
+def _offered(release: Published, policy: Policy, source: Cells) -> Finding:
     """The truth of every person is among the values of his or her group."""
-    st = release.coded["st"]
-    (offer, truth), values = _alike(st["value"], source[policy.sensitive[0]])
-    (there, here), _ = _alike(st["group"], qit["group"])
+    (offer, truth), values = _alike(release.coded["st"]["value"], source[policy.sensitive[0]])
+    here, there, _ = release.grouped
     asked = pc.is_in(pa.array(here * values + truth), value_set=pa.array(there * values + offer))
     return none_of("every person's value is among those of the group", len(asked) - asked.true_count)
 

@@ -9,29 +9,23 @@ Differences from the judge of one machine: rows are counted elsewhere; the check
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from reticent.audit.generalised import check_counts, hidden, seen, suppressed_share, unchecked
 from reticent.audit.groups import Groups, codes, numbered
-from reticent.audit.legal import illegal
+from reticent.audit.labels.legal import illegal
 from reticent.audit.published import text_table
-from reticent.audit.requirements import check_l, check_size, check_t, demanded, of_persons, requirements
+from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
-from reticent.connectors.counted.rows import checked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.audit.requirements import Requirement
-    from reticent.connectors.counted.rows import Rows
-    from reticent.policy import Policy
-    from reticent.release import Counts
+from reticent.connectors.counted.rows import Rows, checked
+from reticent.policy import Policy
+from reticent.release import Counts
 
 
 def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy, method: str) -> Verdict:

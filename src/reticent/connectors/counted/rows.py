@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
 
 MOST_COMBINATIONS = 50_000_000
 """What one machine takes; data with more distinct combinations is too fine for a full-domain release anyway."""

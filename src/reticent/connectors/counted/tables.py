@@ -17,42 +17,36 @@ Differences from the single machine: the rows come sorted by their published val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from reticent.audit.original import persons
 from reticent.audit.published import Published, text_table
-from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoded, checked
+from reticent.audit.verdict import Verdict
+from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoded, Rows, checked
 from reticent.engine.identifiers import refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.engine.table import generalised
 from reticent.engine.table.base import word_on_persons
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, claims, limited
-from reticent.engine.table.generalised import not_covered
+from reticent.engine.table.generalised import Outcome, not_covered
+from reticent.engine.table.levels import Levels
 from reticent.engine.table.local import recoded
 from reticent.engine.table.mondrian import parted
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.column_patterns import person_columns
+from reticent.policy.hierarchy import Ladder
 from reticent.release import Counts, Guarantee
 from reticent.release.sentences import AGAINST
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from reticent.audit.verdict import Verdict
-    from reticent.connectors.counted.rows import Rows
-    from reticent.engine.table.generalised import Outcome
-    from reticent.engine.table.levels import Levels
-    from reticent.policy import Policy
-    from reticent.policy.hierarchy import Ladder
 
 METHODS = ("optimal", "mondrian", "local")
 """The first is what `auto` means here."""

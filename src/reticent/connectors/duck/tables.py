@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,14 +27,10 @@ from reticent.connectors.counted.tables import check_policy
 from reticent.connectors.duck.rows import DuckRows, settings
 from reticent.disk import make_folder, open_new
 from reticent.errors import ConnectorError
+from reticent.policy import Policy
 from reticent.publication.gate import refuse_refuted
 from reticent.release import Release, folder
 from reticent.release.codebook import NAME, codebook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from reticent.policy import Policy
 
 MEMORY = "2GB"
 """Of DuckDB; what Python holds comes on top."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
 
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WHOLE = 4 << 20
 """Documents up to this size are parsed at once."""

@@ -6,21 +6,17 @@ Files of exports are often named after patients: in a folder a file is told by i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from reticent.connectors.fhir.bundle import document, resources_of
 from reticent.connectors.files.ndjson_read import lines
 from reticent.connectors.files.sniff import Format
-from reticent.connectors.files.source import SAMPLE, opened
+from reticent.connectors.files.source import SAMPLE, Opened, opened
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from reticent.connectors.files.source import Opened
 
 _LINES = (".ndjson", ".ndjson.gz", ".jsonl", ".jsonl.gz")
 _DOCUMENTS = (".json", ".json.gz")

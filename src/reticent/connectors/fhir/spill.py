@@ -6,13 +6,11 @@ The files have no name and belong to their owner alone: nothing is left behind, 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ROWS = 8192
 

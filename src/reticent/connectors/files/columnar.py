@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
 
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows
+from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from reticent.connectors.files.sniff import Format
 
 _TITLES = {"parquet": "Parquet", "arrow": "Arrow"}
 

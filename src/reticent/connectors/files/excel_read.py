@@ -6,17 +6,15 @@ is the value that was last computed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from reticent.connectors.files.cells import table_of
+from reticent.connectors.files.read import ReadOptions
+from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError, needing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.connectors.files.read_options import ReadOptions
-    from reticent.connectors.files.sniff import Format
 
 
 def table(source: Opened, _: Format, options: ReadOptions) -> pa.Table:

@@ -6,21 +6,18 @@ types and fields are those of the first batch, and a later line that does not fi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from reticent.connectors.files.guard import Guard
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows
+from reticent.connectors.files.sniff import Format
+from reticent.connectors.files.source import Opened
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
-
-    from reticent.connectors.files.sniff import Format
-    from reticent.connectors.files.source import Opened
 
 _BLOCK = 4 << 20
 # Above this an integer that was read as a double may be another integer than the one written.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 from reticent.errors import ConnectorError, PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "az", "https", "http")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

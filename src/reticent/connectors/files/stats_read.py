@@ -6,18 +6,14 @@ missing is null. Dates and times keep their types.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from reticent.connectors.files.cells import table_of
 from reticent.connectors.files.magic import program_of
+from reticent.connectors.files.read import ReadOptions
+from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError, needing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.connectors.files.read_options import ReadOptions
-    from reticent.connectors.files.sniff import Format
 
 
 def table(source: Opened, _: Format, options: ReadOptions) -> pa.Table:

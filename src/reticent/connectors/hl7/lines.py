@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from itertools import compress
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from reticent.connectors.hl7.message import Message
 from reticent.errors import PolicyError
-from reticent.publication.records import Bad
-
-if TYPE_CHECKING:
-    from reticent.publication.records import Batch, RecordReader
+from reticent.publication.records import Bad, Batch, RecordReader
 
 START, END = b"\x0b", b"\x1c\r"
 """The frame of a message on an MLLP connection."""

@@ -10,16 +10,13 @@ import datetime as dt
 import hashlib
 import selectors
 import socket
+from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from reticent.connectors.hl7.lines import END, START
 from reticent.connectors.hl7.message import Message
 from reticent.errors import ConnectorError, PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Container
 
 _CHUNK = 1 << 16
 _PAUSE = 0.2

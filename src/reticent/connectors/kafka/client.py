@@ -14,12 +14,10 @@ import logging
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from reticent.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")

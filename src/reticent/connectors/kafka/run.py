@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
@@ -16,14 +17,10 @@ from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
 from reticent.connectors.shards import check_shards, claim, pin_shards
 from reticent.engine.stream.contract import stream_class
+from reticent.policy import Policy
 from reticent.publication.stream import StreamPublication
 from reticent.publication.stream_publication import keys_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from reticent.policy import Policy
-    from reticent.store import Store
+from reticent.store import Store
 
 _LOCK = 30.0
 _PAUSE, _ASK = 1.0, 5.0

@@ -10,18 +10,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from confluent_kafka import Message
+
+from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.client import HungError, within
 from reticent.errors import ConnectorError, StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from confluent_kafka import Message
-
-    from reticent.connectors.kafka.address import Address
 
 LOG = logging.getLogger(__name__)
 CHUNK = 700_000

@@ -9,15 +9,12 @@ that learns of records which do not come, is lost, and new clients go on from wh
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer
 
 from reticent.connectors.kafka.client import STEP, SessionLostError, within
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from confluent_kafka import Consumer
 
 _LOOKS = 4
 """Looks in the time after which silence is asked about."""

@@ -17,16 +17,12 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from reticent.connectors.kafka.client import SessionLostError
 from reticent.connectors.kafka.session import DeadLetter, Done, Job, Session, Settings
 from reticent.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from reticent.publication.stream import StreamPublication
+from reticent.publication.stream import StreamPublication
 
 LOG = logging.getLogger(__name__)
 _PAUSE, _LONGEST = 0.1, 2.0

@@ -10,25 +10,22 @@ Differences from the single machine: see `reticent.connectors.counted.tables`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
+
+from reticent.audit.verdict import Verdict
 from reticent.connectors.counted import METHODS, judge, search_counts
 from reticent.connectors.counted.tables import check_policy
 from reticent.connectors.spark import veiled
 from reticent.connectors.spark.rows import SparkRows
 from reticent.errors import StateError
+from reticent.policy import Policy
 from reticent.publication.gate import refuse_refuted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from reticent.audit.verdict import Verdict
-    from reticent.policy import Policy
-    from reticent.release import Counts, Guarantee
-    from reticent.store import Store
+from reticent.release import Counts, Guarantee
+from reticent.store import Store
 
 _DONE = "_SUCCESS"
 _MARKS = "mapreduce.fileoutputcommitter.marksuccessfuljobs"

@@ -8,12 +8,9 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)

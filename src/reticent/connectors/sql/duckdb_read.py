@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+
+import pyarrow as pa
 
 from reticent.connectors.sql.read import plain_types, refused
+from reticent.connectors.sql.url import SqlSource
 from reticent.errors import ConnectorError, PolicyError, needing
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    import pyarrow as pa
-
-    from reticent.connectors.sql.url import SqlSource
 
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",

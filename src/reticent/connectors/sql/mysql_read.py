@@ -7,20 +7,15 @@ decide that, and the words are refused here as well.
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import sqlalchemy as sa
 
 from reticent.connectors.sql.read import cursor_batches, refused
+from reticent.connectors.sql.url import SqlSource
 from reticent.errors import PolicyError, needing
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    import pyarrow as pa
-
-    from reticent.connectors.sql.url import SqlSource
 
 _READS = re.compile(r"\s*(select|with|table|values)\b", re.IGNORECASE)
 # `into` in any form: a comment may stand between it and `outfile`.

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import datetime as dt
 import sqlite3
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from reticent.connectors.files.read_options import check_finite, check_names
+from reticent.connectors.files.read import check_finite, check_names
 from reticent.connectors.sql.url import SqlSource, parse
 from reticent.errors import ConnectorError, DataError, PolicyError, needing
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
 
 
 class NoRowsError(DataError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import sqlalchemy as sa
 
 from reticent.connectors.files.atomic import system_errors
@@ -16,11 +18,6 @@ from reticent.errors import ConnectorError, PolicyError
 from reticent.read.load import parts_of
 from reticent.release.codebook import typed
 from reticent.release.folder import read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pyarrow as pa
 
 _ROWS = 10_000
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import pyarrow as pa
 
@@ -20,9 +21,6 @@ from reticent.connectors.files.source import SAMPLE, opened
 from reticent.disk import read_at
 from reticent.encode.native import native
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TEXT = ("csv", "ndjson")
 _BLOCK = 1 << 20

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +12,10 @@ import pyarrow as pa
 from reticent.connectors.stream.source import FileSource
 from reticent.connectors.stream.stream import FORMATS
 from reticent.errors import DataError, PolicyError, StateError
+from reticent.policy import Policy
 from reticent.publication.blocks import Blocks
 from reticent.publication.records import RecordReader
 from reticent.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from reticent.policy import Policy
 
 
 def warm_up(

@@ -104,11 +104,11 @@ class ClusterPublisher(EvolvingPublisher):
         shown = self._shown(rows)
         keys = row_keys([(codes, words.values) for codes, words in shown.values()], len(rows))
         arranged = _core.table.arrange_rows(keys, groups)
-        order, groups = arranged.order, arranged.numbers[groups]
-        self._members = Members(self.records.hashes[rows[order], 0], groups[order])
+        order, groups = arranged.order, arranged.numbers[groups[arranged.order]]
+        self._members = Members(self.records.hashes[rows[order], 0], groups)
         columns = {name: words.decode(codes[order]) for name, (codes, words) in shown.items()}
-        qit = pa.table({"group": groups[order], **columns})
-        st = sensitive_table(groups, self.records.values(rows), self.records.words[self.sensitive])
+        qit = pa.table({"group": groups, **columns})
+        st = sensitive_table(groups, self.records.values(rows[order]), self.records.words[self.sensitive])
         sizes = np.bincount(groups)
         # The second table stands by group.
         starts = np.flatnonzero(np.diff(st.column("group").to_numpy(), prepend=-1))

@@ -5,7 +5,8 @@ events and the number of publications before it. It stays when the person's reco
 the same candidates, since another set would tell that the person was gone.
 
 What was never published did not happen. A value that is corrected before anybody saw it is made again from the life before it, and
-one that is back at what readers know moves nothing: two steps would show two sets that have the truth in common.
+one that is back at what readers know moves nothing: two steps would show two sets that have the truth in common. Events whose records
+go before anybody saw them are undone.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Lives:
         self._life = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")])
         self._of: dict[int, bytes] = {}
         self._before: dict[int, bytes] = {}
-        """The lives before the last event, but for first sights."""
+        """The lives before the last event, the nearest first, back to the last one that readers know."""
 
     def __len__(self) -> int:
         return len(self._of)
@@ -117,8 +118,29 @@ class Lives:
 
     def _go_back(self, persons: UInt64s) -> npt.NDArray[np.void]:
         """The lives of persons before their last event, which they have again."""
-        self._of.update({person: self._before.pop(person) for person in persons.tolist()})
+        size = self._life.itemsize
+        for person in persons.tolist():
+            before = self._before.pop(person)
+            self._of[person] = before[:size]
+            if len(before) > size:
+                self._before[person] = before[size:]
         return self._read(persons)
+
+    def undo(self, person: int, shown: set[bytes], since: int) -> None:
+        """Undoes the events of a person that nobody saw and that no record shows any more."""
+        while self._hidden(person, since) and self._of[person][: self.width] not in shown:
+            if person in self._before:
+                self._go_back(np.array([person], dtype=np.uint64))
+            else:
+                del self._of[person]
+
+    def hidden(self, persons: UInt64s, since: int) -> list[int]:
+        """Those of some persons whose last event nobody saw."""
+        return [person for person in persons.tolist() if self._hidden(person, since)]
+
+    def _hidden(self, person: int, since: int) -> bool:
+        life = self._of.get(person)
+        return life is not None and int.from_bytes(life[-4:], "little") == since != _SEEN
 
     def latest(self, persons: UInt64s, shown: UInt8s) -> Bools:
         """Which of the records that show these memories are the last ones of their persons."""
@@ -132,7 +154,9 @@ class Lives:
     def _step(self, some: Arrivals, kind: Literal["visit", "correction"], since: int) -> None:
         if len(some.persons):
             memories = np.ascontiguousarray(self._read(some.persons)["memory"])
-            self._before.update({person: self._of[person] for person in some.persons.tolist()})
+            for person in some.persons.tolist():
+                hidden = self._before.get(person, b"") if self._hidden(person, since) else b""
+                self._before[person] = self._of[person] + hidden
             self._write(some, self._veil.step(some.units, memories, some.values, kind=kind).memories, since)
 
     def _read(self, persons: UInt64s) -> npt.NDArray[np.void]:
@@ -149,16 +173,18 @@ class Lives:
         for person, life in lives.items():
             if len(life) == size - 4:  # of a store that did not count publications
                 life += _SEEN.to_bytes(4, "little")  # noqa: PLW2901 - the rest is the same
-            if len(life) not in (size, 2 * size):
+            if len(life) % size:
                 raise StateError("The memory of a person is damaged.", hint=DAMAGED)
+            if not life:
+                continue  # of somebody whom nobody has seen
             self._of[person] = life[:size]
             if len(life) > size:
                 self._before[person] = life[size:]
 
     def of(self, persons: UInt64s | None = None) -> dict[int, bytes]:
-        """The lives of some persons, or of all that are in memory, each with the one before its last event."""
+        """The lives of some persons, or of all that are in memory, each with those before its last event; empty if there is none."""
         some = self._of if persons is None else persons.tolist()
-        return {person: self._of[person] + self._before.get(person, b"") for person in some}
+        return {person: self._of.get(person, b"") + self._before.get(person, b"") for person in some}
 
 
 def seen(memories: UInt8s) -> Seen:

@@ -9,8 +9,8 @@ Guarantee: given all publications, each slot of a person is the true one with pr
     the published prior and kernel, every change of the table and any number of other persons' records (docs/veil.md).
 Not covered: readers who know better than prior or kernel, by the factor they do; what presence, absence, return or the number of
     corrections says of a value; see `reticent.engine.veil.release`.
-Cost: O(l) per changed record, wherever the table is; O(n) per publication; 2 l + 24 bytes per person, live or gone, twice
-    that for who has moved.
+Cost: O(l) per changed record, wherever the table is; O(n) per publication; 2 l + 24 bytes per person, live or gone, as much
+    again for who has moved, and for each further event that is not published yet.
 Reference: docs/veil.md.
 Differences from the paper: ours; the paper's methods are `enc`, `encc`, `eac` and `red`.
 """
@@ -54,7 +54,7 @@ class Veil(EvolvingPublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
@@ -131,7 +131,14 @@ class Veil(EvolvingPublisher):
         return rows, Change(persons=np.unique(notes.persons))
 
     def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
-        return rows, Change()
+        """What nobody saw did not happen: who comes back goes on from what readers know."""
+        persons, first = np.unique(self.records.hashes[rows, 1], return_index=True)
+        names = {person: self.records.persons[row] for person, row in zip(persons.tolist(), rows[first], strict=True)}
+        gone, hidden = set(rows.tolist()), self.lives.hidden(persons, self.publications)
+        for person in hidden:
+            left = [row for row in self.records.of_person(str(names[person])) if row not in gone]
+            self.lives.undo(person, {self.records.shown[row].tobytes() for row in left}, self.publications)
+        return rows, Change(persons=np.array(hidden, dtype=np.uint64))
 
     def _revise(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
@@ -179,10 +186,14 @@ class Veil(EvolvingPublisher):
 
     def forgotten(self, change: pa.Table) -> list[str]:
         """Persons of the change who are not in memory."""
-        if self._person not in change.column_names or self.sensitive not in change.column_names:
-            return []  # a deletion is no event
-        column = change.column(self._person).drop_null()
-        return [_key(p) for p in np.unique(hashes_of(column, self.rng, self._person)).tolist() if p not in self.lives]
+        named = self.named(change)
+        rows = [row for name in named.persons for row in self.records.of_person(name)]
+        rows += [row for name in named.records if (row := self.records.named(name)) is not None]
+        persons = set(self.records.hashes[rows, 1].tolist())
+        if named.persons:
+            column = change.column(self._person).drop_null()
+            persons |= set(hashes_of(column, self.rng, self._person).tolist())
+        return [_key(person) for person in sorted(persons) if person not in self.lives]
 
     def recall(self, memories: Mapping[str, bytes]) -> None:
         """Takes up what was remembered of persons."""

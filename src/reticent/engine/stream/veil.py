@@ -59,7 +59,7 @@ class Veil(AtOnce):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)

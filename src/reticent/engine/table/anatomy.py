@@ -74,11 +74,11 @@ class Anatomy(TablePublisher):
         # Groups come in an order that follows the frequencies; those that read alike must not keep it.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self.rng.key("groups"))[groups]
         arranged = _core.table.arrange_rows(row_keys(list(shown.values()), table.num_rows)[keep], groups)
-        order, numbers = arranged.order, arranged.numbers
-        self._places = keep[order]
+        order = arranged.order
+        groups, self._places = arranged.numbers[groups[order]], keep[order]
         rows = table.select(self._shown).take(pa.array(self._places))
-        qit = rows.add_column(0, "group", pa.array(numbers[groups[order]]))
-        st = sensitive_table(numbers[groups], codes[keep], words)
+        qit = rows.add_column(0, "group", pa.array(groups))
+        st = sensitive_table(groups, codes[self._places], words)
         return self._wrap(qit, st, table.num_rows - len(keep), l)
 
     @property
@@ -209,12 +209,13 @@ def largest_eligible(counts: npt.NDArray[np.int64], l: int) -> int:
 
 
 def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32], words: Dictionary) -> pa.Table:
-    """(group, value, count), sorted by group and value so that the order tells nothing."""
+    """(group, value, count), sorted by group and value so that the order tells nothing; records come by group."""
     rank = text_ranks(words.values)
-    keys, counts = np.unique(groups * len(words) + rank[codes], return_counts=True)
-    by_rank = np.argsort(rank)
-    values = words.decode(by_rank[keys % len(words)].astype(np.int32))
-    return pa.table({"group": keys // len(words), "value": values, "count": counts})
+    keys = np.sort(groups * len(words) + rank[codes], kind="stable")  # quick on what is nearly sorted
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    group, place = np.divmod(keys[starts], len(words))
+    values = words.decode(np.argsort(rank)[place].astype(np.int32))
+    return pa.table({"group": group, "value": values, "count": np.diff(starts, append=len(keys))})
 
 
 def _way_out(counts: npt.NDArray[np.int64], needed: int, l: int) -> str:

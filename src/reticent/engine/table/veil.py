@@ -38,7 +38,7 @@ class Veil(TablePublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)

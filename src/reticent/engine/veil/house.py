@@ -139,6 +139,16 @@ class House:
         return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
 
     @property
+    def unit(self) -> str | None:
+        """The column that stands for the person where relatives share a veil."""
+        return self.policy.prior.unit if self.policy.prior else None
+
+    @cached_property
+    def pinned(self) -> str:
+        """The digest with the unit: a household and a person of one name would share order and points under one key."""
+        return self.digest if self.unit is None else hashlib.sha256(f"{self.digest} {self.unit}".encode()).hexdigest()
+
+    @property
     def epsilon(self) -> float | None:
         """What the prior has cost the persons of the past, as its report or the policy says."""
         stated = self.policy.prior.epsilon if self.policy.prior else None

@@ -26,7 +26,7 @@ from reticent.engine.veil.prior.noise import noised, two_sided
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Guarantee
-from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, VEIL
+from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
 
 if TYPE_CHECKING:
     from reticent.engine.veil.house import House
@@ -38,9 +38,10 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def guarantee(house: House) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(house.policy).get("k")
+    left_open = (*_quoted(house), *VEIL) if house.unit is None else (*_quoted(house), *VEIL, UNIT)
     if k is None:
-        return Guarantee({"veil": house.l}, AGAINST["veil"], (*_quoted(house), *VEIL, SINGLING_OUT))
-    return Guarantee({"veil": house.l, "k": k}, AGAINST["veil"], (*_quoted(house), *VEIL, LINKED))
+        return Guarantee({"veil": house.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
+    return Guarantee({"veil": house.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
 
 
 def _quoted(house: House) -> list[str]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nicegui import ui
 
-from reticent.service.pages.layout import small
-from reticent.service.pages.plan import ladder_of, parse_spec, spec_text
+from reticent.service.pages.layout import Visit, small
+from reticent.service.pages.plan import Plan, ladder_of, parse_spec, spec_text
 from reticent.service.pages.safe import attributed
 from reticent.service.routes.common import aside
-
-if TYPE_CHECKING:
-    from reticent.service.pages.layout import Visit
-    from reticent.service.pages.plan import Plan
 
 _KINDS = {
     "none": "value, then *",

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicegui import ui
@@ -45,45 +46,7 @@ _PATIENCE = 120.0
 T = TypeVar("T")
 Build = Callable[..., Awaitable[None]]
 
-_STYLE = """
-<style>
-.q-header { background: #0b4a59 !important; }
-.r-page { max-width: 76rem; margin: 0 auto; width: 100%; padding: .75rem; gap: 1rem; }
-.r-card { width: 100%; border-radius: .75rem; }
-.r-muted { color: #4b5a65; } .body--dark .r-muted { color: #b4c2cc; }
-.r-nav { color: white !important; text-decoration: none; padding: .5rem .75rem; border-radius: .5rem; }
-.r-nav:hover, .r-nav:focus-visible { background: rgb(255 255 255 / .18); outline: 2px solid white; }
-.r-nav[aria-current=page] { background: rgb(255 255 255 / .25); font-weight: 600; }
-.r-figure { font-size: 1.7rem; font-weight: 600; line-height: 1.1; font-variant-numeric: tabular-nums; }
-.r-code { font-family: ui-monospace, monospace; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.r-scroll { overflow-x: auto; width: 100%; } .r-scroll .q-table__middle { overflow: visible; }
-.q-btn { text-transform: none; } .body--dark .q-uploader { background: transparent; }
-.r-drop .q-uploader__list { min-height: 0; padding: 0; } .r-drop .q-btn__content { flex-wrap: nowrap; text-align: left; }
-.q-loading-bar { display: none; }
-@media (prefers-reduced-motion: reduce) { *, *::before, *::after { transition: none !important; animation: none !important; } }
-.nicegui-link { color: #0b6a80; } .body--dark .nicegui-link { color: #6fd3e8; }
-.r-step { padding: .25rem .6rem; border-radius: 1rem; text-decoration: none; color: inherit !important; }
-.r-step[aria-current=step] { background: #0b4a59; color: white !important; font-weight: 600; }
-.r-columns { width: 100%; } .r-columns td { white-space: normal !important; } .r-columns .q-table__middle { max-height: 60vh; }
-.r-columns thead tr:first-child th { position: sticky; top: 0; z-index: 1; background: white; }
-.body--dark .r-columns thead tr:first-child th { background: #1c252c; }
-.r-cells { max-width: 22rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: .8rem; }
-.r-phone { display: none; }
-.body--dark { background: #12181d; }
-.body--dark .q-card { background: #1c252c; }
-.body--dark .q-table__card { background: transparent; }
-/* The colours of words, brighter on a dark ground; those of filled buttons stay. */
-.body--dark :is(.q-btn--flat, .q-btn--outline, .q-badge--outline, .q-icon, .q-slider, .text-positive, .text-negative) {
-  --q-primary: #6fd3e8; --q-positive: #5eead4; --q-negative: #ffa07a; }
-:focus-visible { outline: 2px solid #0b6a80; outline-offset: 1px; }
-@media (max-width: 600px) { .r-nav { padding: .5rem .28rem; font-size: .82rem; } .q-header { padding: 4px !important; gap: 0 !important; }
-  .r-figure { font-size: 1.3rem; }
-  .r-wide { display: none; } .r-phone { display: block; } .r-cells { max-width: 11rem; }
-  .r-columns th:nth-child(n+4), .r-columns td:nth-child(n+4) { display: none; }
-  .r-columns .q-table td, .r-columns .q-table th, .r-scroll .q-table td, .r-scroll .q-table th { padding: 4px !important; }
-  .r-scroll .q-table th, .r-scroll .q-table td:first-child { white-space: normal; } }
-</style>
-"""
+_STYLE = f"<style>{Path(__file__).with_name('style.css').read_text(encoding='utf-8')}</style>"
 
 
 @dataclass(frozen=True)

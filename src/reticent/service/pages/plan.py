@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import yaml
@@ -15,15 +15,12 @@ from reticent.policy.hierarchy import ladder
 from reticent.policy.levels import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
-from reticent.service.pages.layout import held, trying
+from reticent.service.hub import Hub
+from reticent.service.pages.layout import Visit, held, trying
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import aside
 from reticent.service.shelf import parse
 from reticent.service.uploads import head_of
-
-if TYPE_CHECKING:
-    from reticent.service.hub import Hub
-    from reticent.service.pages.layout import Visit
 
 KINDS = {
     "table": "one table, released once",

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reticent.service.actor import act_as
 from reticent.service.kit import belongs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # Where a page takes files: it is the page's own, whoever else has learnt its name.
 _UPLOAD = re.compile(r"/_nicegui/client/([^/]+)/")

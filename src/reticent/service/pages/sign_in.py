@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from html import escape
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
@@ -17,22 +18,7 @@ from reticent.service.routes.common import aside
 
 router = APIRouter(include_in_schema=False)
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sign in - Reticent</title><style>
-:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }}
-body {{ display: grid; place-items: center; min-height: 100vh; margin: 0; background: light-dark(#f4f6f8, #12181d); }}
-form {{ width: min(24rem, 90vw); padding: 2rem; border-radius: .75rem; background: light-dark(#fff, #1c252c);
-  box-shadow: 0 1px 6px rgb(0 0 0 / .2); display: grid; gap: 1rem; box-sizing: border-box; }}
-h1 {{ margin: 0; font-size: 1.4rem; }} p {{ margin: 0; line-height: 1.4; }}
-input, button {{ font: inherit; padding: .7rem; border-radius: .4rem; border: 1px solid #6b7a86; }}
-button {{ background: #0b5a6b; color: #fff; border: 0; cursor: pointer; }}
-.wrong {{ color: light-dark(#a3200d, #ff9d8a); }}
-</style></head><body><form method="post" action="/sign-in">
-<h1>Reticent</h1><p>Sign in with a custodian's or an analyst's token.</p>{message}
-<label for="token">Token</label><input id="token" name="token" type="password" autocomplete="off" required autofocus>
-<button type="submit">Sign in</button>
-<p><small>A custodian makes tokens with <code>reticent token create</code>.</small></p>{other}</form></body></html>"""
+_PAGE = Path(__file__).with_name("sign_in.html").read_text(encoding="utf-8")
 _PROVIDER = '<p><a href="/sign-in/oidc">Sign in with the house\'s account</a></p>'
 # The cookie is kept from requests that another site began, the way back from the provider among them: this page begins anew.
 _ON = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
@@ -40,7 +26,8 @@ _ON = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="
 
 def _page(request: Request, error: ServiceError | None = None) -> HTMLResponse:
     words = f'<p class="wrong" role="alert">{escape(f"{error.message} {error.hint}")}</p>' if error else ""
-    page = _PAGE.format(message=words, other=_PROVIDER if request.app.state.oidc else "")
+    provider = _PROVIDER if request.app.state.oidc else ""
+    page = _PAGE.replace("<!-- message -->", words).replace("<!-- other -->", provider)
     return HTMLResponse(page, error.status if error else 200)
 
 
