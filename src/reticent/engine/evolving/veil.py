@@ -31,7 +31,7 @@ from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.rng import Rng
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import Housed
 from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
@@ -45,16 +45,10 @@ _ONE_EACH = (
 )
 
 
-class Veil(EvolvingPublisher):
+class Veil(Housed, EvolvingPublisher):
     """Each record under its person's veil; the default."""
 
-    method = "veil"
     safe_again = True
-
-    @classmethod
-    def pinned(cls, policy: Policy) -> str:
-        """The digest of the house."""
-        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)

@@ -32,7 +32,7 @@ from reticent.engine.stream.fields import Fields, Leveled, Shown, leveled
 from reticent.engine.stream.records import entries, entry
 from reticent.engine.stream.tables import OnDemand
 from reticent.engine.stream.watch import Watch
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import House, Housed
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON
 from reticent.errors import PolicyError
@@ -45,16 +45,10 @@ _COLUMNS = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
 
 
-class Veil(AtOnce):
+class Veil(Housed, AtOnce):
     """The default method for streams."""
 
-    method = "veil"
     remembers = True
-
-    @classmethod
-    def pinned(cls, policy: Policy) -> str:
-        """The digest of the house."""
-        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)

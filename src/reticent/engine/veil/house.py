@@ -13,6 +13,7 @@ import numpy as np
 
 from reticent import _core
 from reticent.arrays import UInt16s, UInt64s
+from reticent.engine.base import Publisher
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
@@ -39,6 +40,17 @@ OWN = ("row", "event", "person")
 _REMEMBERED = 4
 _LAST: dict[tuple[str, str, Path], House] = {}
 """The houses asked for lately, by all that they are made of: whoever begins a publication asks several times."""
+
+
+class Housed(Publisher):
+    """An engine whose veil is keyed by a house."""
+
+    method = "veil"
+
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:
+        """The digest of the house."""
+        return House.of(policy, cls.kind).pinned
 
 
 @dataclass(frozen=True, repr=False)
