@@ -14,7 +14,7 @@ from typing import Any
 
 from reticent.disk import move, open_private, sync
 from reticent.errors import ConnectorError, StateError
-from reticent.store import database, generation, schema
+from reticent.store import database, integrity, schema
 from reticent.store.opening import check_structure, remove
 from reticent.store.store import Store
 from reticent.store.values import Restored, note_restored
@@ -120,7 +120,7 @@ def _restore_in_place(
     return outcomes
 
 
-def _stand(head: generation.Head) -> tuple[str, int, int]:
+def _stand(head: integrity.Head) -> tuple[str, int, int]:
     return head.store, head.generation, head.commits
 
 
@@ -133,7 +133,7 @@ def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> Non
             tx.delete(_SERVICE, _TOKENS, token)
     with database.writing(store.engine) as connection:
         store.head = store.head.reborn(above)
-        generation.write_head(connection, store.head, store.seal)
+        integrity.write_head(connection, store.head, store.seal)
 
 
 def _outcome(store: Store, name: str, seen: Published, *, complete: bool) -> Restored:

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from reticent.disk import open_private, sync
 from reticent.errors import DAMAGED, StateError
 from reticent.store import database, schema
-from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, read_seal
-from reticent.store.integrity import Seal, damaged
+from reticent.store.integrity import HEAD, SECRET, Head, Seal, damaged, head_text, new_seal, read_head, read_seal
 from reticent.store.keys import Key
 from reticent.store.witness import Witness, refuse_moved
 

@@ -14,9 +14,8 @@ import sqlalchemy as sa
 
 from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
-from reticent.store import database, generation, lock, opening, rewriting, schema
-from reticent.store.generation import Head
-from reticent.store.integrity import Seal, damaged
+from reticent.store import database, integrity, opening, rewriting, schema
+from reticent.store.integrity import Head, Seal, damaged
 from reticent.store.keys import Key
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
@@ -104,7 +103,7 @@ class Store:
         engine = database.connect(where)
         try:
             with database.errors(engine), engine.connect() as connection:
-                return generation.is_encrypted(connection)
+                return integrity.is_encrypted(connection)
         finally:
             engine.dispose()
 
@@ -228,7 +227,7 @@ class Store:
             StateError: another one is, or the publisher is unknown.
         """
         self.row(publisher)
-        with lock.held(self.engine, publisher, wait):
+        with database.held(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
             with database.writing(self.engine) as connection:
                 table = schema.publishers
@@ -247,8 +246,8 @@ class Store:
             yield transaction
             transaction.flush()
             if self._witness is not None:
-                self.head = generation.read_head(connection, self.seal).next()
-                generation.write_head(connection, self.head, self.seal)
+                self.head = integrity.read_head(connection, self.seal).next()
+                integrity.write_head(connection, self.head, self.seal)
         if self._witness is not None:
             self._witness.note(self.head, self.seal)
 

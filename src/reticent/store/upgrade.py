@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from reticent.errors import StateError
 from reticent.store import database, schema
 from reticent.store.backup import own_file
-from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, write_head
-from reticent.store.integrity import Seal
+from reticent.store.integrity import HEAD, SECRET, Head, Seal, head_text, new_seal, read_head, write_head
 from reticent.store.keys import Key
 from reticent.store.store import Store
 

@@ -23,8 +23,7 @@ import sqlalchemy as sa
 from reticent.disk import open_private, write_at
 from reticent.errors import StateError
 from reticent.store import database, schema
-from reticent.store.generation import Head
-from reticent.store.integrity import Seal
+from reticent.store.integrity import Head, Seal
 
 _SLOT = 128
 
