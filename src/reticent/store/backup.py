@@ -88,7 +88,9 @@ def restore(
         _copy(source, draft)
         said = witness.said()
         with Store.open(draft, create=False) as store:
-            complete = said is not None and (said.store, said.generation, said.commits) == _stand(store.head)
+            head = store.head
+            stand = (head.store, head.generation, head.commits)
+            complete = said is not None and (said.store, said.generation, said.commits) == stand
             outcomes = {name: _outcome(store, name, seen, complete=complete) for name in store.publishers()}
             _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
             head = store.head
@@ -118,10 +120,6 @@ def _restore_in_place(
         _begin_again(store, outcomes, above=max(seen.generations, default=0))
         note_place(store.engine, store.seal)
     return outcomes
-
-
-def _stand(head: integrity.Head) -> tuple[str, int, int]:
-    return head.store, head.generation, head.commits
 
 
 def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> None:

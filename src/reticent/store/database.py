@@ -72,13 +72,8 @@ def link_of(where: str | os.PathLike[str]) -> Path | None:
     return path if url.get_backend_name() == "sqlite" and path.is_symlink() else None
 
 
-def insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that knows ON CONFLICT, in the dialect of the connection."""
-    return of_dialect(connection.dialect.name, table)
-
-
-def of_dialect(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    """The same, by the name of the dialect."""
+def insert(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that knows ON CONFLICT, in a dialect."""
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 

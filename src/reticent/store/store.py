@@ -157,7 +157,7 @@ class Store:
                 "secret": secret or os.urandom(32),
             }
             row = {"publisher": publisher, "policy_hash": policy_hash, **fresh}
-            write = database.insert(connection, schema.publishers)
+            write = database.insert(connection.dialect.name, schema.publishers)
             connection.execute(write.values(self.seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
         if self.row(publisher)["policy_hash"] != policy_hash:
             raise StateError(

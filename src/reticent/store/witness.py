@@ -144,7 +144,7 @@ def refuse_moved(engine: sa.Engine, seal: Seal) -> None:
 def note_place(engine: sa.Engine, seal: Seal) -> None:
     """From now on the store lives here."""
     with database.writing(engine) as connection:
-        write = database.insert(connection, schema.meta).values(name=_NAME, value=_told(connection, seal))
+        write = database.insert(connection.dialect.name, schema.meta).values(name=_NAME, value=_told(connection, seal))
         connection.execute(write.on_conflict_do_update(index_elements=["name"], set_={"value": write.excluded.value}))
 
 

@@ -68,15 +68,17 @@ class Veil(Housed, EvolvingPublisher):
         which = self.policy.persons.records if self.policy.persons else "all"
         if which == "all":
             return super().insert(batch)
-        batch = _one_each(self._in_order(check_batch(batch, self.policy)), self._person, which)
-        here = pa.array([bool(self.records.of_person(p)) for p in self._names(batch)], pa.bool_())
+        batch = check_batch(batch, self.policy)
+        batch = batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
+        batch = _one_each(batch, self._person, which)
+        here = pa.array([bool(self.records.of_person(p)) for p in self.named(batch).persons], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
         return change if which == "first" else change.then(self.update(batch.filter(here)))
 
     def _notice(self, batch: pa.Table) -> Arrivals:
         """Refuses a second record of a person unless the policy says in which order they came."""
         if self._events is None:
-            names = self._names(batch)
+            names = self.named(batch).persons
             further = sum(bool(self.records.of_person(name)) for name in names) + len(names) - len(set(names))
             if further:
                 raise DataError(
@@ -147,12 +149,6 @@ class Veil(Housed, EvolvingPublisher):
         words = self.records.words[self.sensitive]
         return self._veiling.house.domain.encode(words.decode(values))
 
-    def _names(self, batch: pa.Table) -> list[str]:
-        return self.named(batch).persons
-
-    def _in_order(self, batch: pa.Table) -> pa.Table:
-        return batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
-
     def _orders(self, batch: pa.Table) -> Int64s:
         """Each record's place in the life of its person; the same for all where the policy names no order."""
         if self._events is None:
@@ -162,7 +158,8 @@ class Veil(Housed, EvolvingPublisher):
             if column.null_count:
                 raise ValueError
             if pa.types.is_string(column.type):
-                column = pc.cast(column, pa.int64() if _whole(column) else pa.timestamp("us"))
+                whole = pc.all(pc.match_substring_regex(column, r"^\s*-?\d+\s*$")).as_py()
+                column = pc.cast(column, pa.int64() if whole else pa.timestamp("us"))
             elif pa.types.is_date(column.type):
                 column = column.cast(pa.timestamp("us"))
             return np.asarray(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -217,10 +214,6 @@ class Veil(Housed, EvolvingPublisher):
 
 def _key(person: int) -> str:
     return f"{person:016x}"
-
-
-def _whole(column: pa.ChunkedArray) -> bool:
-    return bool(pc.all(pc.match_substring_regex(column, r"^\s*-?\d+\s*$")).as_py())
 
 
 def _one_each(batch: pa.Table, person: str, which: str) -> pa.Table:

@@ -21,8 +21,6 @@ from reticent.encode.native import AS_THEY_ARE, native
 from reticent.engine.stream.values import Values
 from reticent.errors import DAMAGED, DataError, StateError
 
-_TEXT = pa.string()
-
 
 @dataclass(slots=True, repr=False)
 class Records:
@@ -146,9 +144,5 @@ class RecordReader:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:
             return Records(seqs, qis, persons, codes)
-        codes = self._values.encode(_text(rows.column(at[self._sensitive])))
+        codes = self._values.encode(rows.column(at[self._sensitive]).cast(pa.string()))
         return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
-
-
-def _text(column: pa.Array) -> pa.Array:
-    return column if column.type == _TEXT else column.cast(_TEXT)
