@@ -34,8 +34,8 @@ clinic: to the file alone."""
 _CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
-_GROUPS = "a group of illnesses"
-"""Their codes look like those of illnesses and have another hierarchy."""
+_OWN_CODES = ("a group of illnesses", "a treatment")
+"""Their codes (DRG, OPS, OPCS) may look like those of illnesses and have another hierarchy."""
 _YES_OR_NO, _SOME = 2, 30
 _FEW = 10
 """Different numbers up to which they may be names of something instead."""
@@ -181,12 +181,12 @@ def _code(c: ColumnFacts) -> Sign | None:
     """
     ill = _named(c, SENSITIVE_NAMES)
     others = c.unique or _named(c, KNOWN_NAMES) or _named(c, VISIT_NAMES)
-    if c.distinct < 3 or (not ill and others) or ill == _GROUPS:
+    if c.distinct < 3 or (not ill and others):
         return None
     named = re.search(r"diag|(^|_)(dx|icd|cause)", c.word) is not None
     for look, what, hierarchy, plausible in (
         ("atc", "ATC codes: what is taken shows the illness", {"prefix": [5, 4, 3, 1]}, True),
-        ("icd10", "ICD-10 codes", {"icd10": True}, True),
+        ("icd10", "ICD-10 codes", {"icd10": True}, ill not in _OWN_CODES),
         ("icd9", "ICD-9 codes", {"icd9": True}, named or any(looks_like("icd9 letter", v) for v in c.counts)),
         ("loinc", "LOINC codes: what is tested hints at the illness", None, c.distinct > _FEW or "loinc" in c.word),
     ):

@@ -390,7 +390,7 @@ HOSPITAL_EXPORTS = {
     ],
     "quasi": [
         *("MYDOB", "STARTAGE", "GEBDAT", "POSTDIST", "LSOA11", "PLZ", "ADMIMETH", "DISDEST", "AUFNGRUND", "ENTL_GRUND"),
-        *("SPELDUR", "KASSE", "FACHABT", "PROCODE3", "GPPRAC", "CONSULT", "CLM_PMT_AMT", "AT_PHYSN_NPI", "hausarzt"),
+        *("SPELDUR", "KASSE", "FACHABT", "PROCODE3", "GPPRAC", "ETHNOS", "IMD04_DECILE", "CONSULT", "CLM_PMT_AMT", "AT_PHYSN_NPI", "hausarzt"),
     ],
     "sensitive": ["organism", "Erreger", "NDC_CD", "morphology", "comorb___1", "OPERTN_01", "DRG"],
 }
@@ -409,8 +409,9 @@ def test_numbers_of_persons_that_look_like_codes_are_no_codes():
     assert found["cause"].role == "sensitive"
 
 
-def test_groups_of_illnesses_have_no_tree_of_icd_codes():
-    assert columns(drg=[f"F{i % 40 + 10}B" for i in range(N)])["drg"].hierarchy is None
+@pytest.mark.parametrize("name", ["DRG", "OPERTN_01"])
+def test_codes_of_groups_and_treatments_have_no_tree_of_icd_codes(name):
+    assert columns(**{name: [f"F{i % 40 + 10}B" for i in range(N)]})[name].hierarchy is None
 
 
 def test_dates_without_marks_are_dates():
