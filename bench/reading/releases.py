@@ -15,7 +15,6 @@ import pyarrow.csv as pc
 from bench.reading.worlds import World
 from reticent import _core
 from reticent.cli import app
-from reticent.engine.veil.people import People
 from reticent.engine.veil.prior.kernel import fit_kernel
 from reticent.policy import Policy
 from reticent.publication import table as tables
@@ -109,7 +108,7 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as t
     codes = {label: code for code, label in enumerate(labels)}
     values = np.array([codes.get(value, -1) for value in data[world.hidden].to_pylist()], dtype=np.int32)
     persons = _persons(data, world)
-    seen = People(house).take(persons, persons, rows, values)
+    seen = _core.veil.People(house).take(persons, persons, rows, values)
     rows, lost = seen.rows.astype(np.int64), ~seen.offered
     eta = np.bincount(rows[lost], minlength=len(strata)) / np.maximum(np.bincount(rows, minlength=len(strata)), 1)
     about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "stretches": stretches.tolist()}

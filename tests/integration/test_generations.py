@@ -22,7 +22,8 @@ from reticent.connectors.stream import Stream
 from reticent.errors import DataError, StateError
 from reticent.policy import Policy
 from reticent.store import Store, schema
-from reticent.store.backup import backup, check, restore, upgrade
+from reticent.store.backup import backup, check, restore
+from reticent.store.upgrade import upgrade
 
 STORE = "store.db"
 ANATOMY = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})

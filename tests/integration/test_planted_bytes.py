@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reticent import Policy, anonymize, verify
-from reticent.release.readme import citation, readme
+from reticent.release.codebook import citation, readme
 from reticent.release.sentences import AGAINST, strange
 
 COLUMNS = {

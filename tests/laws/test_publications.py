@@ -13,6 +13,7 @@ import pytest
 from cases import CASES
 from doors import DOORS, CommandLine, RefusedError, read, stored
 
+from reticent import _core
 from reticent import engine as engines
 from reticent.audit import verify
 from reticent.engine.evolving.base import EvolvingPublisher
@@ -24,7 +25,6 @@ from reticent.engine.series.m_distinct import MDistinct
 from reticent.engine.series.sug import risk_of
 from reticent.engine.series.veil import Veil as SeriesVeil
 from reticent.engine.table.anatomy import Anatomy
-from reticent.engine.veil.people import People
 from reticent.release.codec import from_bytes
 from reticent.store import Store
 
@@ -301,7 +301,7 @@ class FreshSeries(SeriesVeil):
 
     def cut(self):
         house = self._veiling.house
-        self._veiling.people = People(house.veil(self.rng.house_key(f"veil {self.releases}")))
+        self._veiling.people = _core.veil.People(house.veil(self.rng.house_key(f"veil {self.releases}")))
         return super().cut()
 
 

@@ -23,7 +23,7 @@ from reticent.audit.folder.written import odd_files
 from reticent.audit.groups import as_text, coded, numbered, numbers, shared
 from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
-from reticent.release.formula import plain
+from reticent.release.folder import plain
 
 if TYPE_CHECKING:
     from reticent.audit.arrays import Codes

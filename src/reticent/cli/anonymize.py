@@ -64,7 +64,7 @@ def anonymize(
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
     if store is not None:
-        from reticent.publication.stamp import refuse_ahead
+        from reticent.publication.publication import refuse_ahead
         from reticent.store import Store
 
         with Store.open(store) as opened:

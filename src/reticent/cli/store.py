@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.groups import Ordered
+from reticent.cli.options import Ordered
 
 app = Ordered(help="Back up, restore, check and upgrade a store.")
 
@@ -122,7 +122,7 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
     from reticent.cli.output import say
     from reticent.errors import PolicyError
     from reticent.store.keys import Key
-    from reticent.store.rekey import rekey as write_anew
+    from reticent.store.upgrade import rekey as write_anew
 
     if (to is not None) + passphrase + decrypt != 1:
         raise PolicyError("Which key?", hint="Give one of --to FILE, --passphrase and --decrypt.")
@@ -139,8 +139,8 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
 def upgrade(store: str) -> None:
     """Bring a store of an older version to this one; back it up first."""
     from reticent.cli.output import say
-    from reticent.store.backup import upgrade as bring
     from reticent.store.schema import VERSION
+    from reticent.store.upgrade import upgrade as bring
 
     before = bring(store)
     say(f"The store has schema {VERSION} now, it had {before}." if before != VERSION else "Nothing to do.")

@@ -1,6 +1,5 @@
 """Columns to integer codes and back, losslessly."""
 
-from reticent.encode.dictionary import Dictionary
-from reticent.encode.table import Encoded, encode_table
+from reticent.encode.dictionary import Dictionary, Encoded, encode_table
 
 __all__ = ["Dictionary", "Encoded", "encode_table"]

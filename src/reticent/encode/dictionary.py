@@ -5,19 +5,16 @@ Codes are stable: a value keeps its code in every later batch. A missing value i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Int32s, Int64s
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
 
 # Below this many values, looking each up is cheaper than Arrow's dictionary encoding.
 _FEW = 16
@@ -50,9 +47,6 @@ class Dictionary:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._codes)
 
-    def __repr__(self) -> str:
-        return f"Dictionary({len(self)} values of type {self._type})"
-
     @property
     def values(self) -> pa.Array:
         """The distinct values; the index of a value is its code."""
@@ -60,23 +54,23 @@ class Dictionary:
             self._values = pa.array(list(self._codes), type=self._type or pa.null())
         return self._values
 
-    def encode(self, column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    def encode(self, column: pa.Array | pa.ChunkedArray) -> Int32s:
         """Codes of a column's values; new values get the next free codes."""
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         parts = [self._encode_chunk(chunk) for chunk in chunks]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
-    def decode(self, codes: npt.NDArray[np.int32]) -> pa.Array:
+    def decode(self, codes: Int32s) -> pa.Array:
         """The values of codes."""
         return self.values.take(pa.array(codes))
 
-    def arranged(self, places: npt.NDArray[np.int64]) -> Dictionary:
+    def arranged(self, places: Int64s) -> Dictionary:
         """The same values in another order: at each place the value that has this code here."""
         words, values = Dictionary(), list(self._codes)
         words._type, words._codes = self._type, {values[place]: code for code, place in enumerate(places.tolist())}
         return words
 
-    def _encode_chunk(self, chunk: pa.Array) -> npt.NDArray[np.int32]:
+    def _encode_chunk(self, chunk: pa.Array) -> Int32s:
         if len(chunk) <= _FEW and not pa.types.is_dictionary(chunk.type):
             return self._codes_of(self._as_mine(chunk))
         coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
@@ -107,7 +101,7 @@ class Dictionary:
                 ) from None
         return values
 
-    def _codes_of(self, values: pa.Array) -> npt.NDArray[np.int32]:
+    def _codes_of(self, values: pa.Array) -> Int32s:
         return np.fromiter((self._code(value) for value in values.to_pylist()), dtype=np.int32, count=len(values))
 
     def _code(self, value: Any) -> int:
@@ -116,3 +110,26 @@ class Dictionary:
             code = self._codes[value] = len(self._codes)
             self._values = None
         return code
+
+
+@dataclass(frozen=True, repr=False)
+class Encoded:
+    """Columns as codes, with the dictionaries that decode them."""
+
+    codes: dict[str, Int32s]
+    dictionaries: dict[str, Dictionary]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.codes.values()))) if self.codes else 0
+
+
+def encode_table(table: pa.Table, columns: Sequence[str]) -> Encoded:
+    """Encodes some columns of a table."""
+    dictionaries = {name: Dictionary() for name in columns}
+    codes = {}
+    for name in columns:
+        try:
+            codes[name] = dictionaries[name].encode(table.column(name))
+        except DataError as error:
+            raise DataError(f"Column '{name}': {error.message}", hint=error.hint) from None
+    return Encoded(codes, dictionaries)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.section import unknown
 
 if TYPE_CHECKING:
     from reticent.engine.base import Publisher
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
 
 # (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {

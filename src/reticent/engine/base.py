@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Int64s, UInt64s
 from reticent.engine.identifiers import prepare, refuse_unfit
+from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
-from reticent.release import Counts
+from reticent.release import Counts, Guarantee, Release
+from reticent.release.release import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
     from reticent._core.table import Watch
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Guarantee, Release
-    from reticent.release.release import Kind
 
 
 class Members(NamedTuple):
     """Who stood in which group of a release, side by side: keyed hashes of persons, and group numbers. Private."""
 
-    persons: npt.NDArray[np.uint64]
-    groups: npt.NDArray[np.int64]
+    persons: UInt64s
+    groups: Int64s
 
     @classmethod
     def nobody(cls) -> Members:
@@ -47,9 +44,9 @@ class Sights(NamedTuple):
         alone: these persons may stand in no later publication.
     """
 
-    persons: npt.NDArray[np.uint64]
-    shown: npt.NDArray[np.uint64]
-    moved: npt.NDArray[np.bool_]
+    persons: UInt64s
+    shown: UInt64s
+    moved: Bools
     alone: bool = False
 
 
@@ -57,7 +54,7 @@ class Original(NamedTuple):
     """The input of a table, and the row of it that each published row was made from. Private: for the judge inside."""
 
     table: pa.Table
-    places: npt.NDArray[np.int64]
+    places: Int64s
 
 
 class Publisher(ABC):
@@ -72,8 +69,12 @@ class Publisher(ABC):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         refuse_unfit(policy, self.kind)
-        self.policy = policy
-        self.rng = rng
+        self.policy, self.rng = policy, rng
+        # Of the last release, for the judge, the ledger and who asks.
+        self._figures: dict[str, float] = {}
+        self._members = Members.nobody()
+        self._sights: Sights | None = None
+        self._original: Original | None = None
 
     @classmethod
     def pinned(cls, policy: Policy) -> str:  # noqa: ARG003 - for methods that are keyed by a house
@@ -91,24 +92,24 @@ class Publisher(ABC):
         """What holds for what was published so far."""
 
     @property
-    @abstractmethod
-    def metrics(self) -> Mapping[str, float]:
-        """The figures of what was published so far."""
+    def metrics(self) -> dict[str, float]:
+        """The figures of what was published so far, or of the last release."""
+        return self._figures
 
     def heed(self, watch: Watch) -> None:  # noqa: B027 - for methods that search
         """Works within this watch from now on, where the method searches: whoever holds it may cancel the work."""
 
     def members(self) -> Members:
-        """Who stood in which group of the last release, for the ledger."""
-        return Members.nobody()
+        """Who stood in which group or line of the last release, for the ledger."""
+        return self._members
 
     def sights(self) -> Sights | None:
         """What the last release shows of each person, for methods that are keyed by a house."""
-        return None
+        return self._sights
 
     def original(self) -> Original | None:
-        """What the last release was made from, where the judge can compare it."""
-        return None
+        """What the last release was made from, where the judge can compare it: never stored, never published."""
+        return self._original
 
     @abstractmethod
     def push(self, batch: pa.Table) -> list[Release]:

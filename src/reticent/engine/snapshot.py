@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from reticent.engine.rng import Rng
 from reticent.errors import DAMAGED, StateError
+from reticent.policy import Policy
 from reticent.release.codec import table_bytes, table_from
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
 
 _MAGIC = b"RTSN1\n"
 

@@ -11,35 +11,14 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.spellings import folded
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from reticent.policy import Policy
-
-
-class Spellings:
-    """The spelling under which each value of a feed came first; later ones are read as that one.
-
-    Example:
-        >>> spellings = Spellings()
-        >>> spellings.first("HIV"), spellings.first("hiv "), spellings.first(None), spellings.first("")
-        ('HIV', 'HIV', None, None)
-    """
-
-    def __init__(self) -> None:
-        self._words: dict[str, str | None] = {}
-
-    def first(self, word: str | None) -> str | None:
-        """The first spelling of a word; its own, where it is new."""
-        return self._words.setdefault(folded(word), word)
 
 
 def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
@@ -13,8 +14,6 @@ from reticent.errors import PolicyError
 from reticent.policy.prior import report_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from reticent.policy.policy import Policy
 
 

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from reticent.policy import icd9
 from reticent.policy.column_patterns import (
@@ -24,9 +26,6 @@ from reticent.policy.column_patterns import (
 )
 from reticent.policy.guess_hierarchy import band_tree, date_levels, local_date_levels, number_levels
 from reticent.policy.labels import block, chapter
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknown"]
 """nobody: one value for all; person: points at somebody; known: to neighbours; visit: to who was there; illness: to be hidden;

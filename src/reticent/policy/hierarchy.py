@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Floats, Int32s, Int64s
 from reticent.errors import DataError
 from reticent.policy.labels import (
     date_labels,
@@ -28,12 +29,10 @@ from reticent.policy.labels import (
 from reticent.policy.tree import Tree, tree_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.policy.policy import Policy
     from reticent.policy.spec import HierarchySpec
 
-    Nodes = tuple[npt.NDArray[np.int32], list[str | None]]
+    Nodes = tuple[Int32s, list[str | None]]
 
 ROOT = "*"
 Labels = list[list[str | None]]
@@ -52,19 +51,16 @@ class Ladder:
         numeric: the number each leaf stands for, where the attribute is numeric.
     """
 
-    tables: tuple[npt.NDArray[np.int32], ...]
+    tables: tuple[Int32s, ...]
     labels: tuple[pa.Array, ...]
-    leaves: tuple[npt.NDArray[np.int64], ...]
+    leaves: tuple[Int64s, ...]
     size: int
-    numeric: npt.NDArray[np.float64] | None = None
+    numeric: Floats | None = None
 
     @property
     def height(self) -> int:
         """The highest level; level 0 is the value itself."""
         return len(self.tables) - 1
-
-    def __repr__(self) -> str:
-        return f"Ladder(height={self.height}, values={len(self.tables[0])}, size={self.size})"
 
 
 _MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
@@ -151,7 +147,7 @@ def _assemble(
     *,
     counts: list[dict[str, int]] | None = None,
     size: int | None = None,
-    numeric: npt.NDArray[np.float64] | None = None,
+    numeric: Floats | None = None,
 ) -> Ladder:
     n = len(values)
     tables, names, leaves = [np.arange(n, dtype=np.int32)], [values], [np.ones(n, dtype=np.int64)]

@@ -12,14 +12,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Bools, Floats, Int32s
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.policy.spec import HierarchySpec
 
 _ICD10 = re.compile(r"^[A-Z][0-9][0-9A-Z](\.?[0-9A-Z]{1,4})?$")
@@ -54,7 +54,7 @@ def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | N
     return [[None if day is None else _SHOW[level](day) for day in days] for level in _levels(spec)]
 
 
-def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[npt.NDArray[np.int32], list[str | None]]] | None:
+def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list[str | None]]] | None:
     """`date_labels` of all values at once, as nodes numbered in the order they come and their labels.
 
     None where some value is no day written with its year in front, or no day at all: `date_labels` looks at each by itself.
@@ -76,9 +76,7 @@ def _levels(spec: HierarchySpec) -> list[str]:
     return sorted(spec.dates or (), key=list(_SHOW).index)
 
 
-def _nodes_of(
-    level: str, days: npt.NDArray[np.datetime64], missing: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+def _nodes_of(level: str, days: npt.NDArray[np.datetime64], missing: Bools) -> tuple[Int32s, list[str | None]]:
     """The label of a node is that of any of its days."""
     months = days.astype("datetime64[M]").astype(np.int64)
     parts = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12}
@@ -154,7 +152,7 @@ def chapter(category: str) -> str | None:
     return next((name for first, last, name in CHAPTERS if first <= category <= last), None)
 
 
-def to_numbers(domain: Sequence[Any]) -> npt.NDArray[np.float64]:
+def to_numbers(domain: Sequence[Any]) -> Floats:
     """The values as numbers; what is not a number becomes NaN, for the caller to count."""
     return np.array([_number(value) for value in domain], dtype=np.float64)
 
@@ -180,7 +178,7 @@ def interval_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str
     return levels
 
 
-def _cut(numbers: npt.NDArray[np.float64], step: float | tuple[float, ...], spec: HierarchySpec) -> list[str | None]:
+def _cut(numbers: Floats, step: float | tuple[float, ...], spec: HierarchySpec) -> list[str | None]:
     if isinstance(step, tuple):
         return [_between(x, step) for x in numbers.tolist()]
     return [_even(x, step, spec.bottom, spec.top) for x in numbers.tolist()]

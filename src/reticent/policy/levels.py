@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Int64s
 from reticent.errors import DataError
 from reticent.policy.column_patterns import KNOWN_NAMES, plain_word
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
     from reticent.policy.policy import Policy
 
-    Steps = list[npt.NDArray[np.int64]]
+    Steps = list[Int64s]
 
 ALONE = 0.02
 """Share of the records that may be the only one of their published combination."""
@@ -62,7 +60,7 @@ def _ways(steps: dict[str, Steps], levels: dict[str, int], policy: Policy) -> It
     yield list(above)
 
 
-def _size(nodes: npt.NDArray[np.int64]) -> int:
+def _size(nodes: Int64s) -> int:
     return int(nodes.max(initial=0)) + 1
 
 

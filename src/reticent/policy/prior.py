@@ -12,15 +12,14 @@ import hashlib
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from reticent.policy.policy import Policy
 
 Counts = dict[str | None, int]
@@ -38,9 +37,6 @@ class Prior:
 
     by: tuple[str, ...]
     strata: Mapping[tuple[str, ...], dict[str | None, float]]
-
-    def __repr__(self) -> str:
-        return f"Prior({len(self.strata)} strata by {', '.join(self.by) or 'nothing'})"
 
     def totals(self) -> dict[str | None, float]:
         """Counts over all strata."""

@@ -21,19 +21,18 @@ import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int32s
 from reticent.errors import DataError, PolicyError
 from reticent.policy.hierarchy import ladder
 from reticent.policy.tree import tree_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
     from scipy import sparse
 
     from reticent.policy.policy import Policy
@@ -62,9 +61,6 @@ class Updates:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __repr__(self) -> str:
-        return f"Updates({len(self)} values, {self.matrix.nnz} updates, {self.closed} by closure)"
-
     @cached_property
     def codes(self) -> dict[Value, int]:
         """The code of each value."""
@@ -79,12 +75,12 @@ class Updates:
         return out
 
     @cached_property
-    def components(self) -> npt.NDArray[np.int32]:
+    def components(self) -> Int32s:
         """The component of each value: values of different components have disjoint candidate update sets for ever."""
         from scipy import sparse  # loaded where needed: few policies name updates
 
         _, labels = sparse.csgraph.connected_components(self.matrix, directed=False)
-        component: npt.NDArray[np.int32] = labels.astype(np.int32)
+        component: Int32s = labels.astype(np.int32)
         return component
 
     @cached_property

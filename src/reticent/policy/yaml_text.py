@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import yaml
 
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Place = tuple[Any, ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,8 +12,6 @@ from reticent.policy.cells import with_points
 from reticent.publication.records import Bad, RecordReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from reticent.publication.records import Batch
 
 # A record longer than this is taken for a quote that was never closed.

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from reticent.engine import publisher_class
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.notebook import picture, shown
 from reticent.policy import Policy
 from reticent.publication import table as tables
+from reticent.release import Release
 from reticent.release.damage import Damage, damages
 from reticent.svg import Bar, alone, bars
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.release import Release
 
 SECONDS = 10
 """Of the search for each alternative, at most."""

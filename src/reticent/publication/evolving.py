@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from reticent.encode import Dictionary
 from reticent.engine import publisher, publisher_class
-from reticent.engine.evolving import change_feed
+from reticent.engine.evolving.change import is_feed
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.publication.gate import Passed, let_through
@@ -25,7 +25,8 @@ from reticent.publication.table import also_not_covered
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
 from reticent.release.sentences import DESPITE
 from reticent.store import evolving as rows_of
-from reticent.store.scrub import cut_log, forget_words
+from reticent.store.database import cut_log
+from reticent.store.erase import forget_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,8 +105,7 @@ class Evolving(Publication):
 
     def push(self, batch: pa.Table, *, also: AlsoChanged | None = None) -> Change:
         """Applies a batch: a change feed if it has a column `op`, insertions otherwise."""
-        feed = change_feed.COLUMN in batch.column_names and change_feed.COLUMN not in self.policy.columns
-        return (self.apply if feed else self.insert)(batch, also=also)
+        return (self.apply if is_feed(batch, self.policy) else self.insert)(batch, also=also)
 
     def _change(
         self,
@@ -138,7 +138,7 @@ class Evolving(Publication):
 
                 self.commit(step)
             if len(codes):
-                cut_log(self.store)
+                cut_log(self.store.engine)
             if forgotten:
                 self._read_words(engine)  # it knows the old ones still
             return change

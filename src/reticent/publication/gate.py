@@ -20,15 +20,14 @@ from reticent.audit.original.persons import Input
 from reticent.audit.published import published
 from reticent.engine.base import Members, Original, Sights
 from reticent.errors import GuaranteeError
-from reticent.release import Ledger, LedgerEntry
+from reticent.policy import Policy
+from reticent.release import Ledger, LedgerEntry, Release
 from reticent.release.codebook import with_codebook
 from reticent.release.codec import to_bytes
+from reticent.release.release import Kind
 
 if TYPE_CHECKING:
     from reticent.audit.verdict import Verdict
-    from reticent.policy import Policy
-    from reticent.release import Release
-    from reticent.release.release import Kind
     from reticent.store import Transaction
 
 

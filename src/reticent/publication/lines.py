@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int32s
 from reticent.encode.native import native
 from reticent.errors import DAMAGED, StateError
+from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import numpy.typing as npt
-
     from reticent.engine.stream.contract import Placed
     from reticent.engine.stream.fields import Leveled
-    from reticent.policy import Policy
     from reticent.publication.records import Batch
 
 _TEXT, _NUMBER, _TOKEN = 0, 1, 2
@@ -56,7 +53,7 @@ class LineWriter:
 
     def _columns(
         self, batch: Batch, instead: Mapping[str, Leveled]
-    ) -> tuple[list[Any], list[int], list[npt.NDArray[np.int32] | None]]:
+    ) -> tuple[list[Any], list[int], list[Int32s | None]]:
         """Cells as they came, or labels and their codes where something else is released."""
         arrays, forms = [], []
         for name in self._names:

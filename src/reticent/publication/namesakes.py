@@ -11,18 +11,13 @@ Cost: a look at the bytes; where they have both cases or leading zeros, 0.3 micr
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    Hashes = npt.NDArray[np.uint64]
+from reticent.arrays import UInt64s
 
 LOG = logging.getLogger(__name__)
 _ZEROS, _BARE = r"(^|[^0-9])0+([0-9])", r"\1\2"
@@ -43,7 +38,7 @@ def tell_namesakes(names: pa.ChunkedArray) -> int:
     return number
 
 
-def tell_strangers(names: pa.Array, hashes: Callable[[pa.Array], Hashes], known: Hashes) -> int:
+def tell_strangers(names: pa.Array, hashes: Callable[[pa.Array], UInt64s], known: UInt64s) -> int:
     """Warns of persons who are new to a store and namesakes of some whom it knows by their hashes; how many of those looked at."""
     some = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SOME)).astype(np.int64))))
     some = some.cast(pa.string())
@@ -72,21 +67,28 @@ def _others(names: pa.Array) -> list[pa.Array]:
 
 
 def _may_meet(names: pa.ChunkedArray) -> bool:
-    """Whether both cases occur, a zero that may lead, or letters beyond ASCII; at a glance, so that it may err on the side of yes."""
-    seen = np.zeros(256, dtype=np.bool_)
+    """Whether both cases occur, letters beyond ASCII, or zeros that may lead; at a glance, so that it may err on the side of yes.
+
+    Zeros that lead tell nobody apart where all names have one length and one number at most, as most registers write them.
+    """
+    seen, lengths, leading, several = np.zeros(256, dtype=np.bool_), set[int](), False, False
     for chunk in names.chunks:
         _, places, text = chunk.buffers()
         if text is None or not len(chunk):
             continue
         ends = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-        letters = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]]
+        letters, ends = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]], ends - ends[0]
         if not len(letters):
             continue
         seen[letters] = True
-        before, zero = np.append(0, letters[:-1]), letters == ord("0")
-        firsts = ends[:-1][ends[:-1] < ends[-1]] - ends[0]
-        inner = zero & ((before < ord("0")) | (before > ord("9")))
-        if inner.any() or zero[firsts].any():
-            return True
+        digit = letters - np.uint8(ord("0")) < 10
+        begins = digit & ~np.append(False, digit[:-1])
+        firsts = ends[:-1][ends[:-1] < ends[-1]]
+        begins[firsts] = digit[firsts]
+        leading |= bool((letters[begins] == ord("0")).any())
+        owners = np.searchsorted(ends, np.flatnonzero(begins), side="right")
+        several |= bool((owners[1:] == owners[:-1]).any())
+        sizes = np.diff(ends)
+        lengths |= {int(sizes.min()), int(sizes.max())}
     upper, lower = seen[ord("A") : ord("Z") + 1].any(), seen[ord("a") : ord("z") + 1].any()
-    return bool(seen[128:].any() or (upper and lower))
+    return bool(seen[128:].any() or (upper and lower) or (leading and (several or len(lengths) > 1)))

@@ -4,7 +4,7 @@ Guarantee: against a reader who lays two publications of one store side by side:
     every other (GuaranteeError), unless both are veiled under the key of the same house and compose, or the custodian says
     `despite`, and then the release says so. Within one publication the gate judges; nothing here overrides it.
     Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
-    them went on to later events (`mates`). A stream moves with every record, so it shares nobody.
+    them went on to later events (`Mates`). A stream moves with every record, so it shares nobody.
 Not covered: persons whom two publications call by different names (`reticent.encode.names` says which are the same); publications of other stores; records without a person.
 Cost: eight bytes a person and publication; a hash per record; one small query per commit.
 """
@@ -19,23 +19,76 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from reticent import _core
+from reticent.arrays import UInt64s
 from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.engine import publisher_class
+from reticent.engine.base import Sights
 from reticent.errors import GuaranteeError
-from reticent.publication.mates import Mates
+from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
+from reticent.release.release import Kind
 from reticent.store import schema
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.base import Sights
-    from reticent.policy import Policy
-    from reticent.release.release import Kind
     from reticent.store import Store, Transaction
 
-    Hashes = npt.NDArray[np.uint64]
+
+_MOVED = 1
+
+
+class Mates:
+    """First sights by person, with a mark on those who went on; of this publication, and of the others of its house.
+
+    The veil of a person is a function of the key, the person and the value, so two publications that begin with the same sight show
+    the same. Later events move the decoys by the same keyed steps in every publication: if two of them moved a person whose truths
+    part, the candidate that differs would be the truth.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[int, int] = {}
+        self._others: dict[int, set[int]] = {}
+
+    def learn(self, shown: bytes, *, own: bool) -> None:
+        """Takes up what a publication recorded."""
+        persons, sights = np.frombuffer(shown, "<u8").reshape(2, -1).tolist()
+        for person, sight in zip(persons, sights, strict=True):
+            if own:
+                self._own[person] = self._own.get(person, sight) | (sight & _MOVED)
+            else:
+                self._others.setdefault(person, set()).add(sight)
+
+    def parted(self, sights: Sights) -> int:
+        """How many persons are shown otherwise than elsewhere, or move here as they do elsewhere."""
+        return sum(
+            any(not _together(sight, other) for other in self._others[person])
+            for person, sight in self._now(sights)
+            if person in self._others
+        )
+
+    def news(self, sights: Sights) -> bytes:
+        """What is to be recorded: persons who are new, or moved for the first time; and remembers it.
+
+        Nothing where they are to stand alone: persons without a recorded sight compose with no other publication.
+        """
+        if sights.alone:
+            return b""
+        fresh = [(person, sight) for person, sight in self._now(sights) if self._own.get(person) != sight]
+        self._own.update(fresh)
+        return np.array(list(zip(*fresh, strict=True)), dtype="<u8").tobytes() if fresh else b""
+
+    def _now(self, sights: Sights) -> list[tuple[int, int]]:
+        """The first sight of each person in this publication, marked where the person went on."""
+        marks = (sights.shown & ~np.uint64(_MOVED)) | sights.moved.astype(np.uint64)
+        pairs = zip(sights.persons.tolist(), marks.tolist(), strict=True)
+        return [(person, self._own.get(person, mark) | (mark & _MOVED)) for person, mark in pairs]
+
+
+def _together(one: int, other: int) -> bool:
+    """Whether two publications may show a person: the same first sight, and at most one of them went on."""
+    first = one & ~_MOVED
+    return first != 0 and first == other & ~_MOVED and not one & other & _MOVED
+
 
 _WAIT = 30.0
 # Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
@@ -59,13 +112,13 @@ class Population:
         self._mates = Mates() if self._house and kind != "stream" else None
         self._hasher = _core.stream.Hasher(store.population_key)
         self._recorded = np.zeros(_PLACES, dtype=np.uint64)
-        self._others: Hashes = np.zeros(0, dtype=np.uint64)
+        self._others: UInt64s = np.zeros(0, dtype=np.uint64)
         self._seen = 0
         self.shared = 0
         """Persons who stand in other publications too, where that was allowed."""
         self._load()
 
-    def of(self, persons: pa.ChunkedArray | pa.Array | None) -> Hashes:
+    def of(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
         """The persons of some records, in their order; nobody where the policy names no person."""
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
@@ -75,11 +128,11 @@ class Population:
             self._tell_namesakes(column, hashes)
         return hashes
 
-    def _hashes(self, names: pa.ChunkedArray | pa.Array) -> Hashes:
+    def _hashes(self, names: pa.ChunkedArray | pa.Array) -> UInt64s:
         rows = pa.RecordBatch.from_arrays([native(names)], names=["person"])
         return np.asarray(self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons, dtype=np.uint64)
 
-    def _tell_namesakes(self, names: pa.ChunkedArray, hashes: Hashes) -> None:
+    def _tell_namesakes(self, names: pa.ChunkedArray, hashes: UInt64s) -> None:
         """Warns of persons who may be others of this publication or of this store."""
         if self._kind != "table":  # a table tells by itself, with or without a store
             tell_namesakes(names)
@@ -92,11 +145,11 @@ class Population:
             if strangers.any():
                 tell_strangers(native(names).filter(pa.array(strangers)), self._hashes, known)
 
-    def of_table(self, table: pa.Table) -> Hashes:
+    def of_table(self, table: pa.Table) -> UInt64s:
         """The persons of a table."""
         return self.of(None if self._policy.person is None else table.column(self._policy.person))
 
-    def refuse_shared(self, persons: Hashes) -> None:
+    def refuse_shared(self, persons: UInt64s) -> None:
         """Refuses persons who stand in another publication.
 
         Raises:
@@ -107,13 +160,13 @@ class Population:
         persons = np.unique(persons)
         self._refuse(self.elsewhere(persons), len(persons), "")
 
-    def elsewhere(self, persons: Hashes) -> int:
+    def elsewhere(self, persons: UInt64s) -> int:
         """How many of some persons, each named once, stand in publications that do not compose with this one."""
         if len(self._others) and (self._others[-1] == _EVERYBODY or _EVERYBODY in persons):
             return len(persons)
         return int(np.isin(persons, self._others, assume_unique=True).sum()) if len(self._others) else 0
 
-    def everybody(self) -> Hashes:
+    def everybody(self) -> UInt64s:
         """All persons, for a table whose policy names none: it stands alone in its store.
 
         Raises:
@@ -165,7 +218,7 @@ class Population:
             )
         self.shared += shared
 
-    def record(self, tx: Transaction, persons: Hashes, sights: Sights | None = None) -> None:
+    def record(self, tx: Transaction, persons: UInt64s, sights: Sights | None = None) -> None:
         """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
         new = _once(persons[self._recorded[persons & _MASK] != persons])
         if (tx.value(_LAST) or 0) != self._seen:
@@ -204,7 +257,7 @@ class Population:
         self._others = np.unique(np.concatenate(others))
 
 
-def _once(persons: Hashes) -> Hashes:
+def _once(persons: UInt64s) -> UInt64s:
     """Each person once; sorting is quicker here than hashing what is hashed already."""
     ordered = np.sort(persons)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
@@ -213,7 +266,7 @@ def _once(persons: Hashes) -> Hashes:
 def seen_of(store: Store) -> dict[str, dict[str, object]]:
     """Who has seen what, in counts: per publication its persons, its method, its time, and how many stand elsewhere too."""
     table = schema.population
-    persons: dict[str, list[Hashes]] = {}
+    persons: dict[str, list[UInt64s]] = {}
     about: dict[str, dict[str, object]] = {}
     for row in store.rows(table, table.c.id > 0, order=table.c.id):
         persons.setdefault(row["publisher"], []).append(np.frombuffer(row["persons"], "<u8"))
@@ -236,7 +289,7 @@ def seen_of(store: Store) -> dict[str, dict[str, object]]:
     }
 
 
-def _among(own: Hashes, others: list[Hashes]) -> list[bool]:
+def _among(own: UInt64s, others: list[UInt64s]) -> list[bool]:
     if not others:
         return []
     rest, own = np.concatenate(others), own[own != _EVERYBODY]

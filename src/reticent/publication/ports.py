@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Container, Mapping
+from typing import Protocol, runtime_checkable
 
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
 
 
 class Source(Protocol):

@@ -8,8 +8,9 @@ be released is set aside with a reason that names columns and never quotes a cel
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import orjson
@@ -17,17 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent import _core
+from reticent.arrays import Int64s
 from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.errors import DataError
+from reticent.policy import Policy
 from reticent.policy.cells import without_markers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
 
 _TEXT = pa.string()
 _TYPED = (_TEXT, pa.int64(), pa.bool_())
@@ -58,7 +54,7 @@ class Batch:
     """
 
     table: pa.Table
-    rows: npt.NDArray[np.int64]
+    rows: Int64s
     total: int
     bad: Sequence[Bad] = ()
     tokens: Mapping[str, pa.Array] = field(default_factory=dict)
@@ -153,7 +149,7 @@ class RecordReader:
         batch = self._batch(self._core.table(rows.__arrow_c_array__()))
         return replace(batch, bad=[bad._replace(payload=_dumped(rows, bad.row)) for bad in batch.bad])
 
-    def text(self, table: pa.Table, rows: npt.NDArray[np.int64], total: int, bad: Sequence[Bad] = ()) -> Batch:
+    def text(self, table: pa.Table, rows: Int64s, total: int, bad: Sequence[Bad] = ()) -> Batch:
         """Cells of text, as HL7 has them; `rows`, `total` and `bad` tell what else there was."""
         batch = self._cell_by_cell({name: native(table.column(name)) for name in self._names})
         more = [refused._replace(row=int(rows[refused.row])) for refused in batch.bad]

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
+from reticent.policy import Policy
 from reticent.publication.gate import Passed, let_through
 from reticent.publication.publication import Also, Publication
 from reticent.publication.table import also_not_covered
+from reticent.release import Ledger, Release
 from reticent.release.codec import digest, from_bytes
 from reticent.release.sentences import DESPITE
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from reticent.policy import Policy
-    from reticent.release import Ledger, Release
     from reticent.store import OutboxEntry, Transaction
 
 

@@ -5,29 +5,27 @@ The same table under the same policy is the same release: asked for again, the s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from reticent.engine import publisher_class
 from reticent.errors import StateError
+from reticent.policy import Policy
 from reticent.publication import linked
 from reticent.publication import table as tables
 from reticent.publication.population import Population
-from reticent.publication.publication import at_once
-from reticent.publication.stamp import stamped
+from reticent.publication.publication import at_once, stamped
+from reticent.release import Release
 from reticent.release.codec import digest, from_bytes
 from reticent.release.sentences import DESPITE
 from reticent.store.store import bind_house
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from reticent._core.table import Watch
-    from reticent.policy import Policy
     from reticent.publication.gate import Passed
     from reticent.publication.publication import Also, Commit
-    from reticent.release import Release
     from reticent.store import Store, Transaction
 
 _NAME = "table-"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -27,23 +27,20 @@ import pyarrow as pa
 from reticent.errors import DataError
 from reticent.frames import table_of
 from reticent.policy import Policy
-from reticent.publication.beyond import beyond, refuse_unread
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
 from reticent.publication.population import Population
 from reticent.publication.ports import Recognising, refuse_replaced
 from reticent.publication.publication import Commit, at_once
-from reticent.publication.receipts import Receipts
+from reticent.publication.resume import Receipts, beyond, refuse_unread
 from reticent.publication.stream_publication import Released, StreamPublication, house_of
+from reticent.release import Counts, Guarantee
 from reticent.release.sentences import DESPITE
 from reticent.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from reticent.publication.ports import Sink, Source, Watch
     from reticent.publication.records import Batch
-    from reticent.release import Counts, Guarantee
     from reticent.store import DeadLetter, Transaction
 
 __all__ = ["NAME", "Released", "Stream", "StreamPublication", "Summary", "at_once"]

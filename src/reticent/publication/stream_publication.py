@@ -6,29 +6,28 @@ from and in how a step becomes durable, and in nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import orjson
+import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import UInt64s
 from reticent.audit.stream.running import GroupJudge, Opened, RecordJudge
 from reticent.audit.veil.running import VeilJudge
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
 from reticent.errors import DAMAGED, GuaranteeError, StateError
-from reticent.publication.codebook import codebook
+from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import RecordReader
-from reticent.release.ledger import person_hashes
+from reticent.release.codebook import stream_codebook
+from reticent.release.release import person_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.policy import Policy
     from reticent.publication.records import Bad, Batch
     from reticent.store import Store
 
@@ -98,10 +97,14 @@ class StreamPublication:
         return publication
 
     def codebook(self) -> bytes:
-        """What recipients need to read the lines."""
-        return codebook(self.policy, self.engine)
+        """What recipients need to read the lines: one JSON object on one line."""
+        engine = self.engine
+        book = stream_codebook(
+            self.policy, method=engine.method, guarantee=engine.guarantee, documents=engine.documents
+        )
+        return orjson.dumps(book) + b"\n"
 
-    def take(self, batch: Batch, seqs: npt.NDArray[np.uint64] | None = None) -> Released:
+    def take(self, batch: Batch, seqs: UInt64s | None = None) -> Released:
         """Releases a batch, records at their positions in the input; by default it follows the last one.
 
         Raises:
@@ -209,7 +212,7 @@ class _Judge:
                 self._veil.restore(state[2])
             self.following = int(state[3])
 
-    def meet(self, table: pa.Table, seqs: npt.NDArray[np.uint64]) -> None:
+    def meet(self, table: pa.Table, seqs: UInt64s) -> None:
         """Learns whose records come, where that matters later."""
         if self._person is not None:
             self._records.meet(seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key))

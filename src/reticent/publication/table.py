@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from reticent.encode.names import single_names
 from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.publication.gate import Passed, let_through
 from reticent.publication.namesakes import tell_namesakes
+from reticent.release import Release
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from reticent._core.table import Watch
-    from reticent.policy import Policy
-    from reticent.release import Release
     from reticent.store import Store
 
 

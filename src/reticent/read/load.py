@@ -16,9 +16,9 @@ from reticent.errors import DataError, PolicyError
 from reticent.read.shape.generalised import EVERY, Generalised
 from reticent.read.shape.groups import Grouped
 from reticent.read.shape.veil import Veiled
+from reticent.release.codebook import typed
 from reticent.release.folder import read as read_folder
 from reticent.release.folder import read_csv
-from reticent.release.types import typed
 
 if TYPE_CHECKING:
     from reticent.read.question import Shape

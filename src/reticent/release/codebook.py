@@ -1,4 +1,6 @@
-"""The codebook of a release: what its columns are, how to read them, what may be concluded. Made from what is published, and the policy.
+"""The codebook of a release: what its columns are, how to read them, what may be concluded; and the same as a page of plain text.
+
+Made from what is published, and the policy. A column whose cells are all whole numbers, numbers or dates is one, if nothing is lost by it.
 
 Guarantee: nothing stands in it but names, roles and settings of the policy, counts that the manifest has as well, and labels that are
 published in the tables beside it.
@@ -6,23 +8,23 @@ published in the tables beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.policy import Policy
 from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
+from reticent.policy.spec import Column, HierarchySpec
 from reticent.policy.tree import Tree, read_tree, tree_from_dict
-from reticent.release.readme import citation
-from reticent.release.types import type_name
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 
 if TYPE_CHECKING:
-    from reticent.policy import Policy
-    from reticent.policy.spec import Column, HierarchySpec
-    from reticent.release.release import Release
+    from reticent.release.release import Guarantee, Release
 
 FORMAT = 1
 NAME = "codebook"
@@ -35,6 +37,7 @@ _OWN = {
     "visit": "pseudonym of the visit in this publication",
 }
 _ANY = "*"
+_ETA = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
 
 
 def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
@@ -53,16 +56,44 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
         "sensitive": sensitive,
         "columns": described(release.tables, release.shape, policy, texts),
         "records": dict(vars(release.counts)),
-        "guarantee": {
-            "claims": dict(release.guarantee.claims),
-            "words": claims_in_words(release.guarantee.claims),
-            "against": release.guarantee.against,
-            "not_covered": list(release.guarantee.not_covered),
-        },
+        "guarantee": _promised(release.guarantee),
         "reading": list(HOW_TO_READ[release.shape]),
         "may_be_concluded": list(MAY[release.shape]),
         "may_not_be_concluded": list(MAY_NOT),
         "cite": citation(release.kind, release.method, release.policy_hash),
+    }
+
+
+def stream_codebook(
+    policy: Policy, *, method: str, guarantee: Guarantee, documents: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """All that a recipient needs to read the lines of a stream, told before the first of them: nothing in it depends on a record."""
+    book: dict[str, Any] = {
+        "type": NAME,
+        "kind": "stream",
+        "method": method,
+        "columns": [_lined(policy, name) for name in policy.released],
+        "guarantee": _promised(guarantee),
+        "policy": policy.hash,
+        **documents,
+    }
+    return book | ({"notes": [_ETA]} if "veil" in documents else {})
+
+
+def _lined(policy: Policy, name: str) -> dict[str, Any]:
+    column = policy.columns[name]
+    told: dict[str, Any] = {"name": name, "role": column.role}
+    if column.role == "quasi":
+        told |= {"level": column.level, "hierarchy": column.hierarchy.kind if column.hierarchy else None}
+    return told
+
+
+def _promised(guarantee: Guarantee) -> dict[str, Any]:
+    return {
+        "claims": dict(guarantee.claims),
+        "words": claims_in_words(guarantee.claims),
+        "against": guarantee.against,
+        "not_covered": list(guarantee.not_covered),
     }
 
 
@@ -171,3 +202,95 @@ def _above(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]
     labels = {"icd9": icd9_labels, "icd10": icd10_labels}.get(hierarchy.kind, prefix_labels)
     levels = labels([label], hierarchy)
     return [node for (node,) in levels if node is not None and node != label]
+
+
+_TYPES = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
+_SOME = 64
+"""Cells that are looked at before all are: most texts are nothing else."""
+
+
+def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str:
+    """`integer`, `number`, `date`, or `text`; what is `coded` stays text: 01067 is no number."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if coded or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
+        return "text"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_temporal(kind):
+        return "date" if pa.types.is_date(kind) else "text"
+    if column.null_count == len(column) or _of_text(column.slice(0, _SOME)) == "text":
+        return "text"
+    return _of_text(pc.unique(column))
+
+
+def _of_text(cells: pa.Array | pa.ChunkedArray) -> str:
+    for name, kind in _TYPES.items():
+        try:
+            if cells.cast(pa.string()).cast(kind).cast(pa.string()).equals(cells.cast(pa.string())):
+                return name
+        except pa.ArrowInvalid:
+            continue
+    return "text"
+
+
+def typed(table: pa.Table, columns: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """A table whose text columns have the types that the codebook names; what does not fit stays text."""
+    for entry in columns:
+        name, kind = entry.get("name"), _TYPES.get(str(entry.get("type")))
+        if name not in table.column_names or kind is None or table.column(name).type == kind:
+            continue
+        at = table.column_names.index(name)
+        try:
+            table = table.set_column(at, name, table.column(name).cast(kind))
+        except pa.ArrowInvalid:
+            continue
+    return table
+
+
+README = "README.txt"
+_WIDTH = 100
+KINDS = {"table": "a table", "evolving": "an evolving table", "series": "a series", "stream": "a stream"}
+
+
+def citation(kind: str, method: str, policy_hash: str) -> str:
+    """How a release is cited."""
+    return f"A release of {KINDS.get(kind, kind)} by the method {method} of Reticent, policy {policy_hash[:12]}."
+
+
+def readme(codebook: Mapping[str, Any]) -> str:
+    """The page."""
+    guarantee, records = codebook["guarantee"], codebook["records"]
+    parts = [
+        f"A release of {KINDS.get(codebook['kind'], codebook['kind'])}, made by the method {codebook['method']}",
+        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['held']:,} held back.",
+        _section("How to read it", codebook["reading"]),
+        _section("Columns", [_column(entry) for entry in codebook["columns"]]),
+        _section("What is promised", [*guarantee["words"], f"against {guarantee['against']}"]),
+        _section("What is not covered", guarantee["not_covered"]),
+        _section("What may be concluded", codebook["may_be_concluded"]),
+        _section("What may not be concluded", codebook["may_not_be_concluded"]),
+        _section("How to cite it", [codebook["cite"]]),
+        "The same for programs: codebook.json. To ask it: reticent ask FOLDER --value VALUE --where 'age>=60'",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, "-" * len(title), *map(_item, lines)]) if lines else ""
+
+
+@lru_cache(maxsize=256)  # most of them stand on the page of every release
+def _item(line: str) -> str:
+    return textwrap.fill(line, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+
+
+def _column(entry: Mapping[str, Any]) -> str:
+    words = [f"{entry['table']}: {entry['name']} ({entry['role']}, {entry['type']}"]
+    words += [f", hierarchy {entry['hierarchy']}"] if "hierarchy" in entry else []
+    words += [f", level {entry['level']}"] if "level" in entry else []
+    tail = f" for {entry['stands_for']}" if "stands_for" in entry else ""
+    return "".join(words) + ")" + tail + (f": {entry['meaning']}" if entry.get("meaning") else "")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from reticent.errors import DAMAGED, StateError
 from reticent.release.release import Counts, Guarantee, Release
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def to_dict(release: Release) -> dict[str, Any]:

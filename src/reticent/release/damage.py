@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.policy import Policy
+
 if TYPE_CHECKING:
-    from reticent.policy import Policy
     from reticent.release.release import Release
 
 _ROOT = "*"

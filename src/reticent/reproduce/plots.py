@@ -58,7 +58,9 @@ MEASURES = ("sensitivity", "specificity", "accuracy")
 
 
 @contextmanager
-def _plot(file: Path, size: tuple[float, float], *, beside: bool = True, small: int = 8, **words: str) -> Iterator[Any]:
+def _plot(
+    file: Path, size: tuple[float, float], words: dict[str, str], *, beside: bool = True, small: int = 8
+) -> Iterator[Any]:
     """Axes to draw curves on; they are named, and written when all are drawn; beside them stands the legend, which would hide them."""
     picture = Figure(figsize=size, layout="constrained")
     axes = picture.subplots()
@@ -79,7 +81,7 @@ def draw_delay_free(figures: dict[str, Any], out: Path) -> None:
             many = len(set(curves) - _NOT_CURVES) > _MANY
             named = {"title": f"Figure {number}: {words} ({stream})", "xlabel": x, "ylabel": y}
             size = (9.0, 4.6) if many else (6.4, 4.0)
-            with _plot(out / f"figure-{name}-{stream}.png", size, beside=many, small=6, **named) as axes:
+            with _plot(out / f"figure-{name}-{stream}.png", size, named, beside=many, small=6) as axes:
                 _styled(axes, curves)
                 if number in ("3", "5"):
                     axes.set_yscale("log")
@@ -102,7 +104,7 @@ def draw_evolving(figures: dict[str, dict[str, dict[int, float]]], out: Path) ->
     for name, curves in figures.items():
         file = out / f"{name.replace(', ', '-').replace(' ', '-')}.png"
         words = {"title": EVOLVING.get(name, name), "xlabel": "records (thousands)", "ylabel": "time (ms)"}
-        with _plot(file, (7.6, 4.0), **words) as axes:
+        with _plot(file, (7.6, 4.0), words) as axes:
             for label, curve in curves.items():
                 place = METHODS.index(label)
                 sizes, times = [n / 1000 for n in curve], list(curve.values())
@@ -118,7 +120,7 @@ def draw_m_distinct(figures: dict[str, dict[str, list[float]]], out: Path) -> No
     for name, curves in figures.items():
         title, x, y = M_DISTINCT[name]
         words = {"title": f"Figure {name}: {title}", "xlabel": x, "ylabel": y}
-        with _plot(out / f"figure-{name}.png", (6.4, 3.4), **words) as axes:
+        with _plot(out / f"figure-{name}.png", (6.4, 3.4), words) as axes:
             for label, values in curves.items():
                 if label not in AXES:
                     axes.plot(_abscissa(curves, label, len(values)), values, marker="o", markersize=3, label=label)

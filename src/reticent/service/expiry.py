@@ -15,7 +15,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError, ReticentError
-from reticent.store.scrub import cut_log
+from reticent.store.database import cut_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ class Expiry:
             for kind, days in self._days.items()
         }
         if any(gone.values()):
-            cut_log(self._hub.store)
+            cut_log(self._hub.store.engine)
         return gone
 
     def _run(self) -> None:

@@ -6,23 +6,19 @@ import json
 import os
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.disk import move, open_private, sync
 from reticent.errors import ConnectorError, StateError
-from reticent.store import database, files, generation, place, restored, schema
-from reticent.store.opening import check_structure
-from reticent.store.restored import Restored
+from reticent.store import database, generation, schema
+from reticent.store.opening import check_structure, remove
 from reticent.store.store import Store
-from reticent.store.witness import Witness
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import sqlalchemy as sa
+from reticent.store.values import Restored, note_restored
+from reticent.store.witness import Witness, note_place
 
 _MANIFEST = "release.json"
 _SERVICE, _TOKENS = "service", "token"
@@ -39,7 +35,7 @@ class Published:
 
 def backup(where: str | os.PathLike[str], target: Path) -> None:
     """Copies a store while it is in use; the copy is there wholly or not at all."""
-    path = _file(where)
+    path = own_file(where)
     if target.exists():
         raise ConnectorError(f"{target} is there already.", hint="Name a new file for each backup.")
     with Store.open(path, create=False) as store:  # refuses one that is damaged: a copy of it would be of no use
@@ -83,7 +79,7 @@ def restore(
     """
     if database.file_of(where) is None:
         return _restore_in_place(source, where, published)
-    path, witness, source = _file(where), Witness(_file(where)), Path(source)
+    path, witness, source = own_file(where), Witness(own_file(where)), Path(source)
     if source.resolve() == path:
         raise StateError("The backup is the store itself.", hint="Name a copy that `reticent store backup` made.")
     seen = _seen(published)
@@ -102,7 +98,7 @@ def restore(
             witness.note(head, store.seal)
         witness.close()
     finally:
-        files.remove(draft)
+        remove(draft)
         Witness(draft).path.unlink(missing_ok=True)
     return outcomes
 
@@ -120,7 +116,7 @@ def _restore_in_place(
     with Store.open(where, create=False, moved=True) as store:
         outcomes = {name: _outcome(store, name, seen, complete=False) for name in store.publishers()}
         _begin_again(store, outcomes, above=max(seen.generations, default=0))
-        place.note_place(store.engine, store.seal)
+        note_place(store.engine, store.seal)
     return outcomes
 
 
@@ -132,7 +128,7 @@ def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> Non
     """A new generation, in one transaction with what is known of each publication."""
     with store.transaction() as tx:
         for name, outcome in outcomes.items():
-            restored.note(tx, name, outcome)
+            note_restored(tx, name, outcome)
         for token in store.items(_SERVICE, _TOKENS):  # one that was revoked since would work again
             tx.delete(_SERVICE, _TOKENS, token)
     with database.writing(store.engine) as connection:
@@ -209,7 +205,7 @@ def _copy(source: Path, target: Path) -> None:
             f"{source} cannot be copied ({type(error).__name__}).", hint="Check both places, and that it is a store."
         ) from None
     finally:
-        files.remove(draft)
+        remove(draft)
 
 
 def _put(draft: Path, path: Path) -> None:
@@ -234,19 +230,9 @@ def _set_aside(path: Path) -> None:
     aside.hardlink_to(path)
 
 
-def _file(where: str | os.PathLike[str]) -> Path:
+def own_file(where: str | os.PathLike[str]) -> Path:
+    """The file of a store; refuses one in a database server."""
     path = database.file_of(where)
     if path is None:
         raise StateError("This store is in a database server.", hint="Back it up with the means of the server.")
     return path
-
-
-def upgrade(where: str | os.PathLike[str]) -> int:
-    """Brings a store of an older version to this one, in one transaction; gives the version it had."""
-    from reticent.store.upgrade import upgraded
-
-    engine: sa.Engine = database.connect(_file(where))
-    try:
-        return upgraded(engine)
-    finally:
-        engine.dispose()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -17,9 +18,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from reticent.errors import DAMAGED, StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # How long one writer waits for another before it gives up: longer than any sane commit, shorter than patience.
 BUSY_MS = 30_000

@@ -10,19 +10,16 @@ import hashlib
 import json
 import secrets
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import schema
-from reticent.store.cipher import Cipher
 from reticent.store.integrity import Seal, damaged
-from reticent.store.keys import FILE, PASSPHRASE
+from reticent.store.keys import FILE, PASSPHRASE, Cipher
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from reticent.store.keys import Key
 
 HEAD, SECRET = "head", "secret"

@@ -10,17 +10,16 @@ Cost: one pass of BLAKE2b over what is written and what is read, about a nanosec
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from reticent.errors import DAMAGED, StateError
-from reticent.store.cipher import OVERHEAD
+from reticent.store.keys import OVERHEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from reticent.store.cipher import Cipher
+    from reticent.store.keys import Cipher
 
 SIZE = 16
 DIGEST = "digest"

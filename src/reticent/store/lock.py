@@ -11,17 +11,14 @@ import contextlib
 import hashlib
 import os
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from reticent.disk import locked
 from reticent.errors import StateError
 from reticent.store.database import errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _PAUSE = 0.02
 

@@ -9,6 +9,7 @@ since, or the new one and the changes since.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -17,8 +18,6 @@ from reticent.store import schema
 from reticent.store.integrity import damaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from reticent.store.integrity import Seal
     from reticent.store.transaction import Transaction
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,15 +14,13 @@ import sqlalchemy as sa
 
 from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
-from reticent.store import database, files, generation, lock, opening, rewriting, schema
+from reticent.store import database, generation, lock, opening, rewriting, schema
 from reticent.store.integrity import damaged
 from reticent.store.keys import Key
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from reticent.store.generation import Head
     from reticent.store.integrity import Seal
     from reticent.store.witness import Witness
@@ -79,7 +78,7 @@ class Store:
         """
         path, key = database.file_of(where), key or Key.from_environment()
         if path is not None:
-            files.prepare(path, create=create, key=key, link=database.link_of(where))
+            opening.prepare(path, create=create, key=key, link=database.link_of(where))
         engine = database.connect(where)
         try:
             return cls(engine, *opening.opened(engine, path, create=create, key=key, moved=moved))
@@ -104,7 +103,7 @@ class Store:
         """Whether a store that is there needs a key."""
         path = database.file_of(where)
         if path is not None:
-            files.prepare(path, create=False)
+            opening.prepare(path, create=False)
         engine = database.connect(where)
         try:
             with database.errors(engine), engine.connect() as connection:
@@ -201,7 +200,7 @@ class Store:
                 secret = self._pinned(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
             raise PolicyError(
-                "This store's veil has another l, prior, kernel or domain than the policy: a second veil over the same truth "
+                "This store's veil has another l, prior, kernel, domain or unit than the policy: a second veil over the same truth "
                 "would reveal it.",
                 hint="Go on with the policy and the prior that the store was begun with.",
             )
@@ -382,8 +381,9 @@ class Store:
         return next(iter(self.rows(schema.outbox, which, order=table.number)), None)
 
     def _find(self, publisher: str) -> Mapping[Any, Any] | None:
-        table = schema.publishers
-        return next(iter(self.rows(table, table.c.publisher == publisher, order=table.c.publisher)), None)
+        with self._reading() as connection:
+            row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
+        return None if row is None else self.seal.opened(schema.publishers, row)
 
     def row(self, publisher: str) -> Mapping[Any, Any]:
         """All that is counted of a publisher."""

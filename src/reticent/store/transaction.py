@@ -5,25 +5,23 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
+from reticent.arrays import Int64s, UInt64s
 from reticent.errors import StateError
-from reticent.store import restored, schema
+from reticent.release import LedgerEntry
+from reticent.store import schema
 from reticent.store.database import of_dialect
 from reticent.store.integrity import DIGEST, SIZE
 from reticent.store.rewriting import IN_USE, SPACE
+from reticent.store.values import refuse_closed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import numpy.typing as npt
-
-    from reticent.release import LedgerEntry
     from reticent.store.integrity import Seal
 
 
@@ -76,7 +74,7 @@ class Transaction:
     def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
         """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
         row = self._row(publisher)
-        restored.refuse_closed(self, publisher)
+        refuse_closed(self, publisher)
         number = row.next_number
         row.next_number += 1
         if position is not None:
@@ -131,13 +129,7 @@ class Transaction:
         row.next_part += 1
         return row.next_part - 1
 
-    def record_ledger(
-        self,
-        publisher: str,
-        entry: LedgerEntry,
-        persons: npt.NDArray[np.uint64],
-        groups: npt.NDArray[np.int64],
-    ) -> None:
+    def record_ledger(self, publisher: str, entry: LedgerEntry, persons: UInt64s, groups: Int64s) -> None:
         """Remember a publication, and which person (by keyed hash) stood in which group; it can't be changed later."""
         row = self._row(publisher)
         if len(persons) != len(groups):

@@ -1,39 +1,52 @@
-"""Stores of older versions: their tables renamed, made anew, and filled with digests, all in one transaction."""
+"""A store whose every row is written anew, in one transaction: tables of an older version, or another key, the first one, or none.
+
+Guarantee: whoever has the key of before and this store as it is from now on reads nothing; nobody else notices but by the key.
+Not covered: copies and backups from before stay under the key of before.
+Cost: the whole store is read and written once; nobody writes meanwhile.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import database, schema
-from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal
+from reticent.store.backup import own_file
+from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, write_head
 from reticent.store.keys import Key
+from reticent.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reticent.store.integrity import Seal
 
 _OLDEST = 2
 _OLD = "old_"
-_ROWS = 5_000
+_ROWS, _KEYS = 5_000, 200
+"""That are written, and asked for, at once."""
 
 
-def upgraded(engine: sa.Engine) -> int:
-    """Brings a store to this version; nothing is changed when it fails."""
-    with database.writing(engine) as connection:
-        query = sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")
-        version = int(str(connection.execute(query).scalar() or "0"))
-        if version == schema.VERSION:
-            return version
-        if version != _OLDEST:
-            raise StateError(
-                f"Schema {version} cannot be brought to {schema.VERSION}.", hint="Use the version that made the store."
-            )
-        _from_two(connection, Key.from_environment())
-    return version
+def upgrade(where: str | os.PathLike[str]) -> int:
+    """Brings a store of an older version to this one, in one transaction; gives the version it had."""
+    engine = database.connect(own_file(where))
+    try:
+        with database.writing(engine) as connection:
+            query = sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")
+            version = int(str(connection.execute(query).scalar() or "0"))
+            if version not in (_OLDEST, schema.VERSION):
+                raise StateError(
+                    f"Schema {version} cannot be brought to {schema.VERSION}.",
+                    hint="Use the version that made the store.",
+                )
+            if version == _OLDEST:
+                _from_two(connection, Key.from_environment())
+        return version
+    finally:
+        engine.dispose()
 
 
 def _from_two(connection: sa.Connection, key: Key | None) -> None:
@@ -89,3 +102,44 @@ def _renamed(table: sa.Table, row: dict[Any, Any], facts: Mapping[str, Mapping[s
     if table is schema.ledger:
         return {**row, "payload_digest": row["digest"]}
     return row
+
+
+def rekey(where: str | os.PathLike[str], new: Key | None) -> None:
+    """Brings a store under another key, or under none.
+
+    Args:
+        where: the store; it opens with the key that the environment names, or with none where it is not encrypted.
+        new: the key from now on; None leaves the store unencrypted.
+
+    Raises:
+        StateError: somebody uses the store, it is damaged, or the present key is not its own.
+    """
+    with Store.open(where, create=False, key=_present(where)) as store, ExitStack() as stack:
+        for publisher in store.publishers():
+            stack.enter_context(store.lock(publisher))  # whoever is at work holds the data key of before
+        with database.writing(store.engine) as connection:
+            seal, text = new_seal(new, store.seal.secret)
+            for table in schema.metadata.sorted_tables:
+                if table is not schema.meta:
+                    _write_anew(connection, table, store.seal, seal)
+            connection.execute(sa.update(schema.meta).where(schema.meta.c.name == SECRET).values(value=text))
+            store.head = read_head(connection, store.seal).next()
+            write_head(connection, store.head, seal)
+        store.adopt(seal)
+        database.cut_log(store.engine)
+
+
+def _present(where: str | os.PathLike[str]) -> Key | None:
+    """The key of the environment where the store has one: it may stand there for a store that is yet to be encrypted."""
+    key = Key.from_environment()
+    return key if key is None or Store.encrypted(where) else None
+
+
+def _write_anew(connection: sa.Connection, table: sa.Table, old: Seal, new: Seal) -> None:
+    keys = list(table.primary_key)
+    rows = list(connection.execute(sa.select(*keys)))
+    for start in range(0, len(rows), _KEYS):
+        which = sa.tuple_(*keys).in_([tuple(row) for row in rows[start : start + _KEYS]])
+        some = [old.opened(table, row) for row in connection.execute(sa.select(table).where(which)).mappings()]
+        connection.execute(sa.delete(table).where(which))
+        connection.execute(sa.insert(table), [new.sealed(table, row) for row in some])

@@ -1,11 +1,13 @@
-"""A small file beside an SQLite store that says how many commits it has had.
+"""Whether a store is the one that was here: what a small file beside it, or the server that holds it, remembers.
 
-It is written after each commit and never waited for. A store that has had fewer commits than its witness says was put back to an
-older copy, or lost the end of its log: going on would publish people a second time.
+Beside an SQLite store a witness says how many commits it has had. It is written after each commit and never waited for. A store that
+has had fewer was put back to an older copy, or lost the end of its log: going on would publish people a second time. In PostgreSQL
+the store remembers its server, timeline, database and tables: one that a dump or a base backup was brought back to is another one.
 
-Guarantee: an older copy of the same store in its place is refused, whatever its own content says.
-Not covered: a copy in another place, or one that came with its own witness; releases, sinks and cursors that are ahead of their
-    store show those. PostgreSQL has no witness.
+Guarantee: an older copy of the same store in its place is refused, whatever its own content says; in PostgreSQL one that was brought
+    to other tables.
+Not covered: a copy in another place, or one that came with its own witness; the files of a server that were put back while it was
+    down, which looks like a crash. Releases, sinks and cursors that are ahead of their store show those.
 Cost: one write of 128 bytes per commit, without a flush.
 """
 
@@ -14,14 +16,16 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
 
 from reticent.disk import open_private, write_at
 from reticent.errors import StateError
+from reticent.store import database, schema
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.store.generation import Head
     from reticent.store.integrity import Seal
 
@@ -116,3 +120,38 @@ def _read(slot: bytes, seal: Seal | None) -> Seen | None:
     if seal is not None and seal.lasting.digest("witness", cells).hex() != parts[3]:
         return None
     return seen
+
+
+_NAME = "place"
+_HERE = sa.text(
+    "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), "
+    "substring(pg_walfile_name(pg_current_wal_lsn()) FOR 8), "
+    "(SELECT oid FROM pg_database WHERE datname = current_database()), CAST('reticent_meta' AS regclass)::oid)"
+)
+_THERE = sa.select(schema.meta.c.value).where(schema.meta.c.name == _NAME)
+
+
+def refuse_moved(engine: sa.Engine, seal: Seal) -> None:
+    """Refuses a store whose database is not the one that it was used in; notes it where that was never noted."""
+    with database.errors(engine), engine.connect() as connection:
+        here, there = _told(connection, seal), connection.execute(_THERE).scalar()
+    if there is None:
+        note_place(engine, seal)
+    elif here != there:
+        raise StateError(
+            f"Store {database.show(engine)} was brought here from a backup, and may not know what was published since.",
+            hint="Nothing was published. `reticent store restore URL URL --published ...`, with the URL of this database twice, "
+            "goes on without publishing anybody anew.",
+        )
+
+
+def note_place(engine: sa.Engine, seal: Seal) -> None:
+    """From now on the store lives here."""
+    with database.writing(engine) as connection:
+        write = database.insert(connection, schema.meta).values(name=_NAME, value=_told(connection, seal))
+        connection.execute(write.on_conflict_do_update(index_elements=["name"], set_={"value": write.excluded.value}))
+
+
+def _told(connection: sa.Connection, seal: Seal) -> str:
+    here = str(connection.execute(_HERE).scalar())
+    return f"{here} {seal.lasting.digest(_NAME, [here]).hex()}"

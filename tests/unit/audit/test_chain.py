@@ -7,7 +7,7 @@ import pytest
 from reticent.audit.folder.chain import check_chain
 from reticent.audit.published import Published
 from reticent.release import Counts, Ledger
-from reticent.release.ledger import LedgerEntry
+from reticent.release.release import LedgerEntry
 
 
 def release(number, digest, predecessor, publisher="series"):

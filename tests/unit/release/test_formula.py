@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import reticent
 from reticent.audit.published import published
-from reticent.release.formula import escaped, plain
+from reticent.release.folder import escaped, plain
 
 
 @given(st.lists(st.none() | st.text(st.sampled_from("=+-@'\t\r\n15.eE,a\"")), min_size=1))

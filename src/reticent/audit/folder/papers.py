@@ -16,9 +16,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from reticent.audit.verdict import Finding, none_of
-from reticent.release.codebook import described
+from reticent.release.codebook import citation, described, readme
 from reticent.release.folder import FORMAT
-from reticent.release.readme import citation, readme
 from reticent.release.sentences import lacking, strange
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 
@@ -96,7 +95,8 @@ def unsaid(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy)
     if not _words(words):
         return ["not_covered"]
     uncounted = policy.tables.uncounted if policy.tables is not None else ()
-    lost = lacking(method, kind, words)
+    unit = policy.prior is not None and policy.prior.unit is not None
+    lost = lacking(method, kind, words, unit=unit)
     odd = strange(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
     return odd + ([f"{lost} lacking"] if lost else [])
 

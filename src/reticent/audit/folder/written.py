@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from reticent.release.formula import escaped, plain
+from reticent.release.folder import escaped, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from reticent import _core
 from reticent.audit.generalised import check_counts, hidden, unchecked
 from reticent.audit.published import Published, text_table
 from reticent.audit.veil.judge import codes_of, line_findings, prior_findings, whole
@@ -32,9 +33,8 @@ from reticent.connectors.spark.rows import column
 from reticent.connectors.spark.workplace import Carried
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
-from reticent.engine.veil.people import People, hashes_of
 from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_shares
-from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN
+from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN, hashes_of
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
 from reticent.release.sentences import LEDGER
@@ -92,7 +92,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> Veiled:
     for name in policy.sensitive:
         refuse_spellings(checked(rows.collapsed([name]), [name])[0], policy)
     house = House.of(policy, "table")
-    rng = replace(Rng.fresh(), house=store.house(house.digest))
+    rng = replace(Rng.fresh(), house=store.house(house.pinned))
     whole_ = _mapped(rows.frame.select(*[column(name) for name in policy.columns]), policy, rng)
     lost, size, facts = _counted(whole_, len(house.strata))
     if (unseen := float(lost.sum() / max(1, size.sum()))) > MOST_UNSEEN:
@@ -166,7 +166,7 @@ def _veiled(carried: Carried, rng: Rng, table: pa.Table, schema: pa.Schema | Non
     persons = hashes_of(table.column(house.policy.person), rng, house.policy.person)
     published, rows = house.levels.publish(table)
     values = house.domain.encode(table.column(house.sensitive))
-    seen = People(core).take(persons, persons, rows, values)
+    seen = _core.veil.People(core).take(persons, persons, rows, values)
     data = data_table(house, published, seen, np.arange(table.num_rows))
     facts = facts_of(persons, values.astype(np.uint64), seen.offered)
     more = {_OFFERED: seen.offered, **dict(zip(_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}

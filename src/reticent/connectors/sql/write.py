@@ -16,8 +16,8 @@ from reticent.connectors.sql.url import is_sql, parse
 from reticent.disk import open_new
 from reticent.errors import ConnectorError, PolicyError
 from reticent.read.load import parts_of
+from reticent.release.codebook import typed
 from reticent.release.folder import read
-from reticent.release.types import typed
 
 _ROWS = 10_000
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")

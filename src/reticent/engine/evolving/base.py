@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.encode.names import single_names
-from reticent.engine.base import Members, Publisher, check_batch
-from reticent.engine.evolving import change_feed
-from reticent.engine.evolving.change import Change
+from reticent.engine.base import Publisher, check_batch
+from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.evolving.state import load, save
+from reticent.engine.rng import Rng
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
+from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.sentences import UNMET
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-
-    Rows = npt.NDArray[np.uint32]
 
 
 class Named(NamedTuple):
@@ -53,8 +46,6 @@ class EvolvingPublisher(Publisher):
         )
         self.publications = 0
         self.step = 0
-        self._members = Members.nobody()
-        self._figures: dict[str, float] = {}
 
     # -- what a method does -------------------------------------------------------------------------------------
 
@@ -66,31 +57,31 @@ class EvolvingPublisher(Publisher):
         """What a method must know of a batch beside its codes; refuses before anything is changed."""
         return None
 
-    def _notice_again(self, rows: Rows, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at the rows
+    def _notice_again(self, rows: UInt32s, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at the rows
         """The same for an update of rows."""
         return self._notice(batch)
 
-    def _sign(self, rows: Rows, notes: Any) -> None:  # noqa: ARG002 - for methods with hashes of their own
+    def _sign(self, rows: UInt32s, notes: Any) -> None:  # noqa: ARG002 - for methods with hashes of their own
         """Keyed hashes of rows."""
         self.records.sign(rows, self.rng.key("person"))
 
     @abstractmethod
-    def _admit(self, rows: Rows, notes: Any) -> tuple[Rows, Change]:
+    def _admit(self, rows: UInt32s, notes: Any) -> tuple[UInt32s, Change]:
         """Gives new rows a class; the rows whose class changed, and what was done."""
 
     @abstractmethod
-    def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
+    def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
         """Takes rows out of their classes, before they are forgotten."""
 
     @abstractmethod
-    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32], notes: Any) -> tuple[Rows, Change]:
+    def _revise(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
         """Gives live rows new codes."""
 
     @abstractmethod
-    def _publish(self, rows: Rows) -> Release:
+    def _publish(self, rows: UInt32s) -> Release:
         """The release of the rows that have a class."""
 
-    def _settle(self) -> Rows:
+    def _settle(self) -> UInt32s:
         """Last arrangements before a publication; the rows whose stored state changed."""
         return np.empty(0, dtype=np.uint32)
 
@@ -108,7 +99,7 @@ class EvolvingPublisher(Publisher):
     def recall(self, memories: Mapping[str, bytes]) -> None:
         """Takes up what `memories` gave of some persons."""
 
-    def memories(self, persons: npt.NDArray[np.uint64] | None = None) -> dict[str, bytes]:  # noqa: ARG002 - see above
+    def memories(self, persons: UInt64s | None = None) -> dict[str, bytes]:  # noqa: ARG002 - see above
         """What is remembered of some persons or of all, whether or not they have records still; by key."""
         return {}
 
@@ -123,10 +114,7 @@ class EvolvingPublisher(Publisher):
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in: a change feed if it has a column `op`, otherwise insertions. Publishes nothing."""
-        if change_feed.COLUMN in batch.column_names and change_feed.COLUMN not in self.policy.columns:
-            self.apply(batch)
-        else:
-            self.insert(batch)
+        (self.apply if is_feed(batch, self.policy) else self.insert)(batch)
         return []
 
     def insert(self, batch: pa.Table) -> Change:
@@ -176,7 +164,7 @@ class EvolvingPublisher(Publisher):
 
     def apply(self, batch: pa.Table) -> Change:
         """Applies a change feed in order, wholly or not at all (the whole feed is checked first)."""
-        stretches = list(change_feed.runs(batch))
+        stretches = list(runs(batch))
         self._check_feed(stretches)
         done = Change(held=self.counts.held)
         for op, part in stretches:
@@ -197,7 +185,7 @@ class EvolvingPublisher(Publisher):
         release, _ = self.prepare(again=again)
         return [release]
 
-    def prepare(self, *, again: bool = False) -> tuple[Release, Rows]:
+    def prepare(self, *, again: bool = False) -> tuple[Release, UInt32s]:
         """The next publication, and the rows whose stored state it changed; counts it as made."""
         if self.publications and not self.safe_again and not again:
             raise GuaranteeError(
@@ -231,15 +219,6 @@ class EvolvingPublisher(Publisher):
         held = self._held()
         return Counts(rows_in=total, published=total - held, held=held)
 
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The figures of the last publication."""
-        return self._figures
-
-    def members(self) -> Members:
-        """Who stood in which group of the last publication."""
-        return self._members
-
     @abstractmethod
     def _held(self) -> int:
         """Records that have no class yet."""
@@ -255,12 +234,7 @@ class EvolvingPublisher(Publisher):
     def _promise(self) -> Guarantee:
         """What the method claims."""
 
-    def _wrap(
-        self,
-        tables: tuple[pa.Table, pa.Table],
-        metrics: dict[str, float],
-        explain: dict[str, Any],
-    ) -> Release:
+    def _wrap(self, tables: tuple[pa.Table, pa.Table], metrics: dict[str, float], explain: dict[str, Any]) -> Release:
         qit, st = tables
         total = len(self.records)
         return Release(
@@ -303,7 +277,7 @@ class EvolvingPublisher(Publisher):
                 hint="Use update for records that are in the table.",
             )
 
-    def _find(self, ids: list[str], column: str, *, single: bool = False) -> Rows:
+    def _find(self, ids: list[str], column: str, *, single: bool = False) -> UInt32s:
         if column == self.name:
             found: list[tuple[int, ...]] = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
         elif column == self.policy.person:
@@ -325,7 +299,7 @@ class EvolvingPublisher(Publisher):
             )
         return np.array([row for rows in found for row in rows], dtype=np.uint32)
 
-    def _check_feed(self, stretches: list[tuple[change_feed.Op, pa.Table]]) -> None:
+    def _check_feed(self, stretches: list[tuple[Op, pa.Table]]) -> None:
         """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
         column = self.name or str(self.policy.person)
         present: dict[str, int] = {}

@@ -11,22 +11,20 @@ go before anybody saw them are undone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from reticent.arrays import Bools, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from reticent.engine.veil.events import rounds
-from reticent.engine.veil.people import Seen
+from reticent.engine.veil.veiling import Seen
 from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import numpy.typing as npt
-
     from reticent import _core
 
-    Places = npt.NDArray[np.int64]
 
 _HEAD = 8
 _LOST = 255
@@ -37,13 +35,13 @@ _SEEN = 2**32 - 1
 class Arrivals(NamedTuple):
     """Records as the veil sees them, side by side: persons, units, rows of the prior, codes and places in the order of events."""
 
-    persons: npt.NDArray[np.uint64]
-    units: npt.NDArray[np.uint64]
-    rows: npt.NDArray[np.uint32]
-    values: npt.NDArray[np.int32]
-    orders: npt.NDArray[np.int64]
+    persons: UInt64s
+    units: UInt64s
+    rows: UInt32s
+    values: Int32s
+    orders: Int64s
 
-    def at(self, which: Places) -> Arrivals:
+    def at(self, which: Int64s) -> Arrivals:
         """Some of them."""
         return Arrivals(
             self.persons[which], self.units[which], self.rows[which], self.values[which], self.orders[which]
@@ -68,9 +66,6 @@ class Lives:
     def __contains__(self, person: int) -> bool:
         return person in self._of
 
-    def __repr__(self) -> str:
-        return f"Lives({len(self)})"
-
     def refuse_early(self, records: Arrivals) -> None:
         """Refuses records that lie before the last one of their person: what came after them is published."""
         known = np.flatnonzero([int(person) in self._of for person in records.persons])
@@ -82,7 +77,7 @@ class Lives:
                 hint="Insert the records of a person in the order of the column that person.events names.",
             )
 
-    def arrive(self, records: Arrivals, since: int = _SEEN) -> npt.NDArray[np.uint8]:
+    def arrive(self, records: Arrivals, since: int = _SEEN) -> UInt8s:
         """Each record as an event of its person, in the order of the records; the memories after it.
 
         Args:
@@ -103,7 +98,7 @@ class Lives:
             memories[which] = self._read(some.persons)["memory"]
         return memories
 
-    def correct(self, records: Arrivals, since: int = _SEEN) -> npt.NDArray[np.uint8]:
+    def correct(self, records: Arrivals, since: int = _SEEN) -> UInt8s:
         """Records of known persons whose value is another one now; the memories after it."""
         last = self._read(records.persons)["order"]
         return self.arrive(records._replace(orders=last), since)
@@ -121,7 +116,7 @@ class Lives:
         others = some.at(again[~visits])
         self._step(others.at(np.flatnonzero(self._read(others.persons)["value"] != others.values)), "correction", since)
 
-    def _go_back(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
+    def _go_back(self, persons: UInt64s) -> npt.NDArray[np.void]:
         """The lives of persons before their last event, which they have again."""
         size = self._life.itemsize
         for person in persons.tolist():
@@ -139,7 +134,7 @@ class Lives:
             else:
                 del self._of[person]
 
-    def hidden(self, persons: npt.NDArray[np.uint64], since: int) -> list[int]:
+    def hidden(self, persons: UInt64s, since: int) -> list[int]:
         """Those of some persons whose last event nobody saw."""
         return [person for person in persons.tolist() if self._hidden(person, since)]
 
@@ -147,9 +142,9 @@ class Lives:
         life = self._of.get(person)
         return life is not None and int.from_bytes(life[-4:], "little") == since != _SEEN
 
-    def latest(self, persons: npt.NDArray[np.uint64], shown: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    def latest(self, persons: UInt64s, shown: UInt8s) -> Bools:
         """Which of the records that show these memories are the last ones of their persons."""
-        flags: npt.NDArray[np.bool_] = (self._read(persons)["memory"] == shown).all(axis=1)
+        flags: Bools = (self._read(persons)["memory"] == shown).all(axis=1)
         return flags
 
     def _begin(self, some: Arrivals, since: int) -> None:
@@ -164,10 +159,10 @@ class Lives:
                 self._before[person] = self._of[person] + hidden
             self._write(some, self._veil.step(some.units, memories, some.values, kind=kind).memories, since)
 
-    def _read(self, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
+    def _read(self, persons: UInt64s) -> npt.NDArray[np.void]:
         return np.frombuffer(b"".join([self._of[int(person)] for person in persons]), dtype=self._life)
 
-    def _write(self, some: Arrivals, memories: npt.NDArray[np.uint8], since: int) -> None:
+    def _write(self, some: Arrivals, memories: UInt8s, since: int) -> None:
         lives = np.zeros(len(some.persons), dtype=self._life)
         lives["memory"], lives["value"], lives["order"], lives["since"] = memories, some.values, some.orders, since
         self._of.update(zip(some.persons.tolist(), map(np.void.tobytes, lives), strict=True))
@@ -186,13 +181,13 @@ class Lives:
             if len(life) > size:
                 self._before[person] = life[size:]
 
-    def of(self, persons: npt.NDArray[np.uint64] | None = None) -> dict[int, bytes]:
+    def of(self, persons: UInt64s | None = None) -> dict[int, bytes]:
         """The lives of some persons, or of all that are in memory, each with those before its last event; empty if there is none."""
         some = self._of if persons is None else persons.tolist()
         return {person: self._of.get(person, b"") + self._before.get(person, b"") for person in some}
 
 
-def seen(memories: npt.NDArray[np.uint8]) -> Seen:
+def seen(memories: UInt8s) -> Seen:
     """What memories show: candidates in canonical order, row and event; and whether the truth is among them."""
     slots = np.ascontiguousarray(memories[:, _HEAD:]).view("<u2")
     rows = np.ascontiguousarray(memories[:, :2]).view("<u2").reshape(-1)
@@ -200,7 +195,7 @@ def seen(memories: npt.NDArray[np.uint8]) -> Seen:
     return Seen(np.sort(slots, axis=1), rows.astype(np.uint32), events.astype(np.uint32), memories[:, 6] != _LOST)
 
 
-def _rounds(records: Arrivals) -> Iterator[Places]:
+def _rounds(records: Arrivals) -> Iterator[Int64s]:
     """Parts in which every person, and every unit, stands once; a person's records in their order."""
     for some in rounds(records.persons):
         for part in rounds(records.units[some]):

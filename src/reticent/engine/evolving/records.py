@@ -7,19 +7,15 @@ Everything here is private. Persons are kept as keyed hashes beside the rows.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError
-from reticent.release.ledger import person_hashes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
+from reticent.release.release import person_hashes
 
 NONE = -1
 
@@ -50,18 +46,15 @@ class Records:
     def __len__(self) -> int:
         return self._alive + self.unseen
 
-    def __repr__(self) -> str:
-        return f"Records({len(self)})"
-
-    def rows(self) -> npt.NDArray[np.uint32]:
+    def rows(self) -> UInt32s:
         """All live rows, in order."""
         return np.flatnonzero(self._live).astype(np.uint32)
 
-    def values(self, rows: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
+    def values(self, rows: UInt32s) -> Int32s:
         """Sensitive codes of rows."""
         return np.ascontiguousarray(self.codes[rows, self.at_sensitive])
 
-    def encode(self, batch: pa.Table) -> npt.NDArray[np.int32]:
+    def encode(self, batch: pa.Table) -> Int32s:
         """A batch as codes; grows the dictionaries."""
         codes = np.empty((batch.num_rows, len(self.columns)), dtype=np.int32)
         for i, name in enumerate(self.columns):
@@ -80,7 +73,7 @@ class Records:
         """The row of a record id."""
         return self._by_name.get(name)
 
-    def allocate(self, count: int) -> npt.NDArray[np.uint32]:
+    def allocate(self, count: int) -> UInt32s:
         """Numbers for new rows, the least free ones first."""
         reused = [heapq.heappop(self._free) for _ in range(min(count, len(self._free)))]
         first, fresh = len(self.persons), count - len(reused)
@@ -136,13 +129,13 @@ class Records:
         self._live[rows] = False
         self._alive -= len(rows)
 
-    def sign(self, rows: npt.NDArray[np.uint32], key: bytes) -> None:
+    def sign(self, rows: UInt32s, key: bytes) -> None:
         """The keyed hashes of the persons of rows: the same person always gets the same."""
         self.hashes[rows, 0] = person_hashes((self.persons[row] for row in rows.tolist()), key)
 
     def load(
         self,
-        rows: npt.NDArray[np.uint32],
+        rows: UInt32s,
         persons: Sequence[str],
         names: Sequence[str] | None,
         *,

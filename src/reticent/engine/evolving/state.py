@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from reticent.encode import Dictionary
 from reticent.engine.snapshot import pack, unpack
+from reticent.policy import Policy
 
 if TYPE_CHECKING:
     from reticent.engine.evolving.base import EvolvingPublisher
-    from reticent.policy import Policy
 
 P = TypeVar("P", bound="EvolvingPublisher")
 

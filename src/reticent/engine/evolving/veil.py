@@ -17,33 +17,29 @@ Differences from the paper: ours; the paper's methods are `enc`, `encc`, `eac` a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.engine.base import Members, Sights, check_batch
+from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
+from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
-from reticent.engine.evolving.places import Places
-from reticent.engine.veil.people import hashes_of
+from reticent.engine.rng import Rng
+from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import Veiled, Veiling, house_of
+from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
 from reticent.errors import DataError
+from reticent.policy import Policy
+from reticent.release import Guarantee, Release
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Guarantee, Release
-
-    Rows = npt.NDArray[np.uint32]
+    from reticent.engine.veil.levels import Levels
 
 _ONE_EACH = (
     "Name the column of their order, person: {column: ..., events: ...}, or keep one of them: "
@@ -60,7 +56,7 @@ class Veil(EvolvingPublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return house_of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
@@ -68,8 +64,6 @@ class Veil(EvolvingPublisher):
         self.lives = Lives(house.veil(rng.house_key("veil")), house.l)
         super().__init__(policy, rng=rng)
         self._places = Places(house.levels, policy, house.by)
-        self._members = Members.nobody()
-        self._sights: Sights | None = None
         self._person, self._events = str(policy.person), policy.persons.events if policy.persons else None
 
     def _width(self) -> int:
@@ -102,7 +96,7 @@ class Veil(EvolvingPublisher):
         self.lives.refuse_early(arrivals)
         return arrivals
 
-    def _notice_again(self, rows: Rows, batch: pa.Table) -> Arrivals:
+    def _notice_again(self, rows: UInt32s, batch: pa.Table) -> Arrivals:
         """Refuses another value for a record that its person has left behind."""
         arrivals = self._arrivals(batch)
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != arrivals.values)
@@ -127,18 +121,18 @@ class Veil(EvolvingPublisher):
             self._orders(batch),
         )
 
-    def _sign(self, rows: Rows, notes: Arrivals) -> None:
+    def _sign(self, rows: UInt32s, notes: Arrivals) -> None:
         """Persons for the ledger and for the veil, under keys of their own: a veil under a wrong key then shows itself."""
         super()._sign(rows, notes)
         self.records.hashes[rows, 1] = notes.persons
 
-    def _admit(self, rows: Rows, notes: Arrivals) -> tuple[Rows, Change]:
+    def _admit(self, rows: UInt32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         order = np.argsort(notes.orders, kind="stable")
         self.records.shown[rows[order]] = self.lives.arrive(notes.at(order), self.publications)
         self.records.classes[rows] = 0
         return rows, Change(persons=np.unique(notes.persons))
 
-    def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
+    def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
         """What nobody saw did not happen: who comes back goes on from what readers know."""
         persons, first = np.unique(self.records.hashes[rows, 1], return_index=True)
         names = {person: self.records.persons[row] for person, row in zip(persons.tolist(), rows[first], strict=True)}
@@ -148,7 +142,7 @@ class Veil(EvolvingPublisher):
             self.lives.undo(person, {self.records.shown[row].tobytes() for row in left}, self.publications)
         return rows, Change(persons=np.array(hidden, dtype=np.uint64))
 
-    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32], notes: Arrivals) -> tuple[Rows, Change]:
+    def _revise(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != notes.values)
         self.records.codes[rows] = codes
@@ -156,7 +150,7 @@ class Veil(EvolvingPublisher):
         self.records.shown[rows[changed]] = self.lives.correct(some, self.publications)
         return rows, Change(persons=np.unique(some.persons))
 
-    def _codes(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def _codes(self, values: Int32s) -> Int32s:
         """Codes of the records as codes of the domain."""
         words = self.records.words[self.sensitive]
         return self._veiling.house.domain.encode(words.decode(values))
@@ -167,7 +161,7 @@ class Veil(EvolvingPublisher):
     def _in_order(self, batch: pa.Table) -> pa.Table:
         return batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
 
-    def _orders(self, batch: pa.Table) -> npt.NDArray[np.int64]:
+    def _orders(self, batch: pa.Table) -> Int64s:
         """Each record's place in the life of its person; the same for all where the policy names no order."""
         if self._events is None:
             return np.zeros(batch.num_rows, dtype=np.int64)
@@ -207,13 +201,13 @@ class Veil(EvolvingPublisher):
         """Takes up what was remembered of persons."""
         self.lives.load({int(key, 16): life for key, life in memories.items()})
 
-    def memories(self, persons: npt.NDArray[np.uint64] | None = None) -> dict[str, bytes]:
+    def memories(self, persons: UInt64s | None = None) -> dict[str, bytes]:
         """The lives of persons, by key."""
         return {_key(person): life for person, life in self.lives.of(persons).items()}
 
     # -- publication -------------------------------------------------------------------------------------------------
 
-    def _publish(self, rows: Rows) -> Release:
+    def _publish(self, rows: UInt32s) -> Release:
         records, number = self.records, self.publications + 1
         names = [*self.policy.quasi, *self.policy.plain]
         columns = {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
@@ -221,14 +215,6 @@ class Veil(EvolvingPublisher):
         veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
         self._members, self._sights = self._veiling.members(veiled, number=number), veiled.sights()
         return replace(self._veiling.release(veiled, number=number), guarantee=self.guarantee)
-
-    def sights(self) -> Sights | None:
-        """What the last release shows of each person."""
-        return self._sights
-
-    def members(self) -> Members:
-        """Whose record stands in which line of the last publication."""
-        return self._members
 
     def _promise(self) -> Guarantee:
         return guarantee(self._veiling.house)
@@ -251,3 +237,35 @@ def _one_each(batch: pa.Table, person: str, which: str) -> pa.Table:
     places = range(len(persons))
     chosen = {persons[at]: at for at in (places if which == "last" else reversed(places))}
     return batch.take(pa.array(sorted(chosen.values()), pa.int64()))
+
+
+_FEW = 8
+
+
+class Places:
+    """Climbs the hierarchies as `Levels` does, and remembers which values fit them and where small batches led."""
+
+    def __init__(self, levels: Levels, policy: Policy, by: Sequence[str]) -> None:
+        self._levels, self._by = levels, tuple(by)
+        self._fits: dict[str, set[Any]] = {
+            name: set() for name in policy.quasi if policy.columns[name].hierarchy is not None
+        }
+        self._rows: dict[tuple[Any, ...], int] = {}
+
+    def of(self, batch: pa.Table) -> UInt32s:
+        """The rows of a batch; a value outside its hierarchy is refused, whether or not the prior asks for it."""
+        if batch.num_rows > _FEW:
+            return self._levels.publish(batch)[1]
+        keys = self._keys(batch)
+        cells = {name: set(batch.column(name).to_pylist()) for name in self._fits}
+        if not all(key in self._rows for key in keys) or any(cells[name] - fits for name, fits in self._fits.items()):
+            rows = self._levels.publish(batch)[1]
+            self._rows.update(zip(keys, rows.tolist(), strict=True))
+            for name, fits in self._fits.items():
+                fits.update(cells[name])
+        return np.array([self._rows[key] for key in keys], dtype=np.uint32)
+
+    def _keys(self, batch: pa.Table) -> list[tuple[Any, ...]]:
+        if not self._by:
+            return [()] * batch.num_rows
+        return list(zip(*(batch.column(name).to_pylist() for name in self._by), strict=True))

@@ -14,26 +14,22 @@ Differences from the paper: a point is a person with all linked rows, not a reco
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Bools, Int64s
 from reticent.errors import GuaranteeError
+from reticent.policy import Policy
+from reticent.policy.hierarchy import Ladder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
     from reticent.engine.linked.rows import People, Rows
-    from reticent.policy import Policy
-    from reticent.policy.hierarchy import Ladder
-
-    Numbers = npt.NDArray[np.int64]
 
 
-def classes_of(people: People, policy: Policy) -> list[Numbers]:
+def classes_of(people: People, policy: Policy) -> list[Int64s]:
     """The classes: the numbers of the persons of each.
 
     Raises:
@@ -65,7 +61,7 @@ def classes_of(people: People, policy: Policy) -> list[Numbers]:
     return classes
 
 
-def _parts(members: Numbers, attributes: list[Attribute], test: _Test) -> list[Numbers] | None:
+def _parts(members: Int64s, attributes: list[Attribute], test: _Test) -> list[Int64s] | None:
     """Parts that hold, by the attribute that says least so far; by the next one where it gives none."""
     if len(members) < 2 * test.k:
         return None
@@ -80,7 +76,7 @@ def _parts(members: Numbers, attributes: list[Attribute], test: _Test) -> list[N
     return None
 
 
-def _good(parts: list[Numbers], test: _Test) -> list[Numbers] | None:
+def _good(parts: list[Int64s], test: _Test) -> list[Int64s] | None:
     """The parts that hold, and the others as one; where these do not hold together, the smallest good parts join them."""
     holds = [test.holds(part) for part in parts]
     good = sorted((part for part, held in zip(parts, holds, strict=True) if held), key=len)
@@ -97,11 +93,11 @@ def _good(parts: list[Numbers], test: _Test) -> list[Numbers] | None:
 class Attribute:
     """What persons are told apart by: the node of each on every level, bottom up, or a number of rows."""
 
-    levels: tuple[Numbers, ...]
-    leaves: tuple[Numbers, ...] = ()
+    levels: tuple[Int64s, ...]
+    leaves: tuple[Int64s, ...] = ()
     weight: float = 1.0
 
-    def spread(self, members: Numbers) -> float:
+    def spread(self, members: Int64s) -> float:
         """How much would be lost: the share of all values that the shared node stands for, or of the members' rows."""
         if not self.leaves:
             counts = self.levels[0][members]
@@ -112,7 +108,7 @@ class Attribute:
             return 0.0
         return float(self.leaves[top][self.levels[top][members[0]]]) / float(self.leaves[-1][0])
 
-    def splits(self, members: Numbers) -> Iterator[list[Numbers]]:
+    def splits(self, members: Int64s) -> Iterator[list[Int64s]]:
         """Ways to part them: by the nodes below the one they share, or at the median, on either side of it."""
         if self.leaves:
             yield _by(self.levels[self._common(members) - 1][members], members)
@@ -123,7 +119,7 @@ class Attribute:
             if low.any() and not low.all():
                 yield [members[low], members[~low]]
 
-    def _common(self, members: Numbers) -> int:
+    def _common(self, members: Int64s) -> int:
         """The lowest level on which all members have the same node."""
         level = len(self.levels) - 1
         while level:
@@ -134,7 +130,7 @@ class Attribute:
         return level
 
 
-def _by(nodes: Numbers, members: Numbers) -> list[Numbers]:
+def _by(nodes: Int64s, members: Int64s) -> list[Int64s]:
     order = np.argsort(nodes, kind="stable")
     return np.split(members[order], np.flatnonzero(np.diff(nodes[order])) + 1)
 
@@ -153,17 +149,17 @@ class _Test:
             if l is not None and any(name in policy.sensitive for name in rows.layout.columns)
         ]
 
-    def holds(self, members: Numbers) -> bool:
+    def holds(self, members: Int64s) -> bool:
         """K persons, and no value of more than 1/l of them among what would be published."""
         if len(members) < self.k:
             return False
         return all(self._diverse(rows, name, members) for rows, names in self._tables for name in names)
 
-    def common(self, members: Numbers) -> list[str]:
+    def common(self, members: Int64s) -> list[str]:
         """The columns of which a value is that of more than 1/l of these persons."""
         return [name for rows, names in self._tables for name in names if not self._diverse(rows, name, members)]
 
-    def _diverse(self, rows: Rows, name: str, members: Numbers) -> bool:
+    def _diverse(self, rows: Rows, name: str, members: Int64s) -> bool:
         places = rows.shared(members, int(self._courses[members].min()))
         if not len(places):
             return True
@@ -193,7 +189,7 @@ def _attributes(people: People, row_weight: float) -> list[Attribute]:
     return attributes
 
 
-def _climbing(rungs: Ladder, codes: Numbers, there: npt.NDArray[np.bool_]) -> Attribute:
+def _climbing(rungs: Ladder, codes: Int64s, there: Bools) -> Attribute:
     """The nodes of each person; whoever has no row has a node of his own below the top."""
     levels, leaves = [], []
     for table, sizes in zip(rungs.tables[:-1], rungs.leaves[:-1], strict=True):

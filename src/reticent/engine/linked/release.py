@@ -10,30 +10,27 @@ Differences from the paper: cells climb their hierarchy instead of becoming rang
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int64s, UInt64s
 from reticent.engine.identifiers import beyond
 from reticent.engine.linked.classes import classes_of
 from reticent.engine.linked.rows import people_of, refuse_demands
+from reticent.engine.rng import Rng
+from reticent.policy import Policy
 from reticent.policy.settings.linked import PERSON, VISIT
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.sentences import AGAINST
 from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
     from reticent.engine.linked.rows import Column, People, Rows
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
 
-    Numbers = npt.NDArray[np.int64]
 
 METHOD = "linked"
 
@@ -43,7 +40,7 @@ class Linked:
     """A release of linked tables, with what is private: the row of the input that each published row was made from, and what had no place."""
 
     release: Release
-    places: Mapping[str, Numbers]
+    places: Mapping[str, Int64s]
     left_out: Mapping[str, int]
 
 
@@ -80,7 +77,7 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
 class Pseudonyms:
     """A name for each person or visit, and its place among all names."""
 
-    ranks: Numbers
+    ranks: Int64s
     names: pa.Array
 
 
@@ -92,11 +89,11 @@ def _pseudonyms(letter: str, count: int, rng: Rng) -> Pseudonyms:
     return Pseudonyms(ranks, pa.array([f"{letter}{rank + 1:0{width}d}" for rank in ranks.tolist()], pa.string()))
 
 
-def _noise(rng: Rng, purpose: str, count: int) -> npt.NDArray[np.uint64]:
+def _noise(rng: Rng, purpose: str, count: int) -> UInt64s:
     return np.frombuffer(hashlib.shake_256(rng.key(purpose)).digest(8 * count), dtype=np.uint64)
 
 
-def _shown(rows: Rows, people: People, classes: list[Numbers], kinds: Numbers) -> tuple[Numbers, Numbers]:
+def _shown(rows: Rows, people: People, classes: list[Int64s], kinds: Int64s) -> tuple[Int64s, Int64s]:
     """The group of each row (its class and slot), and the places of those whose slot the whole class has."""
     kind = kinds[rows.person]
     group = np.unique(kind * (int(rows.slot.max(initial=0)) + 1) + rows.slot, return_inverse=True)[1].reshape(-1)
@@ -109,8 +106,8 @@ def _shown(rows: Rows, people: People, classes: list[Numbers], kinds: Numbers) -
 
 
 def _published(
-    rows: Rows, group: Numbers, shown: Numbers, names: Mapping[str, Pseudonyms], rng: Rng
-) -> tuple[pa.Table, Numbers, list[float]]:
+    rows: Rows, group: Int64s, shown: Int64s, names: Mapping[str, Pseudonyms], rng: Rng
+) -> tuple[pa.Table, Int64s, list[float]]:
     """The published rows of a table, where they come from, and how much each cell has lost."""
     noise = _noise(rng, f"rows {rows.layout.name}", len(shown))
     # By pseudonyms, then by chance: the order of rows tells nothing of their slots.
@@ -128,7 +125,7 @@ def _published(
     return pa.table(columns), rows.origin[shown], losses
 
 
-def _cells(column: Column, group: Numbers, shown: Numbers) -> tuple[pa.Array, list[float]]:
+def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list[float]]:
     """The cells of a column: as they are, or for a quasi-identifier the lowest node that the rows of a group share."""
     codes = column.codes[shown]
     if column.rungs is None:

@@ -7,29 +7,21 @@ are laid side by side when persons are made alike. In a table that nobody counts
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Bools, Int64s
 from reticent.engine.identifiers import prepare, refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.policy.hierarchy import Ladder, ladder
-from reticent.policy.settings.linked import VISIT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
-    from reticent.policy.settings.linked import Layout
-
-    Numbers = npt.NDArray[np.int64]
+from reticent.policy.settings.linked import VISIT, Layout
 
 _DAY = r"^\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
 # A single code may look so; where most values do, they are dates.
@@ -42,10 +34,10 @@ _MOST_ROWS = 1 << 20
 class Column:
     """A column by codes: each row's value, the values, and where it is a quasi-identifier its hierarchy and their order."""
 
-    codes: Numbers
+    codes: Int64s
     values: pa.Array
     rungs: Ladder | None = None
-    ranks: Numbers | None = None
+    ranks: Int64s | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,22 +56,22 @@ class Rows:
     """
 
     layout: Layout
-    origin: Numbers
-    person: Numbers
-    visit: Numbers
-    slot: Numbers
+    origin: Int64s
+    person: Int64s
+    visit: Int64s
+    slot: Int64s
     slots: int
-    start: Numbers
+    start: Int64s
     columns: Mapping[str, Column]
     counted: bool = True
 
-    def of(self, members: Numbers) -> Numbers:
+    def of(self, members: Int64s) -> Int64s:
         """The places of all rows of these persons."""
         first, counts = self.start[members], self.start[members + 1] - self.start[members]
         shift = np.repeat(first - np.cumsum(counts) + counts, counts)
         return shift + np.arange(int(counts.sum()))
 
-    def shared(self, members: Numbers, visits: int) -> Numbers:
+    def shared(self, members: Int64s, visits: int) -> Int64s:
         """The places of the rows whose slot all these persons have, who have at least so many visits each."""
         places = self.of(members)
         slots = self.slot[places]
@@ -98,7 +90,7 @@ class People:
     rows_in: Mapping[str, int]
     left_out: Mapping[str, int]
 
-    def courses(self) -> Numbers:
+    def courses(self) -> Int64s:
         """How many visits each person has."""
         visits = next((rows for rows in self.tables.values() if rows.layout.of_visits), None)
         return np.zeros(self.count, dtype=np.int64) if visits is None else np.diff(visits.start)
@@ -128,7 +120,7 @@ def people_of(tables: Mapping[str, pa.Table], policy: Policy, secret: bytes) -> 
     left: Counter[str] = Counter()
     order = None
     out: dict[str, Rows] = {}
-    home: Numbers | None = None
+    home: Int64s | None = None
     for name, one in layout.items():
         rows = _placed(tables[name], one, policy, (persons, visits), home, left)
         if one.of_visits:
@@ -170,7 +162,7 @@ def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: 
     )
 
 
-def _numbers(column: pa.ChunkedArray, keys: pa.Array) -> Numbers:
+def _numbers(column: pa.ChunkedArray, keys: pa.Array) -> Int64s:
     """The number of each key; -1 where it is none of them."""
     found = pc.index_in(column.cast(pa.string()).combine_chunks(), value_set=keys)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -181,9 +173,9 @@ class _Placed:
     """Rows that have a person: their places in the table, their persons and visits."""
 
     layout: Layout
-    origin: Numbers
-    person: Numbers
-    visit: Numbers
+    origin: Int64s
+    person: Int64s
+    visit: Int64s
 
 
 def _placed(
@@ -191,7 +183,7 @@ def _placed(
     layout: Layout,
     policy: Policy,
     keys: tuple[pa.Array, pa.Array],
-    home: Numbers | None,
+    home: Int64s | None,
     left: Counter[str],
 ) -> _Placed:
     person = _numbers(table.column(str(policy.person)), keys[0])
@@ -216,7 +208,7 @@ def _placed(
     return _Placed(layout, at, person[at], visit[at])
 
 
-def _first(keys: Numbers, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _first(keys: Int64s, good: Bools) -> Bools:
     """Which good rows are the first with their key."""
     rows = np.flatnonzero(good)
     first = np.zeros(len(keys), dtype=np.bool_)
@@ -224,14 +216,14 @@ def _first(keys: Numbers, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return first
 
 
-def _homes(rows: Rows, visits: int) -> Numbers:
+def _homes(rows: Rows, visits: int) -> Int64s:
     """The person of each visit; -2 for a visit whose row was left out."""
     home = np.full(visits, -2, dtype=np.int64)
     home[rows.visit] = rows.person
     return home
 
 
-def _order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Numbers:
+def _order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Int64s:
     """The how-manieth of its person each visit is, by its first date, otherwise as they come."""
     moments = _moments(table, rows, policy)
     by = np.lexsort((rows.origin, moments, rows.person))
@@ -242,7 +234,7 @@ def _order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Numbe
     return order
 
 
-def _moments(table: pa.Table, rows: _Placed, policy: Policy) -> Numbers:
+def _moments(table: pa.Table, rows: _Placed, policy: Policy) -> Int64s:
     for name in rows.layout.columns:
         spec = policy.columns[name].hierarchy
         if spec is not None and spec.kind == "dates":
@@ -252,7 +244,7 @@ def _moments(table: pa.Table, rows: _Placed, policy: Policy) -> Numbers:
     return np.zeros(len(rows.origin), dtype=np.int64)
 
 
-def _within(groups: Numbers) -> Numbers:
+def _within(groups: Int64s) -> Int64s:
     """The place of each entry in its run of equal neighbours."""
     if not len(groups):
         return groups
@@ -260,7 +252,7 @@ def _within(groups: Numbers) -> Numbers:
     return np.arange(len(groups)) - np.repeat(heads, np.diff(np.append(heads, len(groups))))
 
 
-def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, order: Numbers | None, persons: int) -> Rows:
+def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, order: Int64s | None, persons: int) -> Rows:
     """The rows sorted by person and slot; rows beyond the most of a person are left out."""
     source = table.take(pa.array(rows.origin))
     columns = {name: _column(source.column(name), policy, name) for name in rows.layout.columns}
@@ -313,11 +305,11 @@ def _refuse_dates(values: pa.Array, name: str) -> None:
         )
 
 
-def _ranks(rungs: Ladder) -> Numbers:
+def _ranks(rungs: Ladder) -> Int64s:
     """The place of each value in an order that keeps the nodes of its hierarchy together: numbers by size, others by text."""
     if not len(rungs.tables[0]):
         return np.zeros(0, dtype=np.int64)
-    keys: list[Numbers] = []
+    keys: list[Int64s] = []
     values = rungs.labels[0].to_pylist()
     if rungs.numeric is not None:
         leaf = np.argsort(np.argsort(np.nan_to_num(rungs.numeric, nan=-np.inf), kind="stable"), kind="stable")
@@ -334,7 +326,7 @@ def _ranks(rungs: Ladder) -> Numbers:
     return ranks
 
 
-def _text_ranks(values: list[object]) -> Numbers:
+def _text_ranks(values: list[object]) -> Int64s:
     order = sorted(range(len(values)), key=lambda at: (values[at] is not None, str(values[at])))
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[order] = np.arange(len(values))

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.engine.base import Publisher, check_batch
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
 from reticent.engine.spellings import spelled
-from reticent.errors import DataError, PolicyError
-from reticent.release import Counts
-
-if TYPE_CHECKING:
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Release
+from reticent.errors import DAMAGED, DataError, PolicyError, StateError
+from reticent.policy import Policy
+from reticent.release import Counts, Release
 
 
 class SeriesPublisher(Publisher):
@@ -81,9 +78,12 @@ class SeriesPublisher(Publisher):
         publisher = cls(policy, rng=rng)
         publisher._counts = Counts(*saved["counts"])
         publisher._pending = [tables.pop("pending")] if "pending" in tables else []
-        publisher._resume(saved, tables, blobs)
+        try:
+            publisher._resume(saved, tables, blobs)
+        except ValueError as error:
+            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
         return publisher
 
     @abstractmethod
     def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
-        """Takes what else a snapshot holds."""
+        """Takes what else a snapshot holds; a ValueError says that it is damaged."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from reticent.arrays import Bools, Float32s, Int32s, Int64s, UInt8s
 
 HELD = (
     "published",
@@ -35,31 +33,31 @@ class Grouping:
         held: per row of the table, 0 or the reason it is held back.
     """
 
-    offsets: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int32]
-    value: npt.NDArray[np.int32]
-    donor: npt.NDArray[np.int32]
-    held: npt.NDArray[np.uint8]
+    offsets: Int64s
+    row: Int32s
+    value: Int32s
+    donor: Int32s
+    held: UInt8s
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
-    def group(self) -> npt.NDArray[np.int64]:
+    def group(self) -> Int64s:
         """The group of each place."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
-    def counterfeits(self) -> npt.NDArray[np.int64]:
+    def counterfeits(self) -> Int64s:
         """Counterfeits of each group."""
         return np.bincount(self.group[self.row < 0], minlength=len(self)).astype(np.int64)
 
-    def published(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def published(self) -> tuple[Int32s, Int32s, Int32s]:
         """Row, group and value of every record that is published."""
         real = self.row >= 0
         return self.row[real], self.group[real].astype(np.int32), self.value[real]
 
-    def without(self, rows: npt.NDArray[np.bool_], reason: int) -> Grouping:
+    def without(self, rows: Bools, reason: int) -> Grouping:
         """The same groups with some rows held back: counterfeits keep their places, so nobody else's candidates change."""
         gone = (self.row >= 0) & rows[np.maximum(self.row, 0)]
         row = np.where(gone, np.int32(-1), self.row)
@@ -73,7 +71,7 @@ class Grouping:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return Grouping(offsets, row[alive], self.value[alive], donor[alive], held)
 
-    def hidden(self, where: npt.NDArray[np.float32]) -> Grouping:
+    def hidden(self, where: Float32s) -> Grouping:
         """The same groups, a person alone among counterfeits sharing its ranges with the nearest record that differs most.
 
         The counterfeit counts are public: without this a group of one person would print exact quasi-identifiers.

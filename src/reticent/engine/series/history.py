@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Ints = npt.NDArray[np.int32]
-    Longs = npt.NDArray[np.int64]
-    Hashes = npt.NDArray[np.uint64]
+from reticent.arrays import Int32s, Int64s, UInt64s
 
 
-def _ints(n: int = 0) -> Ints:
+def _ints(n: int = 0) -> Int32s:
     return np.zeros(n, dtype=np.int32)
 
 
@@ -39,17 +33,17 @@ class History:
         starts: first group of each release.
     """
 
-    persons: Hashes = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    heads: Ints = field(default_factory=_ints)
-    traits: Hashes = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    person: Ints = field(default_factory=_ints)
-    release: Ints = field(default_factory=_ints)
-    group: Ints = field(default_factory=_ints)
-    value: Ints = field(default_factory=_ints)
-    previous: Ints = field(default_factory=_ints)
-    offsets: Longs = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    values: Ints = field(default_factory=_ints)
-    starts: Longs = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    persons: UInt64s = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    heads: Int32s = field(default_factory=_ints)
+    traits: UInt64s = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    person: Int32s = field(default_factory=_ints)
+    release: Int32s = field(default_factory=_ints)
+    group: Int32s = field(default_factory=_ints)
+    value: Int32s = field(default_factory=_ints)
+    previous: Int32s = field(default_factory=_ints)
+    offsets: Int64s = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    values: Int32s = field(default_factory=_ints)
+    starts: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def releases(self) -> int:
@@ -57,16 +51,16 @@ class History:
         return len(self.starts)
 
     @property
-    def groups(self) -> tuple[Longs, Ints]:
+    def groups(self) -> tuple[Int64s, Int32s]:
         """All groups as the core reads them."""
         return self.offsets, self.values
 
     @property
-    def versions(self) -> tuple[Ints, Ints, Ints, Ints]:
+    def versions(self) -> tuple[Int32s, Int32s, Int32s, Int32s]:
         """All versions as the core reads them."""
         return self.previous, self.release, self.group, self.value
 
-    def locate(self, hashes: Hashes) -> Longs:
+    def locate(self, hashes: UInt64s) -> Int64s:
         """The number of each person, -1 for a person never published."""
         if not len(self.persons):
             return np.full(len(hashes), -1, dtype=np.int64)
@@ -75,19 +69,21 @@ class History:
         return np.where(persons[at] == hashes, order[at], -1)
 
     @cached_property
-    def _sorted(self) -> tuple[Longs, Hashes]:
+    def _sorted(self) -> tuple[Int64s, UInt64s]:
         """The numbers of all persons by their hashes, and the hashes so."""
         order = np.argsort(self.persons)
         return order, self.persons[order]
 
-    def last(self, hashes: Hashes) -> Ints:
+    def last(self, hashes: UInt64s) -> Int32s:
         """The last version of each person, or -1."""
         number = self.locate(hashes)
         heads = self.heads if len(self.heads) else np.full(1, -1, dtype=np.int32)
-        found: Ints = np.where(number >= 0, heads[number], -1).astype(np.int32)
+        found: Int32s = np.where(number >= 0, heads[number], -1).astype(np.int32)
         return found
 
-    def extend(self, hashes: Hashes, traits: Hashes, group: Ints, value: Ints, groups: tuple[Longs, Ints]) -> History:
+    def extend(
+        self, hashes: UInt64s, traits: UInt64s, group: Int32s, value: Int32s, groups: tuple[Int64s, Int32s]
+    ) -> History:
         """The history after one more release.
 
         Args:
@@ -129,7 +125,7 @@ class History:
             return 1
         return int((self.release[linked] - self.release[self.previous[linked]]).max())
 
-    def members(self, number: int) -> tuple[Hashes, Longs]:
+    def members(self, number: int) -> tuple[UInt64s, Int64s]:
         """Persons of a release, from 1, and the group label each stood under."""
         there = self.release == number
         return self.persons[self.person[there]], self.group[there] - self.starts[number - 1] + 1

@@ -13,7 +13,7 @@ Differences from the paper: classes are cut by Mondrian, where the paper searche
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,15 +27,12 @@ from reticent.engine.table.encoded_table import EncodedTable, claims, limited
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.mondrian import parted
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.privacy import LSpec
-from reticent.release import Guarantee
-from reticent.release.ledger import person_hashes
+from reticent.release import Guarantee, Release
+from reticent.release.release import person_hashes
 from reticent.release.sentences import AGAINST, L_DIVERSITY
 from reticent.release.wording import not_covered
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
-    from reticent.release import Release
 
 
 class LDiversity(SeriesPublisher):
@@ -51,9 +48,6 @@ class LDiversity(SeriesPublisher):
                 hint="Take max_risk out, or use series: {method: m-distinct}.",
             )
         self._rules = _rules(policy)
-        self._figures: dict[str, float] = {}
-        self._original: Original | None = None
-        self._members = Members.nobody()
         self.releases = 0
 
     @property
@@ -61,19 +55,6 @@ class LDiversity(SeriesPublisher):
         """What every release claims, by itself."""
         open_ends = not_covered(*L_DIVERSITY) + beyond(self._rules)
         return Guarantee(claims(self._rules), AGAINST["generalised"], open_ends)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The figures of the last release."""
-        return self._figures
-
-    def original(self) -> Original | None:
-        """What the last release was made from."""
-        return self._original
-
-    def members(self) -> Members:
-        """Whose record stands in which line of the last release."""
-        return self._members
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1

@@ -30,16 +30,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent import _core
+from reticent.arrays import Float32s, Int32s
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.publisher import GroupPublisher
 from reticent.errors import GuaranteeError
+from reticent.policy.updates import Updates
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.series.history import History
-    from reticent.engine.series.risk_limit import People
-    from reticent.policy.updates import Updates
+    from reticent.engine.series.sug import People
 
 
 HEADROOM = 4
@@ -51,7 +50,7 @@ class MDistinct(GroupPublisher):
 
     method = "m-distinct"
 
-    def _colours(self, updates: Updates) -> tuple[npt.NDArray[np.int32], bool]:
+    def _colours(self, updates: Updates) -> tuple[Int32s, bool]:
         """What must differ in a first group, and whether that is only a wish."""
         if self.policy.series.spread:
             return updates.components, True
@@ -65,7 +64,7 @@ class MDistinct(GroupPublisher):
         roomy = math.ceil(HEADROOM / self.policy.series.limit)
         return max(asked, roomy) if components >= 2 * roomy else asked
 
-    def _group(self, people: People, updates: Updates, where: npt.NDArray[np.float32]) -> Grouping:
+    def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
         colours, relax = self._colours(updates)
         order = Order(self._size(updates), colours, self._key("groups"), relax, self.still)
         found = grouped(self.history, updates, people, where, order)
@@ -92,15 +91,13 @@ class Order:
     """
 
     m: int
-    colours: npt.NDArray[np.int32]
+    colours: Int32s
     key: bytes
     relax: bool = False
     still: bool = False
 
 
-def grouped(
-    history: History, updates: Updates, people: People, where: npt.NDArray[np.float32], order: Order
-) -> Grouping | None:
+def grouped(history: History, updates: Updates, people: People, where: Float32s, order: Order) -> Grouping | None:
     """The groups of the next release; None when the domain has too few colours."""
     last = history.last(people.hashes)
     old, at = last >= 0, np.maximum(last, 0)

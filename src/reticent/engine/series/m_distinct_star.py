@@ -10,15 +10,9 @@ Differences from the paper: "disjoint for ever" is decided by components of the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from reticent.arrays import Int32s
 from reticent.engine.series.m_distinct import MDistinct
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from reticent.policy.updates import Updates
+from reticent.policy.updates import Updates
 
 
 class MDistinctStar(MDistinct):
@@ -27,5 +21,5 @@ class MDistinctStar(MDistinct):
     method = "m-distinct*"
     _wanted = "components of the update graph"
 
-    def _colours(self, updates: Updates) -> tuple[npt.NDArray[np.int32], bool]:
+    def _colours(self, updates: Updates) -> tuple[Int32s, bool]:
         return updates.components, False

@@ -9,28 +9,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Float32s
 from reticent.engine.base import Members, refuse_group
+from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
-from reticent.engine.series.changes import changes, distribution, reasons
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
-from reticent.engine.series.risk_limit import People, within_limit
-from reticent.engine.series.tables import release_tables
+from reticent.engine.series.sug import People, within_limit
+from reticent.engine.series.tables import changes, distribution, reasons, release_tables
 from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.ledger import person_hashes
+from reticent.release.release import person_hashes
 from reticent.release.sentences import AGAINST, SERIES
 from reticent.release.wording import not_covered
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
     from reticent.engine.series.grouping import Grouping
     from reticent.engine.series.sug import Risk
-    from reticent.policy import Policy
 
 
 class GroupPublisher(SeriesPublisher):
@@ -44,18 +42,12 @@ class GroupPublisher(SeriesPublisher):
         _check(policy)
         self.history = History()
         self._domain: tuple[str | None, ...] = ()
-        self._figures: dict[str, float] = {}
         updates_of(policy, policy.sensitive[0], still=self.still)
 
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims beside those before it."""
         return Guarantee(self._claims(), AGAINST["series"], self.not_covered)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The figures of the last release."""
-        return self._figures
 
     def members(self) -> Members:
         """Who stood in which group of the last release."""
@@ -108,7 +100,7 @@ class GroupPublisher(SeriesPublisher):
         return People(hashes, seen, lookup[codes]), updates
 
     @abstractmethod
-    def _group(self, people: People, updates: Updates, where: npt.NDArray[np.float32]) -> Grouping:
+    def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
         """Groups the records of the next release."""
 
     def _limit(self, people: People, updates: Updates, grouping: Grouping) -> tuple[Grouping, History, Risk]:

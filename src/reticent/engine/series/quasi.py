@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Float32s, Floats, Int32s, Int64s, UInt64s
 from reticent.encode import encode_table
+from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder, ladder
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,19 +22,17 @@ class Attribute:
     """One quasi-identifier: codes per row, its ladder, and a coordinate in [0, 1] per code."""
 
     name: str
-    codes: npt.NDArray[np.int32]
+    codes: Int32s
     ladder: Ladder
-    numbers: npt.NDArray[np.float64] | None
-    coordinates: npt.NDArray[np.float64]
+    numbers: Floats | None
+    coordinates: Floats
 
-    def cover(self, donors: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> pa.Array:
+    def cover(self, donors: Int32s, starts: Int64s) -> pa.Array:
         """What each group publishes."""
         codes = self.codes[donors]
         return self._nodes(codes, starts) if self.numbers is None else self._ranges(codes, starts, self.numbers)
 
-    def _ranges(
-        self, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]
-    ) -> pa.Array:
+    def _ranges(self, codes: Int32s, starts: Int64s, numbers: Floats) -> pa.Array:
         low = np.minimum.reduceat(numbers[codes], starts)
         high = np.maximum.reduceat(numbers[codes], starts)
         missing = np.add.reduceat(np.isnan(numbers[codes]).astype(np.int64), starts)
@@ -55,7 +49,7 @@ class Attribute:
         labels[known] = np.array(written, dtype=object)[place]
         return pa.array(labels.tolist(), type=pa.string())
 
-    def _nodes(self, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> pa.Array:
+    def _nodes(self, codes: Int32s, starts: Int64s) -> pa.Array:
         labels = np.full(len(starts), None, dtype=object)
         open_ = np.ones(len(starts), dtype=bool)
         for table, names in zip(self.ladder.tables, self.ladder.labels, strict=True):
@@ -88,13 +82,13 @@ def attributes(table: pa.Table, policy: Policy) -> list[Attribute]:
     return out
 
 
-def points(quasi: list[Attribute], rows: int) -> npt.NDArray[np.float32]:
+def points(quasi: list[Attribute], rows: int) -> Float32s:
     """One row of coordinates per record."""
     columns = [a.coordinates[a.codes] for a in quasi]
     return np.ascontiguousarray(np.stack(columns, axis=1) if columns else np.zeros((rows, 0)), dtype=np.float32)
 
 
-def traits(table: pa.Table, policy: Policy, key: bytes) -> npt.NDArray[np.uint64]:
+def traits(table: pa.Table, policy: Policy, key: bytes) -> UInt64s:
     """A keyed hash of each row's quasi-identifiers, to tell later whether they changed."""
     total = np.zeros(table.num_rows, dtype=np.uint64)
     encoded = encode_table(table, policy.quasi)
@@ -105,7 +99,7 @@ def traits(table: pa.Table, policy: Policy, key: bytes) -> npt.NDArray[np.uint64
     return total
 
 
-def _numbers(values: pa.Array, steps: Ladder) -> npt.NDArray[np.float64] | None:
+def _numbers(values: pa.Array, steps: Ladder) -> Floats | None:
     if steps.numeric is not None:
         return steps.numeric
     if (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)) and steps.height == 1:
@@ -113,7 +107,7 @@ def _numbers(values: pa.Array, steps: Ladder) -> npt.NDArray[np.float64] | None:
     return None
 
 
-def _coordinates(steps: Ladder, numbers: npt.NDArray[np.float64] | None) -> npt.NDArray[np.float64]:
+def _coordinates(steps: Ladder, numbers: Floats | None) -> Floats:
     """Numbers by size, categories by their place in the tree, so that near ones share an ancestor."""
     if numbers is not None:
         known = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)
@@ -122,5 +116,5 @@ def _coordinates(steps: Ladder, numbers: npt.NDArray[np.float64] | None) -> npt.
         known = np.empty(len(order))
         known[order] = np.arange(len(order))
     width = float(known.max() - known.min()) if len(known) else 0.0
-    found: npt.NDArray[np.float64] = (known - known.min()) / width if width else np.zeros(len(known))
+    found: Floats = (known - known.min()) / width if width else np.zeros(len(known))
     return found

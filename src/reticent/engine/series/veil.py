@@ -11,23 +11,18 @@ Differences from the paper: ours; m-distinct is the paper's method.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from reticent.engine.base import Members, Sights
+import pyarrow as pa
+
+from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiling
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Guarantee, Release
+from reticent.policy import Policy
+from reticent.release import Guarantee, Release
 
 
 class Veil(SeriesPublisher):
@@ -38,32 +33,17 @@ class Veil(SeriesPublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self._veiling = Veiling(policy, rng, self.kind)
-        self._members = Members.nobody()
-        self._sights: Sights | None = None
         self.releases = 0
 
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims."""
         return guarantee(self._veiling.house)
-
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """The veil has no groups, no counterfeits and no waiting to count."""
-        return {}
-
-    def sights(self) -> Sights | None:
-        """What the last release shows of each person."""
-        return self._sights
-
-    def members(self) -> Members:
-        """Whose record stands in which line of the last release."""
-        return self._members
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1

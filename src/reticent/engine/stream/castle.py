@@ -14,38 +14,32 @@ Differences from the paper: suppressed records are left out instead of published
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent import _core
+from reticent.arrays import Bools, Floats, UInt32s, UInt64s
 from reticent.encode import Dictionary
 from reticent.encode.native import native
 from reticent.engine.base import check_batch
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.spellings import Spellings
 from reticent.engine.stream.contract import Placed, StreamPublisher
-from reticent.engine.stream.design import sensitive_column
 from reticent.engine.stream.records import RecordReader
-from reticent.engine.stream.values import Values
+from reticent.engine.stream.values import Values, sensitive_column
 from reticent.errors import DataError, PolicyError, StateError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.sentences import AGAINST, CASTLE
 from reticent.release.wording import not_covered
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-
 NOT_COVERED = not_covered(*CASTLE)
-_NONE: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+_NONE: UInt64s = np.empty(0, dtype=np.uint64)
 
 
 class Castle(StreamPublisher):
@@ -58,7 +52,7 @@ class Castle(StreamPublisher):
         self.carried = policy.plain
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
-        self._values = Values([], spellings=Spellings())
+        self._values = Values([])
         self._reader = RecordReader(
             policy.quasi, policy.person, self._sensitive, rng.key("stream records"), self._values
         )
@@ -80,7 +74,7 @@ class Castle(StreamPublisher):
         specs = {name: self.policy.columns[name].hierarchy for name in self.policy.quasi}
         return tuple(name for name, spec in specs.items() if spec is not None and spec.kind == "intervals")
 
-    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
         """Takes records in; gives back those whose cluster is ready or whose time is up."""
         batch = check_batch(batch, self.policy)
         self._open(batch)
@@ -166,7 +160,7 @@ class Castle(StreamPublisher):
             numbers=len(numeric),
         )
 
-    def _leaves(self, batch: pa.Table) -> npt.NDArray[np.uint32]:
+    def _leaves(self, batch: pa.Table) -> UInt32s:
         columns = []
         for attribute, name in enumerate(self._categories):
             words = self._words[name]
@@ -185,7 +179,7 @@ class Castle(StreamPublisher):
         self._core.set_ladder(attribute, [table.tolist() for table in rungs.tables], losses)
         self._ladders[name] = rungs
 
-    def _numbers(self, batch: pa.Table) -> npt.NDArray[np.float64]:
+    def _numbers(self, batch: pa.Table) -> Floats:
         columns = []
         for name in self._numeric or ():
             try:
@@ -208,7 +202,7 @@ class Castle(StreamPublisher):
         self._suppressed += len(seqs) - records.num_rows
         return Placed(_NONE, records=records if records.num_rows else None)
 
-    def _table(self, released: _core.stream.Released, safe: npt.NDArray[np.bool_]) -> pa.Table:
+    def _table(self, released: _core.stream.Released, safe: Bools) -> pa.Table:
         assert self._held is not None  # noqa: S101 - records that leave were held
         seqs, leaves, levels = released.seqs[safe], released.leaves[safe], released.levels[safe]
         low, high = released.low[safe], released.high[safe]
@@ -225,7 +219,7 @@ class Castle(StreamPublisher):
         columns |= {name: rest.column(name) for name in (self._sensitive, *self.policy.plain)}
         return pa.table(columns)
 
-    def _labels(self, name: str, leaves: npt.NDArray[np.uint32], levels: npt.NDArray[np.uint32]) -> pa.Array:
+    def _labels(self, name: str, leaves: UInt32s, levels: UInt32s) -> pa.Array:
         rungs = self._ladders[name]
         out = np.empty(len(leaves), dtype=object)
         for level in np.unique(levels):
@@ -303,7 +297,7 @@ def _requirement(policy: Policy) -> tuple[int, int]:
     return policy.privacy.k, max(asked, policy.stream.l or 1)
 
 
-def _intervals(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> pa.Array:
+def _intervals(low: Floats, high: Floats) -> pa.Array:
     def text(x: float) -> str:
         return str(int(x)) if x.is_integer() else repr(x)
 

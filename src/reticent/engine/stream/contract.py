@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Int32s, Int64s, UInt16s, UInt32s, UInt64s
 from reticent.engine import publisher_class
 from reticent.engine.base import Publisher
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
 from reticent.errors import DAMAGED, StateError
-from reticent.release import Counts
+from reticent.policy import Policy
+from reticent.release import Counts, Release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
     from reticent import _core
-    from reticent.engine.rng import Rng
-    from reticent.engine.stream.design import Label
     from reticent.engine.stream.fields import Leveled
-    from reticent.policy import Policy
-    from reticent.release import Guarantee, Release
+    from reticent.engine.stream.values import Label
 
 
 class Groups(NamedTuple):
     """Where records went: the group of each, and the groups opened, each before the record at row `at`."""
 
-    groups: npt.NDArray[np.uint64]
-    opened: npt.NDArray[np.uint64]
-    at: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int32]
+    groups: UInt64s
+    opened: UInt64s
+    at: Int64s
+    offsets: Int64s
+    codes: Int32s
+    counts: Int32s
 
     @classmethod
     def of(cls, core: _core.stream.Placed) -> Groups:
@@ -74,11 +71,11 @@ class Veiled(NamedTuple):
     """
 
     published: Mapping[str, Leveled]
-    rows: npt.NDArray[np.uint32]
-    events: npt.NDArray[np.uint32]
-    candidates: npt.NDArray[np.uint16]
-    names: npt.NDArray[np.uint64] | None
-    persons: npt.NDArray[np.uint64]
+    rows: UInt32s
+    events: UInt32s
+    candidates: UInt16s
+    names: UInt64s | None
+    persons: UInt64s
 
     def __repr__(self) -> str:
         return f"Veiled({len(self.rows)} records)"
@@ -97,7 +94,7 @@ class Placed:
         journal: what `replay` needs to do the same again; None where only a snapshot can tell.
     """
 
-    seqs: npt.NDArray[np.uint64]
+    seqs: UInt64s
     groups: Groups | None = None
     veiled: Veiled | None = None
     labels: Sequence[Label] = ()
@@ -120,16 +117,6 @@ class StreamPublisher(Publisher):
         self._next = self._rows = 0
 
     @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What every release of this stream claims."""
-
-    @property
-    @abstractmethod
-    def metrics(self) -> dict[str, float]:
-        """What an operator watches, of all that was published so far."""
-
-    @property
     def documents(self) -> Mapping[str, Mapping[str, Any]]:
         """What a recipient needs to know before the first record."""
         return {}
@@ -140,7 +127,7 @@ class StreamPublisher(Publisher):
         return ()
 
     @abstractmethod
-    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
         """Takes records in for good, at their positions in the input (by default the next ones)."""
 
     @abstractmethod
@@ -151,7 +138,7 @@ class StreamPublisher(Publisher):
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Takes in again what journals tell, one behind the other: the same choices, hence the same groups."""
 
-    def _positions(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> npt.NDArray[np.uint64]:
+    def _positions(self, batch: pa.Table, seqs: UInt64s | None) -> UInt64s:
         """Those of a batch in the input: the next ones, unless they are told."""
         return np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64) if seqs is None else seqs
 
@@ -199,7 +186,7 @@ class AtOnce(StreamPublisher):
             self._last_counts = Counts(size, size, 0, 0)
         return self._last_counts
 
-    def _after(self, seqs: npt.NDArray[np.uint64]) -> int:
+    def _after(self, seqs: UInt64s) -> int:
         """The position behind the last one of a batch."""
         return int(seqs[-1]) + 1 if len(seqs) else self._next
 

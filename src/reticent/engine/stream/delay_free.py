@@ -18,38 +18,30 @@ Differences from the paper: candidates are l distinct values of count 1, drawn f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int32s, UInt64s
 from reticent.engine.base import check_batch
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.spellings import Spellings
 from reticent.engine.stream.contract import AtOnce, Groups, Placed
-from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
-from reticent.engine.stream.on_demand import OnDemand
-from reticent.engine.stream.pools import weights
 from reticent.engine.stream.records import RecordReader, Records
-from reticent.engine.stream.tables import group_table, tuple_table
-from reticent.engine.stream.values import Values
+from reticent.engine.stream.tables import OnDemand, group_table, tuple_table
+from reticent.engine.stream.values import Prior, Values, sensitive_column, starting_prior, weights
 from reticent.errors import GuaranteeError
+from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.release import Guarantee, Release
 from reticent.release.sentences import AGAINST, DELAY_FREE
 from reticent.release.wording import not_covered
 from reticent.utility.stream import sau_limit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
 
 NOT_COVERED = not_covered(*DELAY_FREE)
 # The pool is weighed anew whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
@@ -67,7 +59,7 @@ class DelayFree(AtOnce):
         super().__init__(policy, rng=rng, shard=shard)
         self.l = policy.l_of(self.kind)
         self.prior: Prior = starting_prior(policy)
-        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""), spellings=Spellings())
+        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""))
         key = rng.key("stream records")
         self._reader = RecordReader(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
         self._names = [*policy.quasi, *policy.plain]
@@ -94,7 +86,7 @@ class DelayFree(AtOnce):
 
     # Placing
 
-    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
         """Places records for good."""
         records = self._read(batch, seqs)
         groups = self._settle(records)
@@ -104,7 +96,7 @@ class DelayFree(AtOnce):
             self._told = len(self.values)
         return Placed(records.seqs, groups, labels=self.values.labels, journal=records.to_bytes())
 
-    def _read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None) -> Records:
+    def _read(self, batch: pa.Table, seqs: UInt64s | None) -> Records:
         if not self._reader.knows(batch.schema):
             check_batch(batch, self.policy)
         return self._reader.read(batch, self._positions(batch, seqs))
@@ -132,7 +124,7 @@ class DelayFree(AtOnce):
                 self._look(rows)
         return Groups.joined(parts)
 
-    def _first_met(self, codes: npt.NDArray[np.int32]) -> list[int]:
+    def _first_met(self, codes: Int32s) -> list[int]:
         """The rows that bring a value nobody has met before."""
         if self._met >= len(self.values) or not len(codes) or codes.max() < self._met:
             return []
@@ -188,9 +180,9 @@ class DelayFree(AtOnce):
     @property
     def metrics(self) -> dict[str, float]:
         """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
-        return self._figures(self._core.totals())
+        return self._figures_of(self._core.totals())
 
-    def _figures(self, totals: _core.stream.Totals) -> dict[str, float]:
+    def _figures_of(self, totals: _core.stream.Totals) -> dict[str, float]:
         tuples = totals.tuples
         figures = {
             "sau": 1 - tuples / totals.offered if totals.offered else 0.0,
@@ -213,7 +205,7 @@ class DelayFree(AtOnce):
         groups = self._settle(records)  # whoever pushes keeps no journal
         return [self._release(batch, records.seqs, groups)] if len(records) else []
 
-    def _release(self, batch: pa.Table, seqs: npt.NDArray[np.uint64], groups: Groups) -> Release:
+    def _release(self, batch: pa.Table, seqs: UInt64s, groups: Groups) -> Release:
         """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
         totals = self._core.totals()
 
@@ -232,7 +224,7 @@ class DelayFree(AtOnce):
             guarantee=self.guarantee,
             counts=self.counts_of(len(seqs)),
             policy_hash=self._hash,
-            metrics=OnDemand(lambda: self._figures(totals)),
+            metrics=OnDemand(lambda: self._figures_of(totals)),
             seeded=self.rng.seeded,
         )
 

@@ -6,22 +6,21 @@ with the stream.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int32s, UInt64s
 from reticent.encode.native import AS_THEY_ARE, native
 from reticent.errors import DAMAGED, DataError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy.typing as npt
-
     from reticent.engine.stream.values import Values
 
 _TEXT = pa.string()
@@ -31,10 +30,10 @@ _TEXT = pa.string()
 class Records:
     """One batch on codes; enough to place it, or to place it again after a crash."""
 
-    seqs: npt.NDArray[np.uint64]
-    qis: npt.NDArray[np.uint64]
-    persons: npt.NDArray[np.uint64]
-    codes: npt.NDArray[np.int32]
+    seqs: UInt64s
+    qis: UInt64s
+    persons: UInt64s
+    codes: Int32s
     labels: tuple[str | None, ...] = ()
     """Values first met in this batch, in the order of their codes."""
 
@@ -55,7 +54,7 @@ class Records:
             yield cls(seqs, qis, persons, codes, tuple(head["labels"]))
 
 
-def entry(head: dict[str, Any], seqs: npt.NDArray[np.uint64], columns: Sequence[npt.NDArray[Any]]) -> bytes:
+def entry(head: dict[str, Any], seqs: UInt64s, columns: Sequence[npt.NDArray[Any]]) -> bytes:
     """A journal entry: positions, columns of the same length, and what is said of them. Positions without a gap are two numbers."""
     first, size = int(seqs[0]) if len(seqs) else 0, len(seqs)
     rows: dict[str, int | None] = {"rows": size, "first": first}
@@ -65,9 +64,7 @@ def entry(head: dict[str, Any], seqs: npt.NDArray[np.uint64], columns: Sequence[
     return b"".join([len(line).to_bytes(4, "little"), line, *(column.tobytes() for column in columns)])
 
 
-def entries(
-    journal: bytes, kinds: Sequence[type]
-) -> Iterator[tuple[dict[str, Any], npt.NDArray[np.uint64], list[npt.NDArray[Any]]]]:
+def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, Any], UInt64s, list[npt.NDArray[Any]]]]:
     """Reads journal entries back, one behind the other; `kinds` are the types of the columns behind the positions."""
     at = 0
     while at < len(journal):
@@ -130,7 +127,7 @@ class RecordReader:
         """Whether the last batch came with this schema."""
         return self._pieces.knows(schema)
 
-    def read(self, batch: pa.Table, seqs: npt.NDArray[np.uint64]) -> Records:
+    def read(self, batch: pa.Table, seqs: UInt64s) -> Records:
         """Hashes and codes of a batch."""
         known = len(self._values)
         if known > self._taught:

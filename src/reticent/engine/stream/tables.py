@@ -1,23 +1,50 @@
-"""Groups of a stream as tables of a release: `group` and `tuple`."""
+"""Tables of a stream's release, made when they are asked for; `group` and `tuple` of one in groups."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import UInt64s
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.stream.contract import Groups
+
+T = TypeVar("T")
+
+
+class OnDemand(Mapping[str, T]):
+    """Values by name, made when the first is asked for: who only wants the lines never pays for the tables."""
+
+    __slots__ = ("_make", "_values")
+
+    def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
+        self._make = make
+        self._values: Mapping[str, T] | None = None
+
+    def _all(self) -> Mapping[str, T]:
+        if self._values is None:
+            self._values = self._make()
+        return self._values
+
+    def __getitem__(self, name: str) -> T:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
 
 _NAME = 17
 
 
-def tuple_table(columns: pa.Table, seqs: npt.NDArray[np.uint64], placed: Groups) -> pa.Table:
+def tuple_table(columns: pa.Table, seqs: UInt64s, placed: Groups) -> pa.Table:
     """The records of a placed batch, each with its group and position."""
     arrays = [group_names(placed.groups), pa.array(seqs), *columns.columns]
     return pa.Table.from_arrays(arrays, names=["group", "seq", *columns.column_names])
@@ -32,7 +59,7 @@ def group_table(placed: Groups, labels: pa.Array) -> pa.Table:
     )
 
 
-def group_names(ids: npt.NDArray[np.uint64]) -> pa.Array:
+def group_names(ids: UInt64s) -> pa.Array:
     """The published names of groups."""
     offsets = np.arange(0, _NAME * len(ids) + 1, _NAME, dtype=np.int32)
     data = _core.stream.group_names(ids)

@@ -11,17 +11,12 @@ Differences from the paper: groups are larger than l, since several of them must
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    Rows = npt.NDArray[np.int64]
+from reticent.arrays import Int32s, Int64s
 
 TRIES = 12
 """Random halvings of a cell before it stays whole."""
@@ -33,25 +28,25 @@ _TEMPT = 64
 class Cells:
     """Records by cell: one array of rows per cell, persons down and their records across."""
 
-    codes: npt.NDArray[np.int32]
+    codes: Int32s
     domain: int
     l: int
     rng: np.random.Generator
-    done: list[Rows] = field(default_factory=list)
+    done: list[Int64s] = field(default_factory=list)
 
-    def holds(self, cell: Rows) -> bool:
+    def holds(self, cell: Int64s) -> bool:
         """No value above 1/l in any group, and l values in all of them."""
         if len(cell) < self.l:
             return False
         counts = np.stack([np.bincount(column, minlength=self.domain) for column in self.codes[cell].T])
         return bool((counts.max(axis=1) * self.l <= len(cell)).all() and (counts > 0).all(axis=0).sum() >= self.l)
 
-    def mixed(self, cell: Rows) -> Rows:
+    def mixed(self, cell: Int64s) -> Int64s:
         """Persons in random order, and the records of each in random order."""
-        mix: Rows = self.rng.permuted(cell[self.rng.permutation(len(cell))], axis=1)
+        mix: Int64s = self.rng.permuted(cell[self.rng.permutation(len(cell))], axis=1)
         return mix
 
-    def fill(self, cell: Rows) -> bool:
+    def fill(self, cell: Int64s) -> bool:
         """Cuts a stratum into cells; False where not even the whole of it keeps the promise."""
         whole = next((mix for mix in (self.mixed(cell) for _ in range(TRIES)) if self.holds(mix)), None)
         if whole is None:
@@ -65,7 +60,7 @@ class Cells:
                 waiting += halves
         return True
 
-    def _halves(self, cell: Rows) -> list[Rows]:
+    def _halves(self, cell: Int64s) -> list[Int64s]:
         half = len(cell) // 2
         if half >= self.l:
             for _ in range(TRIES):
@@ -74,25 +69,25 @@ class Cells:
                     return [mix[:half], mix[half:]]
         return [cell]
 
-    def shorter(self, cell: Rows) -> Rows:
+    def shorter(self, cell: Int64s) -> Int64s:
         """The stratum with one record less per person: of the value that is most frequent in it."""
         codes = self.codes[cell]
         often = np.bincount(codes.reshape(-1), minlength=self.domain)[codes]
         gone = (often + self.rng.random(often.shape)).argmax(axis=1)
         stay = np.arange(cell.shape[1])[None, :] != gone[:, None]
-        rest: Rows = cell[stay].reshape(len(cell), -1)
+        rest: Int64s = cell[stay].reshape(len(cell), -1)
         return rest
 
 
 def group_people(
-    codes: npt.NDArray[np.int32],
-    persons: Rows,
+    codes: Int32s,
+    persons: Int64s,
     *,
     domain: int,
     l: int,
     seed: bytes,
-    singles: Callable[[Rows], Rows],
-) -> Rows:
+    singles: Callable[[Int64s], Int64s],
+) -> Int64s:
     """The group of each row, -1 where it must be suppressed.
 
     `singles` groups the rows of persons with one record as Anatomy does: their groups from 0, -1 where none takes them.
@@ -110,7 +105,7 @@ def group_people(
     return groups
 
 
-def _strata(cells: Cells, persons: Rows) -> Rows:
+def _strata(cells: Cells, persons: Int64s) -> Int64s:
     """Fills cells from the persons with most records down; gives the rows of those who are left with one."""
     order = np.lexsort((cells.rng.random(len(persons)), persons))
     starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
@@ -125,7 +120,7 @@ def _strata(cells: Cells, persons: Rows) -> Rows:
     return np.concatenate([order[starts[sizes == 1]], above.reshape(-1)])
 
 
-def _attach(cells: Cells, groups: Rows, rows: Rows) -> None:
+def _attach(cells: Cells, groups: Int64s, rows: Int64s) -> None:
     """Puts left-over records of persons who have no other into first groups of cells that can take them."""
     if not cells.done:
         return

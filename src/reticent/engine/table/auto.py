@@ -22,6 +22,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import SMALL, Part, by_loss, contest
 from reticent.engine.table.generalised import publish
@@ -29,12 +31,10 @@ from reticent.engine.table.local import recode
 from reticent.engine.table.mondrian import cut, whole_persons
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.purpose import Counts, Model
+from reticent.release import Release
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from reticent.engine.table.encoded_table import EncodedTable
-    from reticent.release import Release
 
 
 class Auto(TablePublisher):

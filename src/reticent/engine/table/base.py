@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int64s
 from reticent.engine.base import Original, Publisher, check_batch
 from reticent.engine.identifiers import refuse_linking
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.spellings import spelled
 from reticent.engine.table.encoded_table import EncodedTable, limited
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError, UnwantedError
+from reticent.policy import Policy
 from reticent.policy.column_patterns import repeated_identifier
-from reticent.release import Counts, Guarantee
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Release
+from reticent.release import Counts, Guarantee, Release
 
 
 class TablePublisher(Publisher):
@@ -40,10 +33,8 @@ class TablePublisher(Publisher):
         self._held: list[pa.Table] = []
         self._done: Counts | None = None
         self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
-        self._metrics: Mapping[str, float] = {}
-        self._places: npt.NDArray[np.int64] | None = None
+        self._places: Int64s | None = None
         """The row of the table that each published row was made from, where a method tells."""
-        self._original: Original | None = None
         self._watch = _core.table.Watch()
 
     def heed(self, watch: _core.table.Watch) -> None:
@@ -58,11 +49,6 @@ class TablePublisher(Publisher):
     def guarantee(self) -> Guarantee:
         """That of the release; nothing is claimed before it."""
         return self._guarantee
-
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """Those of the release."""
-        return self._metrics
 
     @property
     def counts(self) -> Counts:
@@ -93,7 +79,7 @@ class TablePublisher(Publisher):
             raise UnwantedError("The search was cancelled; nothing was published.")
         self._original = None if self._places is None else Original(table, self._places)
         self._done, self._held = release.counts, []
-        self._guarantee, self._metrics = release.guarantee, release.metrics
+        self._guarantee, self._figures = release.guarantee, dict(release.metrics)
         return [release]
 
     def _release(self, table: pa.Table) -> Release:
@@ -106,10 +92,6 @@ class TablePublisher(Publisher):
             self._places = rows[self._places]
         counts = release.counts + Counts(left_out, 0, 0, left_out)
         return replace(release, counts=counts, explain={**release.explain, "left_out": left_out})
-
-    def original(self) -> Original | None:
-        """What the gate lets the judge see of the input: never stored, never published."""
-        return self._original
 
     @abstractmethod
     def release(self, table: pa.Table) -> Release:

@@ -10,18 +10,17 @@ Differences from the paper: ours.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reticent.engine.table.generalised import Outcome, measured
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError, UnwantedError
+from reticent.utility.metrics import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reticent.engine.table.encoded_table import EncodedTable
-    from reticent.utility.metrics import Metrics
 
 SMALL = 1 << 18
 """Lattices of more nodes are not searched for their optimum beside other methods."""

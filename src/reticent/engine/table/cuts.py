@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int32s, Int64s
 from reticent.utility.recoding import Recoding
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 ROOT = "*"
 OR_MISSING = " or missing"
@@ -34,18 +32,18 @@ class Cuts:
     """
 
     values: list[Any]
-    ranks: npt.NDArray[np.int32]
-    scale: npt.NDArray[np.float64]
-    classes: npt.NDArray[np.int64]
+    ranks: Int32s
+    scale: Floats
+    classes: Int64s
     numeric: bool
     size: int
-    order: npt.NDArray[np.int64]
+    order: Int64s
     ends: int | None = None
 
     uniform = False
 
     @cached_property
-    def _spans(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _spans(self) -> tuple[Int64s, Int64s, Int64s]:
         """Per class: lowest and highest rank of its known values, and number of distinct values, a missing one included."""
         owner, rank = self._members
         starts = np.searchsorted(owner, np.arange(int(self.classes.max()) + 2))
@@ -54,7 +52,7 @@ class Cuts:
         return rank[starts[:-1] + beside], rank[starts[1:] - 1], held
 
     @cached_property
-    def _mixed(self) -> npt.NDArray[np.bool_]:
+    def _mixed(self) -> Bools:
         """The classes with missing and other values."""
         owner, rank = self._members
         empty = np.zeros(int(self.classes.max()) + 1, dtype=bool)
@@ -62,16 +60,16 @@ class Cuts:
         return np.asarray(empty & (self._spans[2] > 1))
 
     @cached_property
-    def _stands_for(self) -> npt.NDArray[np.int64]:
+    def _stands_for(self) -> Int64s:
         """Per class, how many values its cell may stand for."""
         low, high, held = self._spans
         return np.asarray(high - low + 1 + self._mixed if self.numeric else held)
 
-    def exact(self) -> npt.NDArray[np.bool_]:
+    def exact(self) -> Bools:
         """Which rows keep their value."""
         return np.asarray((self._stands_for == 1)[self.classes])
 
-    def chance(self, asked: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def chance(self, asked: Floats) -> Floats:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
         asked = asked[self.order]
         low, high, held = self._spans
@@ -83,7 +81,7 @@ class Cuts:
             hits = np.bincount(owner, weights=asked[rank], minlength=len(held))
         return np.asarray((hits / self._stands_for)[self.classes])
 
-    def mass(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def mass(self, weights: Floats) -> Floats:
         """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
         low, high, held = self._spans
         share = np.bincount(self.classes, weights=weights, minlength=len(held)) / self._stands_for
@@ -101,12 +99,12 @@ class Cuts:
         return mass
 
     @cached_property
-    def _members(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _members(self) -> tuple[Int64s, Int64s]:
         """The distinct values of every class: class and rank, side by side."""
         pairs = np.unique(self.classes * len(self.values) + self.ranks)
         return pairs // len(self.values), pairs % len(self.values)
 
-    def labels(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+    def labels(self, rows: Int64s) -> pa.Array:
         """The values to publish, as text."""
         if self.numeric:
             low, high, _ = self._spans
@@ -132,7 +130,7 @@ class Cuts:
                 members[owner].append(str(self.values[rank]))
         return ["{" + ", ".join(known) + "}" if len(known) > 1 else next(iter(known), None) for known in members]
 
-    def recoding(self, rows: npt.NDArray[np.int64]) -> Recoding:
+    def recoding(self, rows: Int64s) -> Recoding:
         """What the measures need to know: a class covers the values it holds, or the span of its interval."""
         low, high, _ = self._spans
         covered, mixed = self._stands_for, self._mixed
@@ -153,6 +151,6 @@ class Cuts:
             height=1,
         )
 
-    def summary(self, published: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def summary(self, published: Bools) -> dict[str, Any]:
         """How many published records keep their exact value."""
         return {"exact_records": int(self.exact()[published].sum())}

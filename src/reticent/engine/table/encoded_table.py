@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent import _core
-from reticent.encode import encode_table
+from reticent.arrays import Int32s, Int64s, UInt32s
+from reticent.encode import Encoded, encode_table
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.people import People, people_of
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder, ladders
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.encode import Encoded
     from reticent.engine.table.cuts import Cuts
-    from reticent.policy import Policy
 
-SensitiveColumn = tuple["npt.NDArray[np.int32]", int, "list[npt.NDArray[np.int32]]"]
+SensitiveColumn = tuple[Int32s, int, "list[Int32s]"]
 
 IMPORTANT = 4.0
 """How much more a quasi-identifier weighs that the policy calls important."""
@@ -67,11 +64,11 @@ class EncodedTable:
     emphasis: tuple[float, ...] | None = None
     closed: _core.table.Model | None = None
     apart: int = 0
-    times: npt.NDArray[np.uint32] | None = None
+    times: UInt32s | None = None
     below: float = math.inf
 
     @classmethod
-    def from_table(cls, policy: Policy, table: pa.Table, times: npt.NDArray[np.uint32] | None = None) -> EncodedTable:
+    def from_table(cls, policy: Policy, table: pa.Table, times: UInt32s | None = None) -> EncodedTable:
         """Encodes and collapses a table; refuses a policy that asks for nothing.
 
         Where `times` is given, a row stands for that many records: a cluster has counted them already.
@@ -104,7 +101,7 @@ class EncodedTable:
         """
         return replace(self.asking(k), closed=self.closed or self.model, apart=k)
 
-    def pieces(self, rows: npt.NDArray[np.uint32], times: npt.NDArray[np.uint32]) -> EncodedTable:
+    def pieces(self, rows: UInt32s, times: UInt32s) -> EncodedTable:
         """Parts of the rows of a counted table instead of the rows: which row each is of, how many of its records; collapsed as before."""
         codes = {name: column[rows] for name, column in self.columns.codes.items()}
         sensitive = [(column[rows], width, tree) for column, width, tree in self.sensitive]
@@ -116,7 +113,7 @@ class EncodedTable:
         return replace(self, watch=self.watch.within(seconds=None if left is None else left / parts))
 
     @property
-    def values(self) -> npt.NDArray[np.int32] | None:
+    def values(self) -> Int32s | None:
         """Codes of the sensitive column, where the model looks at exactly one."""
         return self.sensitive[0][0] if len(self.sensitive) == 1 and self.people is None else None
 
@@ -154,7 +151,7 @@ class EncodedTable:
         """The same table collapsed anew, for benchmarks."""
         return collapse(self.policy, self.columns, self.ladders, self.sensitive)
 
-    def codes(self, name: str) -> npt.NDArray[np.int32]:
+    def codes(self, name: str) -> Int32s:
         """Leaf codes of a column."""
         return self.columns.codes[name]
 
@@ -191,7 +188,7 @@ def collapse(
     columns: Encoded,
     known: dict[str, Ladder],
     sensitive: list[SensitiveColumn],
-    times: npt.NDArray[np.uint32] | None = None,
+    times: UInt32s | None = None,
 ) -> _core.table.Collapsed:
     """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
     return _core.table.Collapsed(
@@ -202,7 +199,7 @@ def collapse(
     )
 
 
-def by_levels(encoded: EncodedTable, levels: Sequence[int | npt.NDArray[np.int64]]) -> dict[str, Levels | Cuts]:
+def by_levels(encoded: EncodedTable, levels: Sequence[int | Int64s]) -> dict[str, Levels | Cuts]:
     """Every quasi-identifier at its level."""
     chosen = zip(encoded.quasi, levels, strict=True)
     return {name: Levels(encoded.ladders[name], encoded.codes(name), level) for name, level in chosen}
@@ -251,7 +248,7 @@ def _fraction(number: float) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
-def charged(ladder: Ladder, loss: str) -> tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]:
+def charged(ladder: Ladder, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
     """A ladder with what each node is charged: its leaves, or for NCP of numbers the span of its values."""
     if loss != "ncp" or ladder.numeric is None:
         return list(ladder.tables), list(ladder.leaves), ladder.size
@@ -275,14 +272,14 @@ def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
     places = order(values.to_pylist())
     rank = np.empty(len(places), dtype=np.int32)
     rank[places] = np.arange(len(places), dtype=np.int32)
-    tree: list[npt.NDArray[np.int32]] = []
+    tree: list[Int32s] = []
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
         tree = [np.ascontiguousarray(table[places]) for table in ladders(policy, {name: values})[name].tables]
         tree[0] = np.arange(len(places), dtype=np.int32)
     return rank[columns.codes[name]], len(places), tree
 
 
-def order(values: list[Any]) -> npt.NDArray[np.int64]:
+def order(values: list[Any]) -> Int64s:
     """Numbers by size, other values by their text, a missing value first."""
     try:
         keys = [(value is not None, float(value or 0), "") for value in values]

@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Bools, Int64s, UInt32s
 from reticent.engine.identifiers import beyond
+from reticent.engine.rng import Rng
 from reticent.engine.table.encoded_table import claims
+from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.sentences import AGAINST, RECORDS_IN_CLASS
 from reticent.release.wording import not_covered as readers
@@ -18,21 +21,17 @@ from reticent.utility.balance import Balance
 from reticent.utility.metrics import Metrics, measure
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
     from reticent.engine.table.cuts import Cuts
     from reticent.engine.table.encoded_table import EncodedTable
     from reticent.engine.table.levels import Levels
-    from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
 class Pieces:
     """Parts of counted rows: the row that each is of, and how many of its records."""
 
-    rows: npt.NDArray[np.uint32]
-    times: npt.NDArray[np.uint32]
+    rows: UInt32s
+    times: UInt32s
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +47,7 @@ class Outcome:
 
     method: str
     attributes: dict[str, Levels | Cuts]
-    suppressed: npt.NDArray[np.bool_]
+    suppressed: Bools
     explain: dict[str, Any] = field(default_factory=dict)
     pieces: Pieces | None = None
 
@@ -61,7 +60,7 @@ def not_covered(policy: Policy) -> tuple[str, ...]:
 
 def publish(
     encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng, metrics: Metrics | None = None
-) -> tuple[Release, npt.NDArray[np.int64]]:
+) -> tuple[Release, Int64s]:
     """The generalised table in random row order, with its metrics (measured here if nobody has) and the story of its levels."""
     policy = encoded.policy
     rows = np.flatnonzero(~outcome.suppressed)
@@ -86,7 +85,7 @@ def publish(
     return release, shuffled
 
 
-def _data(encoded: EncodedTable, table: pa.Table, outcome: Outcome, shuffled: npt.NDArray[np.int64]) -> pa.Table:
+def _data(encoded: EncodedTable, table: pa.Table, outcome: Outcome, shuffled: Int64s) -> pa.Table:
     rows = pa.array(shuffled)
     columns = {}
     for name in encoded.policy.columns:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int32s, Int64s
+from reticent.policy.hierarchy import Ladder
 from reticent.utility.recoding import Recoding
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.policy.hierarchy import Ladder
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,15 +18,15 @@ class Levels:
     """Codes of an attribute, its ladder, and how far each row climbs it."""
 
     ladder: Ladder
-    codes: npt.NDArray[np.int32]
-    level: int | npt.NDArray[np.int64]
+    codes: Int32s
+    level: int | Int64s
 
     @property
     def uniform(self) -> bool:
         """Whether equal values are published alike."""
         return isinstance(self.level, int)
 
-    def labels(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+    def labels(self, rows: Int64s) -> pa.Array:
         """The values to publish; where levels differ from row to row, as text."""
         codes = self.codes[rows]
         if isinstance(self.level, int):
@@ -42,11 +39,11 @@ class Levels:
             nodes[at] = starts[step] + table[codes[at]]
         return pa.concat_arrays([names.cast(pa.string()) for names in self.ladder.labels]).take(pa.array(nodes))
 
-    def exact(self) -> npt.NDArray[np.bool_]:
+    def exact(self) -> Bools:
         """Which rows keep their value."""
         return np.broadcast_to(np.asarray(self.level) == 0, len(self.codes))
 
-    def chance(self, asked: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def chance(self, asked: Floats) -> Floats:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
         chance = np.zeros(len(self.codes))
@@ -56,7 +53,7 @@ class Levels:
             chance[at] = share[table[self.codes[at]]]
         return chance
 
-    def mass(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def mass(self, weights: Floats) -> Floats:
         """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
         mass = np.zeros(len(self.ladder.tables[0]))
@@ -67,12 +64,12 @@ class Levels:
             mass += (nodes / size)[table]
         return mass
 
-    def recoding(self, rows: npt.NDArray[np.int64]) -> Recoding:
+    def recoding(self, rows: Int64s) -> Recoding:
         """What the measures need to know."""
         level = self.level if isinstance(self.level, int) else self.level[rows]
         return Recoding.from_levels(self.codes[rows], self.ladder, level)
 
-    def summary(self, published: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def summary(self, published: Bools) -> dict[str, Any]:
         """The level reached, or how many published records reached which."""
         height = self.ladder.height
         if isinstance(self.level, int):
@@ -81,9 +78,7 @@ class Levels:
         return {"records_per_level": counts.tolist(), "height": height}
 
 
-def common_levels(
-    ladder: Ladder, codes: npt.NDArray[np.int32], classes: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def common_levels(ladder: Ladder, codes: Int32s, classes: Int64s) -> Int64s:
     """Per row, the lowest level at which its whole class shares a node."""
     count = int(classes.max()) + 1
     first = np.zeros(count, dtype=np.int64)

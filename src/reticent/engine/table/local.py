@@ -24,11 +24,12 @@ levels that their records share.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Bools, Int64s
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, contest
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
@@ -38,13 +39,8 @@ from reticent.engine.table.mondrian import cut, tree_axis
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
+from reticent.release import Release
 from reticent.utility.classes import packed
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.release import Release
 
 
 class Local(TablePublisher):
@@ -113,9 +109,7 @@ def recode(encoded: EncodedTable) -> Outcome:
     return Outcome("local", by_levels(encoded, levels), gone, explain, pieces)
 
 
-def refined(
-    encoded: EncodedTable, levels: list[npt.NDArray[np.int64]], gone: npt.NDArray[np.bool_]
-) -> list[npt.NDArray[np.int64]]:
+def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[Int64s]:
     """The classes cut further where they can be, each at the lowest levels that its records share.
 
     Classes that become alike join, and what each of two classes satisfies, both together do (persons are looked at afterwards).
@@ -144,7 +138,7 @@ def refined(
     return [common_levels(encoded.ladders[name], encoded.codes(name), parts.classes) for name in encoded.quasi]
 
 
-def _used(encoded: EncodedTable, levels: list[npt.NDArray[np.int64]]) -> int:
+def _used(encoded: EncodedTable, levels: list[Int64s]) -> int:
     """How many different nodes the records were recoded to."""
     heights = [encoded.ladders[name].height for name in encoded.quasi]
     return len(np.unique(packed([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))

@@ -20,13 +20,14 @@ costs most. Nothing is suppressed: if the whole table fails the policy, the rele
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Floats, Int32s, Int64s
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import Part, by_loss, contest
 from reticent.engine.table.cuts import Cuts
@@ -35,15 +36,9 @@ from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels, common_levels
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
+from reticent.policy.hierarchy import Ladder
+from reticent.release import Release
 from reticent.utility.ncp import node_loss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    from reticent.policy.hierarchy import Ladder
-    from reticent.release import Release
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}([ T][\d:.]+)?$")
 """Dates, with times or not, whose order is that of their texts."""
@@ -91,9 +86,9 @@ class Sight:
 
     axis: _core.table.Axis
     values: list[object]
-    order: npt.NDArray[np.int64]
-    ranks: npt.NDArray[np.int32]
-    scale: npt.NDArray[np.float64]
+    order: Int64s
+    ranks: Int32s
+    scale: Floats
     tree: bool
     numeric: bool
 
@@ -125,7 +120,7 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
     return Outcome("mondrian", attributes, np.zeros(len(classes), dtype=bool), explain)
 
 
-def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[str, Sight], npt.NDArray[np.int64]]:
+def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[str, Sight], Int64s]:
     """Every attribute as Mondrian sees it, and the class of each row."""
     settings = encoded.policy.table
     sets = settings.sets if sets is None else sets
@@ -172,7 +167,7 @@ def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None
     return Sight(axis, values, places, rows, scale, tree, numeric)
 
 
-def tree_axis(ladder: Ladder, codes: npt.NDArray[np.int32], weight: float) -> _core.table.Axis:
+def tree_axis(ladder: Ladder, codes: Int32s, weight: float) -> _core.table.Axis:
     """An attribute that is published by the nodes of its hierarchy."""
     levels = [(t, node_loss(n, ladder.size)) for t, n in zip(ladder.tables, ladder.leaves, strict=True)]
     return _core.table.Axis.tree(codes, levels, weight=weight)
@@ -207,7 +202,7 @@ def _ends(encoded: EncodedTable, name: str) -> int | None:
     return len("2000-12-31") if spec is not None and spec.kind == "dates" else None
 
 
-def _texts(encoded: EncodedTable, name: str, order: npt.NDArray[np.int64]) -> list[str | None]:
+def _texts(encoded: EncodedTable, name: str, order: Int64s) -> list[str | None]:
     """The values as Arrow writes them: a cell that stays exact must read as it did, whatever its type."""
     texts = encoded.columns.dictionaries[name].values.cast(pa.string())
     return list(texts.take(pa.array(order)).to_pylist())
@@ -221,7 +216,7 @@ def _numeric(values: list[object]) -> bool:
         return False
 
 
-def _scale(values: list[object]) -> npt.NDArray[np.float64]:
+def _scale(values: list[object]) -> Floats:
     """Positions from 0 to 1: by size where all values are numbers, evenly where not."""
     if not _numeric(values) or values[0] is None:
         return np.linspace(0, 1, len(values))

@@ -23,20 +23,17 @@ levels in the policy's order of quasi-identifiers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.release import Release
+from reticent.release import Release
 
 
 class Optimal(TablePublisher):

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from reticent.arrays import Int64s
+from reticent.policy import Policy
 
+if TYPE_CHECKING:
     from reticent.engine.table.encoded_table import EncodedTable
     from reticent.engine.table.generalised import Outcome
-    from reticent.policy import Policy
-
-    Classes = npt.NDArray[np.int64]
 
 
 def next_k(k: int) -> int:
@@ -30,7 +28,7 @@ def next_k(k: int) -> int:
     return max(k + 1, k * 3 // 2)
 
 
-def holds_overall(policy: Policy, sizes: npt.NDArray[np.int64]) -> bool:
+def holds_overall(policy: Policy, sizes: Int64s) -> bool:
     """Whether classes of these sizes keep what the policy asks of all of them together."""
     privacy = policy.privacy
     if privacy.average_risk is None and privacy.population_uniqueness is None:
@@ -44,7 +42,7 @@ def holds_overall(policy: Policy, sizes: npt.NDArray[np.int64]) -> bool:
     return asked is None or PopulationUniqueness(asked.share, asked.population).holds(sizes)
 
 
-def within_population(encoded: EncodedTable, outcome: Outcome, classes: Classes) -> tuple[Outcome, Classes]:
+def within_population(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> tuple[Outcome, Int64s]:
     """The outcome without classes that fit too few people of the population, and the classes that are left."""
     policy = encoded.policy
     spec = policy.privacy.k_map
@@ -64,7 +62,7 @@ def within_population(encoded: EncodedTable, outcome: Outcome, classes: Classes)
     return replace(outcome, suppressed=left < 0), left
 
 
-def sizes_of(encoded: EncodedTable, classes: Classes) -> npt.NDArray[np.int64]:
+def sizes_of(encoded: EncodedTable, classes: Int64s) -> Int64s:
     """Members of each class: persons where they are known to have several records, otherwise records."""
     rows = np.flatnonzero(classes >= 0)
     if encoded.people is None:

@@ -13,6 +13,7 @@ Differences from the paper: ours.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,19 +22,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent import _core
+from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
 from reticent.engine.table.overall import holds_overall, next_k, sizes_of, within_population
 from reticent.errors import DataError, GuaranteeError
+from reticent.policy import Policy
 from reticent.utility.classes import packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
-
     from reticent.engine.table.encoded_table import EncodedTable, SensitiveColumn
     from reticent.engine.table.generalised import Outcome
-    from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,10 +46,10 @@ class People:
         columns: the sensitive columns by row, as the model looks at them.
     """
 
-    persons: npt.NDArray[np.uint32]
-    pairs: npt.NDArray[np.int32]
-    owner: npt.NDArray[np.int32]
-    times: npt.NDArray[np.uint32]
+    persons: UInt32s
+    pairs: Int32s
+    owner: Int32s
+    times: UInt32s
     columns: list[SensitiveColumn]
 
     @property
@@ -59,7 +57,7 @@ class People:
         """How many persons there are."""
         return int(self.owner[-1]) + 1
 
-    def for_core(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], list[SensitiveColumn]]:
+    def for_core(self) -> tuple[Int32s, UInt32s, list[SensitiveColumn]]:
         """The pairs in the core's form: a pair's values are those of any of its rows."""
         first = np.zeros(len(self.owner), dtype=np.int64)
         first[self.pairs] = np.arange(len(self.pairs))
@@ -67,7 +65,7 @@ class People:
         return self.owner, self.times, columns
 
 
-def persons_of(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | None:
+def persons_of(table: pa.Table, policy: Policy) -> Int64s | None:
     """The person of each row by number; none where the policy names no person."""
     if policy.person is None or policy.person not in table.column_names:
         return None
@@ -89,7 +87,7 @@ def people_of(
     table: pa.Table,
     policy: Policy,
     columns: list[SensitiveColumn],
-    times: npt.NDArray[np.uint32] | None = None,
+    times: UInt32s | None = None,
 ) -> People | None:
     """The persons of a table; none where everybody has one record, so that records may be counted as ever."""
     persons = persons_of(table, policy)
@@ -105,7 +103,7 @@ def people_of(
     return People(persons.astype(np.uint32), pairs.astype(np.int32), persons[first].astype(np.int32), records, columns)
 
 
-def chosen_records(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | None:
+def chosen_records(table: pa.Table, policy: Policy) -> Int64s | None:
     """The rows to release where the policy asks for the first or last record of each person; none for all."""
     settings = policy.persons
     if settings is None or settings.records == "all":
@@ -122,7 +120,7 @@ def chosen_records(table: pa.Table, policy: Policy) -> npt.NDArray[np.int64] | N
     return np.asarray(np.sort(rows))
 
 
-def _ranks(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _ranks(column: pa.ChunkedArray) -> Int64s:
     from reticent.engine.table.encoded_table import order
 
     words = Dictionary()
@@ -200,7 +198,7 @@ def linked(encoded: EncodedTable, outcome: Outcome) -> Outcome:
     return replace(outcome, suppressed=classes < 0, explain={**outcome.explain, **story})
 
 
-def classes_of(outcome: Outcome) -> npt.NDArray[np.int64]:
+def classes_of(outcome: Outcome) -> Int64s:
     """The class of each row, by what is published of it; -1 for suppressed rows."""
     rows = np.flatnonzero(~outcome.suppressed)
     classes = np.full(len(outcome.suppressed), -1, dtype=np.int64)
@@ -208,7 +206,7 @@ def classes_of(outcome: Outcome) -> npt.NDArray[np.int64]:
     return classes
 
 
-def same_rows(columns: Sequence[Any], size: int) -> npt.NDArray[np.int64]:
+def same_rows(columns: Sequence[Any], size: int) -> Int64s:
     """A number for every row: the same for rows that are alike in all columns, in the order of their texts.
 
     So the numbers, and what depends on them, are the same whatever the order of the rows.
@@ -216,13 +214,13 @@ def same_rows(columns: Sequence[Any], size: int) -> npt.NDArray[np.int64]:
     return np.unique(row_keys([coded(column) for column in columns], size), return_inverse=True)[1].astype(np.int64)
 
 
-def row_keys(columns: Sequence[tuple[npt.NDArray[np.int32], pa.Array]], size: int) -> npt.NDArray[np.int64]:
+def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
     """As `same_rows`, with gaps between the numbers, of columns by their codes and values."""
     ranked = [(np.zeros(size, dtype=np.int64), 1)]
     return packed(ranked + [(text_ranks(values)[codes], len(values)) for codes, values in columns])
 
 
-def coded(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
+def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
     """The codes of a column and its different values; a missing one is one of them."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind):
@@ -235,7 +233,7 @@ def coded(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa
     return words.encode(column), words.values
 
 
-def text_ranks(values: pa.Array) -> npt.NDArray[np.int64]:
+def text_ranks(values: pa.Array) -> Int64s:
     """The place of each value among all, by its text; a missing one first."""
     order = pc.array_sort_indices(values.cast(pa.string()), null_placement="at_start")
     rank = np.empty(len(values), dtype=np.int64)

@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.encode import Dictionary
+from reticent.engine.rng import Rng
 from reticent.engine.table.encoded_table import order
 from reticent.errors import PolicyError
 from reticent.utility.bayes import auc, log_odds
+from reticent.utility.metrics import Metrics
 from reticent.utility.workload import Workload
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.engine.rng import Rng
     from reticent.engine.table.encoded_table import EncodedTable
     from reticent.engine.table.generalised import Outcome
-    from reticent.utility.metrics import Metrics
 
 BINS = 20
 """Attributes of more values are learned by as many stretches of equally many records."""
@@ -54,7 +53,7 @@ class Feature:
     """An attribute as the classifier learns it: the bin of every code, and how many there are."""
 
     name: str
-    bins: npt.NDArray[np.int64]
+    bins: Int64s
     count: int
 
 
@@ -89,7 +88,7 @@ class Model:
         odds = log_odds(masses, codes) + np.log(prior / prior.sum())
         return 1.0 - auc(odds, self._goal[self._test])
 
-    def _mass(self, feature: Feature, outcome: Outcome, learn: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    def _mass(self, feature: Feature, outcome: Outcome, learn: Bools) -> Floats:
         attribute = outcome.attributes[feature.name]
         rows = [attribute.mass((learn & (self._goal == value)).astype(np.float64)) for value in range(self._classes)]
         return np.stack([np.bincount(feature.bins, weights=row, minlength=feature.count) for row in rows])
@@ -105,7 +104,7 @@ class Model:
         return float((joint[at] * np.log(joint[at] / apart[at])).sum())
 
 
-def _target(encoded: EncodedTable, table: pa.Table) -> tuple[str, npt.NDArray[np.int64], int]:
+def _target(encoded: EncodedTable, table: pa.Table) -> tuple[str, Int64s, int]:
     """The column to predict, its values by frequency, and how many of them are predicted."""
     name = encoded.policy.table.target or next(iter(encoded.policy.sensitive), None)
     if name is None or name not in encoded.policy.released:

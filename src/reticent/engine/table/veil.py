@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import House
-from reticent.engine.veil.totals import totals_asked
+from reticent.engine.veil.release import totals_asked
 from reticent.engine.veil.veiling import Veiling
+from reticent.policy import Policy
+from reticent.release import Release
 
 if TYPE_CHECKING:
-    from reticent.engine.base import Sights
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Release
+    pass
 
 
 class Veil(TablePublisher):
@@ -38,16 +38,11 @@ class Veil(TablePublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self._veiling = Veiling(policy, rng, self.kind)
-        self._sights: Sights | None = None
-
-    def sights(self) -> Sights | None:
-        """What the release shows of each person."""
-        return self._sights
 
     def release(self, table: pa.Table) -> Release:
         """Veils every record; those of one person are events, in the order of the column that the policy names."""

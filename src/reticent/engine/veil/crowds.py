@@ -22,21 +22,18 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
 from reticent.engine.table.encoded_table import charged
 from reticent.engine.table.levels import Levels as Climbed
 from reticent.engine.table.people import People, people_of, persons_of
 from reticent.errors import GuaranteeError
+from reticent.policy import Policy
+from reticent.policy.hierarchy import Ladder
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.table.encoded_table import SensitiveColumn
     from reticent.engine.veil.levels import Levels
-    from reticent.policy import Policy
-    from reticent.policy.hierarchy import Ladder
-
-    Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,10 +41,10 @@ class Crowds:
     """The records that are published, by their places, and their published columns."""
 
     published: pa.Table
-    records: Codes
+    records: Int64s
 
 
-def crowds(policy: Policy, levels: Levels, table: pa.Table, rows: npt.NDArray[np.uint32]) -> Crowds:
+def crowds(policy: Policy, levels: Levels, table: pa.Table, rows: UInt32s) -> Crowds:
     """Crowds of k persons.
 
     Args:
@@ -90,7 +87,7 @@ def _refuse_loss(policy: Policy, size: int, lost: int) -> None:
         )
 
 
-def _column(levels: Levels, name: str, table: pa.Table) -> tuple[Ladder, npt.NDArray[np.int32]]:
+def _column(levels: Levels, name: str, table: pa.Table) -> tuple[Ladder, Int32s]:
     """A column as its published level shows it, with the levels above."""
     words = Dictionary()
     codes = words.encode(table.column(name))
@@ -102,9 +99,7 @@ def _column(levels: Levels, name: str, table: pa.Table) -> tuple[Ladder, npt.NDA
     return shown, rungs.tables[level][codes]
 
 
-def _recode(
-    k: int, people: People | None, columns: dict[str, tuple[Ladder, npt.NDArray[np.int32]]], part: Codes
-) -> list[Codes]:
+def _recode(k: int, people: People | None, columns: dict[str, tuple[Ladder, Int32s]], part: Int64s) -> list[Int64s]:
     """How far every record of a row climbs, column by column; the whole row together is a crowd, so that none is lost."""
     sensitive: list[SensitiveColumn] = [] if people is None else [(people.pairs, len(people.owner), [])]
     collapsed = _core.table.Collapsed(

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError
-from reticent.policy import icd9
+from reticent.policy import Policy, icd9
 from reticent.policy.hierarchy import Climber
 from reticent.policy.icd10 import BLOCKS
 from reticent.policy.spellings import folded
 from reticent.policy.tree import read_tree, tree_from_dict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
 
 MISSING = "(missing)"
 """The label of a missing value: a value like any other."""
@@ -50,14 +44,11 @@ class Domain:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __repr__(self) -> str:
-        return f"Domain({self._column!r}, {len(self)} values)"
-
     def code(self, label: str | None) -> int:
         """The code of a label, -1 where the domain has none; None stands for a missing value."""
         return self._codes.get(MISSING if label is None else label, UNSEEN)
 
-    def encode(self, column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int32]:
+    def encode(self, column: pa.ChunkedArray | pa.Array) -> Int32s:
         """The codes of raw values; -1 for those that the domain does not know."""
         words = Dictionary()
         codes = words.encode(column.cast(pa.string()))
@@ -82,7 +73,7 @@ class Domain:
         """The label that a value is another spelling of, where the policy merges them."""
         return value if value in self._codes or not self._folded else self._folded.get(folded(value), value)
 
-    def levels(self) -> npt.NDArray[np.uint32]:
+    def levels(self) -> UInt32s:
         """Per level of the hierarchy, the nearest first, the node of every value as a number; a root alone without one."""
         paths = self._label_paths
         levels = []
@@ -91,7 +82,7 @@ class Domain:
             levels.append([numbers.setdefault(path[level], len(numbers)) for path in paths])
         return np.array(levels or [[0] * len(self)], dtype=np.uint32)
 
-    def parents(self) -> npt.NDArray[np.uint32]:
+    def parents(self) -> UInt32s:
         """Per value the number of the first node above it that holds another value, too: values of one number are siblings.
 
         A chain of nodes with one value below is one node; a value that shares nothing but the root stands alone.

@@ -1,25 +1,18 @@
-"""Records of a table as events of persons: which count, in which order, and which say the same fact again."""
+"""Records of a table as events of persons: which count, in which order, which say the same fact again, and what followed what."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Bools, Int64s, Integers, UInt64s
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
-
-    Codes = npt.NDArray[np.int64]
+from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,12 +25,9 @@ class Events:
         fact_of: per published record, the number of its fact.
     """
 
-    records: Codes
-    facts: Codes
-    fact_of: Codes
-
-    def __repr__(self) -> str:
-        return f"Events({len(self.records)} records, {len(self.facts)} facts)"
+    records: Int64s
+    facts: Int64s
+    fact_of: Int64s
 
 
 def events_of(table: pa.Table, policy: Policy) -> Events:
@@ -68,7 +58,7 @@ def events_of(table: pa.Table, policy: Policy) -> Events:
     return Events(every, first[order], place[fact_of])
 
 
-def rounds(keys: npt.NDArray[np.uint64]) -> Iterator[Codes]:
+def rounds(keys: UInt64s) -> Iterator[Int64s]:
     """The first records of all keys, then the second ones, and so on, each round in the order of the input."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], keys[order][1:] != keys[order][:-1]]))
@@ -77,29 +67,12 @@ def rounds(keys: npt.NDArray[np.uint64]) -> Iterator[Codes]:
     yield from np.split(by_turn, np.cumsum(np.bincount(turns))[:-1])
 
 
-def in_order(table: pa.Table, policy: Policy) -> tuple[Codes, Codes]:
-    """Records of a past, each person's one behind the other in the order of their events, and where persons begin.
-
-    The same event again counts once; without a column of events the order of the table is theirs.
-    """
-    every = np.arange(table.num_rows)
-    settings = policy.persons
-    if settings is None or settings.column not in table.column_names:
-        return every, np.arange(table.num_rows + 1)
-    persons, turns = _codes(table.column(settings.column)), every
-    if settings.events is not None and settings.events in table.column_names:
-        turns = _turns(table.column(settings.events), settings.events)
-    order, _ = _facts(persons, turns)
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
-    return order, np.append(starts, len(order))
-
-
-def _codes(column: pa.ChunkedArray) -> Codes:
+def _codes(column: pa.ChunkedArray) -> Int64s:
     words = column.cast(pa.string())
     return np.asarray(pc.index_in(words, value_set=pc.unique(words)).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _turns(column: pa.ChunkedArray, name: str) -> Codes:
+def _turns(column: pa.ChunkedArray, name: str) -> Int64s:
     """The rank of each record's time or number; numbers written as text count as numbers."""
     if column.null_count:
         raise DataError(
@@ -114,7 +87,7 @@ def _turns(column: pa.ChunkedArray, name: str) -> Codes:
     return np.asarray(turns, dtype=np.int64)
 
 
-def _refuse_repeats(persons: Codes, records: str) -> None:
+def _refuse_repeats(persons: Int64s, records: str) -> None:
     further = len(persons) - len(np.unique(persons))
     if further and records == "all":
         raise DataError(
@@ -124,14 +97,14 @@ def _refuse_repeats(persons: Codes, records: str) -> None:
         )
 
 
-def _facts(persons: Codes, turns: Codes) -> tuple[Codes, Codes]:
+def _facts(persons: Int64s, turns: Int64s) -> tuple[Int64s, Int64s]:
     """The first record of every fact, and per record its fact."""
     key = persons * (int(turns.max(initial=0)) + 1) + turns
     _, first, fact_of = np.unique(key, return_index=True, return_inverse=True)
     return first, fact_of.reshape(-1)
 
 
-def _refuse_contradictions(column: pa.ChunkedArray, first: Codes) -> None:
+def _refuse_contradictions(column: pa.ChunkedArray, first: Int64s) -> None:
     values = _codes(column)
     others = int((values != values[first]).sum())
     if others:
@@ -141,7 +114,71 @@ def _refuse_contradictions(column: pa.ChunkedArray, first: Codes) -> None:
         )
 
 
-def _ends(persons: Codes, turns: Codes, *, last: bool) -> Codes:
+def _ends(persons: Int64s, turns: Int64s, *, last: bool) -> Int64s:
     """The first or last fact of every person."""
     order = np.lexsort((-turns if last else turns, persons))
     return np.asarray(order[np.unique(persons[order], return_index=True)[1]])
+
+
+@dataclass(frozen=True, repr=False)
+class Paths:
+    """Records in the order of persons and of their events.
+
+    Attributes:
+        order: records, each person's one behind the other.
+        starts: per person, where they begin; and the end of all.
+    """
+
+    order: Integers
+    starts: Integers
+
+    @classmethod
+    def of(cls, table: pa.Table, policy: Policy) -> Paths:
+        """The paths of a table; without a person every record is one, without a column of events the order of the table is theirs."""
+        every = np.arange(table.num_rows)
+        settings = policy.persons
+        if settings is None or settings.column not in table.column_names:
+            return cls(every, np.arange(table.num_rows + 1))
+        persons, turns = _codes(table.column(settings.column)), every
+        if settings.events is not None and settings.events in table.column_names:
+            turns = _turns(table.column(settings.events), settings.events)
+        order, _ = _facts(persons, turns)  # the same event again counts once
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
+        return cls(order, np.append(starts, len(order)))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def firsts(self) -> Integers:
+        """The first record of every person."""
+        return self.order[self.starts[:-1]]
+
+    @property
+    def lengths(self) -> Integers:
+        """Events of every person."""
+        return np.diff(self.starts)
+
+    @property
+    def several(self) -> Bools:
+        """Whether a person has several events."""
+        return np.asarray(self.lengths > 1)
+
+    def steps(self, values: Integers, persons: Integers) -> tuple[Integers, Integers, Integers]:
+        """All transitions of some persons: who, before, after.
+
+        Args:
+            values: code of every record of the table.
+            persons: whose.
+        """
+        lengths = self.lengths[persons] - 1
+        who = np.repeat(persons, lengths)
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        at = self.starts[who] + within
+        return who, values[self.order[at]], values[self.order[at + 1]]
+
+    def one_step(self, values: Integers, persons: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """One transition of each of the persons who have any, drawn at random: before, after."""
+        several = persons[self.several[persons]]
+        at = self.starts[several] + (rng.random(len(several)) * (self.lengths[several] - 1)).astype(np.int64)
+        return values[self.order[at]], values[self.order[at + 1]]

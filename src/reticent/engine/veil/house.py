@@ -6,29 +6,26 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reticent import _core
+from reticent.arrays import UInt16s, UInt64s
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.release import refuse_totals
 from reticent.engine.veil.steps import steps_of
-from reticent.engine.veil.totals import refuse_totals
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
-from reticent.policy.prior import read_report, read_strata
+from reticent.policy.prior import Prior, read_report, read_strata
+from reticent.policy.settings.kinds import PriorSettings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
     from reticent.engine.veil.steps import Steps
-    from reticent.policy import Policy
-    from reticent.policy.prior import Prior
-    from reticent.policy.settings.kinds import PriorSettings
 
 ORDERS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
@@ -68,14 +65,11 @@ class House:
     domain: Domain
     by: tuple[str, ...]
     strata: tuple[tuple[str, ...], ...]
-    stretches: npt.NDArray[np.uint64]
-    orders: npt.NDArray[np.uint16]
+    stretches: UInt64s
+    orders: UInt16s
     steps: Steps | None
     figures: dict[str, Any] | None
     policy: Policy
-
-    def __repr__(self) -> str:
-        return f"House(l={self.l}, {len(self.domain)} values, {len(self.strata)} rows)"
 
     @classmethod
     def of(cls, policy: Policy, kind: str) -> House:
@@ -146,6 +140,16 @@ class House:
         """The same for the same l, prior, domain, orders and kernel."""
         pinned = {word: part for word, part in self.document().items() if word not in ("epsilon", "figures")}
         return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def unit(self) -> str | None:
+        """The column that stands for the person where relatives share a veil."""
+        return self.policy.prior.unit if self.policy.prior else None
+
+    @cached_property
+    def pinned(self) -> str:
+        """The digest with the unit: a household and a person of one name would share order and points under one key."""
+        return self.digest if self.unit is None else hashlib.sha256(f"{self.digest} {self.unit}".encode()).hexdigest()
 
     @property
     def epsilon(self) -> float | None:
@@ -236,7 +240,7 @@ def _refuse_many(file: str, values: int, rows: int) -> None:
         )
 
 
-def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], npt.NDArray[np.uint64]]:
+def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], UInt64s]:
     """Strata with their counts by code; one for everybody else is added where the file has none."""
     strata = dict(prior.strata)
     everybody = (ROOT,) * len(prior.by)
@@ -249,7 +253,7 @@ def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], np
     return tuple(strata), np.rint(counts * _PARTS).astype(np.uint64)
 
 
-def _orders(domain: Domain, order: str, counts: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
+def _orders(domain: Domain, order: str, counts: UInt64s) -> UInt16s:
     """The public orders: the same for the same prior, whoever computes them."""
     seed = hashlib.sha256(json.dumps([list(domain.labels), counts.tolist()]).encode()).digest()
     if order == "hierarchy":

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, Climber, Ladder, ladder
+from reticent.policy.spec import HierarchySpec
 from reticent.utility.classes import packed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
-    from reticent.policy.spec import HierarchySpec
 
 
 class Levels:
@@ -35,10 +30,10 @@ class Levels:
         self._places: dict[tuple[frozenset[str], ...], int] = {}
         self._climbers: dict[str, Climber] = {}
 
-    def publish(self, table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
+    def publish(self, table: pa.Table) -> tuple[pa.Table, UInt32s]:
         """The released columns of a table but the sensitive one, and the row of the prior of every record."""
         columns: dict[str, pa.Array] = {}
-        nodes: dict[str, tuple[npt.NDArray[np.int32], list[frozenset[str]]]] = {}
+        nodes: dict[str, tuple[Int32s, list[frozenset[str]]]] = {}
         for name in (*self._policy.quasi, *self._policy.plain):
             words = Dictionary()
             codes = words.encode(table.column(name))
@@ -83,15 +78,13 @@ class Levels:
             )
         return level
 
-    def _rows(
-        self, size: int, nodes: dict[str, tuple[npt.NDArray[np.int32], list[frozenset[str]]]]
-    ) -> npt.NDArray[np.uint32]:
+    def _rows(self, size: int, nodes: dict[str, tuple[Int32s, list[frozenset[str]]]]) -> UInt32s:
         """Records that agree in the columns of the prior are looked up once."""
         key = packed([(codes, max(len(above), 1)) for codes, above in nodes.values()]) if nodes else np.zeros(size)
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         sets = [nodes[name] for name in self.by]
         rows = [self.row(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
-        found: npt.NDArray[np.uint32] = np.array(rows, dtype=np.uint32)[inverse.reshape(-1)]
+        found: UInt32s = np.array(rows, dtype=np.uint32)[inverse.reshape(-1)]
         return found
 
     def row(self, above: tuple[frozenset[str], ...]) -> int:

@@ -1,4 +1,14 @@
-"""Veiled records as a release: published columns, row, event and candidates; and `veil.json` beside them."""
+"""Veiled records as a release: published columns, row, event and candidates; and `veil.json` beside them.
+
+Noisy totals say how many first sights of each row of the prior have each value, for recipients to calibrate their counts by.
+
+Guarantee of the totals (to each released person, against a reader who knows everybody else's record): with one record per person, another
+    value moves two counts by one, so noise of scale 2 / epsilon makes the table epsilon-differentially private: a weight a becomes
+    at most a e^epsilon / (a e^epsilon + 1 - a).
+Not covered: a second table of totals over the same persons: epsilon adds, so the ledger lets them stand in no other publication.
+Cost: two draws per row and value.
+Reference: `engine/veil/prior/noise.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +19,18 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
+from reticent.engine.rng import Rng
 from reticent.engine.table.encoded_table import claims
-from reticent.engine.veil.prior.noise import two_sided
-from reticent.engine.veil.totals import totals_asked
+from reticent.engine.veil.prior.noise import noised, two_sided
+from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.release import Guarantee
-from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, VEIL
+from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
     from reticent.engine.veil.house import House
-    from reticent.engine.veil.people import Seen
-
+    from reticent.engine.veil.veiling import Seen
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -29,9 +38,10 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def guarantee(house: House) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(house.policy).get("k")
+    left_open = (*_quoted(house), *VEIL) if house.unit is None else (*_quoted(house), *VEIL, UNIT)
     if k is None:
-        return Guarantee({"veil": house.l}, AGAINST["veil"], (*_quoted(house), *VEIL, SINGLING_OUT))
-    return Guarantee({"veil": house.l, "k": k}, AGAINST["veil"], (*_quoted(house), *VEIL, LINKED))
+        return Guarantee({"veil": house.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
+    return Guarantee({"veil": house.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
 
 
 def _quoted(house: House) -> list[str]:
@@ -95,20 +105,20 @@ class Sights(Protocol):
     """What of some records is published."""
 
     @property
-    def rows(self) -> npt.NDArray[np.uint32]:
+    def rows(self) -> UInt32s:
         """Of the prior."""
 
     @property
-    def events(self) -> npt.NDArray[np.uint32]:
+    def events(self) -> UInt32s:
         """The number of each among the events of its person."""
 
     @property
-    def candidates(self) -> npt.NDArray[np.uint16]:
+    def candidates(self) -> UInt16s:
         """Codes of the domain, in canonical order."""
 
 
 def data_table(
-    house: House, published: pa.Table, seen: Sights, order: npt.NDArray[np.int64], names: pa.Array | None = None
+    house: House, published: pa.Table, seen: Sights, order: Int64s, names: pa.Array | None = None
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(house.domain.labels, pa.string())
@@ -123,21 +133,19 @@ def data_table(
     return pa.table(columns)
 
 
-def pseudonyms(persons: npt.NDArray[np.uint64], key: bytes) -> pa.Array:
+def pseudonyms(persons: UInt64s, key: bytes) -> pa.Array:
     """A name for each person that says nothing but who is the same."""
     whole, who = np.unique(persons, return_inverse=True)
     names = [hashlib.blake2b(person.tobytes(), key=key, digest_size=8).hexdigest() for person in whole]
     return pa.array(names, pa.string()).take(pa.array(who.reshape(-1)))
 
 
-def shuffled(size: int, rng: Rng, purpose: str) -> npt.NDArray[np.int64]:
+def shuffled(size: int, rng: Rng, purpose: str) -> Int64s:
     """An order that tells nothing."""
     return _core.random.permutation(size, key=rng.key(purpose))
 
 
-def eta(
-    house: House, seen: Seen, persons: npt.NDArray[np.uint64], facts: npt.NDArray[np.uint64], rng: Rng, epsilon: float
-) -> list[float]:
+def eta(house: House, seen: Seen, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
     """Per row of the prior the share of truths that are not offered, each person counting once, with two-sided geometric noise.
 
     A person stands in one row, whatever number of records he or she has there. Another person in that place moves two counts by one
@@ -151,9 +159,7 @@ def eta(
     )
 
 
-def facts_of(
-    persons: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64], offered: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.uint64]:
+def facts_of(persons: UInt64s, values: UInt64s, offered: Bools) -> UInt64s:
     """A number for whose value each record tells, and whether it is offered; private, like the hashes of the persons."""
     facts = persons ^ ((values * np.uint64(2) + offered.astype(np.uint64) + np.uint64(1)) * _ODD)
     for shift in (30, 27, 31):
@@ -161,28 +167,67 @@ def facts_of(
     return facts
 
 
-def sums_of(rows: npt.NDArray[np.uint32], facts: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.uint64]:
+def sums_of(rows: UInt32s, facts: UInt64s, size: int) -> UInt64s:
     """What all facts of a row of the prior come to, in whatever order."""
     sums = np.zeros(size, dtype=np.uint64)
     np.add.at(sums, rows, facts)
     return sums
 
 
-def weight_of_records(persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+def weight_of_records(persons: UInt64s) -> Floats:
     """The part of its person that each record is."""
     _, who, times = np.unique(persons, return_inverse=True, return_counts=True)
     return np.asarray(1 / times[who.reshape(-1)])
 
 
-def noisy_shares(
-    lost: npt.NDArray[np.int64] | npt.NDArray[np.float64],
-    size: npt.NDArray[np.int64] | npt.NDArray[np.float64],
-    sums: npt.NDArray[np.uint64],
-    rng: Rng,
-    epsilon: float,
-) -> list[float]:
+def noisy_shares(lost: Int64s | Floats, size: Int64s | Floats, sums: UInt64s, rng: Rng, epsilon: float) -> list[float]:
     """Shares of lost persons among all, row by row, with the noise of `eta`."""
     keys = [rng.house_key(f"veil eta {row} {total:x}") for row, total in enumerate(sums.tolist())]
     noisy = lost + np.concatenate([two_sided(key, 1, epsilon / 2) for key in keys])
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]
+
+
+def totals_asked(policy: Policy) -> float | None:
+    """The epsilon of the totals that a policy asks for, if it does."""
+    return None if policy.prior is None else policy.prior.totals
+
+
+def refuse_totals(policy: Policy, kind: str) -> None:
+    """Refuses totals where epsilon would not stay what is stated."""
+    if totals_asked(policy) is None:
+        return
+    if kind != "table":
+        raise PolicyError(
+            f"prior.totals: a release of kind {kind} has none: every further release of the same persons would cost epsilon anew.",
+            hint="Take totals out, or publish them once, with a table.",
+        )
+    if policy.prior is not None and policy.prior.unit is not None:
+        raise PolicyError(
+            "prior.totals: a unit and totals do not go together: a value that relatives share would be counted several times.",
+            hint="Take totals out, or the unit.",
+        )
+
+
+def totals(house: House, persons: UInt64s, rows: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
+    """The noisy table, as `veil.json` holds it; refuses persons who would be counted twice.
+
+    Args:
+        house: rows and values.
+        persons: whose first sights these are.
+        rows: of the prior.
+        values: codes of the domain; -1 counts nowhere.
+        key: of the noise.
+        epsilon: what it may tell of a person.
+    """
+    if len(np.unique(persons)) < len(persons):
+        raise PolicyError(
+            "prior.totals: some persons have several records of their first event.",
+            hint="Write person: {records: first}, or take totals out.",
+        )
+    shape = house.stretches.shape
+    known = values >= 0
+    flat = rows[known].astype(np.int64) * shape[1] + values[known]
+    exact = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
+    noisy = noised(exact, epsilon, np.random.default_rng(list(key)))
+    return {"epsilon": epsilon, "counts": noisy.tolist()}

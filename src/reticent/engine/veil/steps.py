@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import UInt16s, UInt32s, UInt64s
 from reticent.engine.veil.domain import UNSEEN
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.updates import read_updates
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
     from reticent.engine.veil.domain import Domain
-    from reticent.policy import Policy
 
 _WHOLE = 1 << 32
 """A probability of one; what rounds to nothing never happens."""
@@ -36,12 +34,9 @@ _STAYS = ["value", "stay", "within"]
 class Matrix:
     """A sparse matrix: the targets of value v stand at `starts[v] : starts[v + 1]`, with their weights."""
 
-    starts: npt.NDArray[np.uint64]
-    targets: npt.NDArray[np.uint16]
-    weights: npt.NDArray[np.uint64]
-
-    def __repr__(self) -> str:
-        return f"Matrix({len(self.starts) - 1} values, {len(self.targets)} steps)"
+    starts: UInt64s
+    targets: UInt16s
+    weights: UInt64s
 
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""
@@ -56,12 +51,9 @@ class Matrix:
 class Stays:
     """Few numbers, in units of the line: the stay of every value, the share within the parent, and who is whose sibling."""
 
-    stay: npt.NDArray[np.uint64]
+    stay: UInt64s
     within: int
-    parents: npt.NDArray[np.uint32]
-
-    def __repr__(self) -> str:
-        return f"Stays({len(self.stay)} values)"
+    parents: UInt32s
 
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""

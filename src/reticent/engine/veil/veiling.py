@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from reticent import _core
+from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
+from reticent.encode.names import single_names
+from reticent.encode.native import native
 from reticent.engine.base import Members, Sights
+from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
-from reticent.engine.veil.people import People, Seen, hashes_of
-from reticent.engine.veil.release import data_table, eta, facts_of, guarantee, pseudonyms, shuffled, weight_of_records
-from reticent.engine.veil.totals import totals, totals_asked
-from reticent.errors import GuaranteeError
+from reticent.engine.veil.release import (
+    data_table,
+    eta,
+    facts_of,
+    guarantee,
+    pseudonyms,
+    shuffled,
+    totals,
+    totals_asked,
+    weight_of_records,
+)
+from reticent.errors import DataError, GuaranteeError
+from reticent.policy import Policy
 from reticent.release import Counts, Release
-from reticent.release.ledger import person_hashes
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release.release import Kind
+from reticent.release.release import Kind, person_hashes
 
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
@@ -31,15 +38,27 @@ ETA_EPSILON = 1.0
 """What the published shares of such truths cost, for each release."""
 
 
-_LAST: dict[str, House] = {}
+class Seen(NamedTuple):
+    """What a batch publishes: candidates, row and event of each record; and, private, whether the truth is offered."""
+
+    candidates: UInt16s
+    rows: UInt32s
+    events: UInt32s
+    offered: Bools
+
+    def at(self, which: Int64s) -> Seen:
+        """Some of the records, each as often as it is named."""
+        return Seen(self.candidates[which], self.rows[which], self.events[which], self.offered[which])
 
 
-def house_of(policy: Policy, kind: Kind) -> House:
-    """The house of a policy; the last one of every kind is kept, since a driver asks for its digest before the engine is built."""
-    house = _LAST.get(kind)
-    if house is None or house.policy is not policy:
-        house = _LAST[kind] = House.of(policy, kind)
-    return house
+def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> UInt64s:
+    """Keyed hashes of a column of persons (or units), the same in every publication of the house."""
+    rows = pa.RecordBatch.from_arrays([native(single_names(column))], names=[name])
+    hashes = _core.stream.Hasher(rng.house_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
+    if hashes.missing:
+        raise DataError(f"{hashes.missing:,} records have no '{name}'.", hint="Every record needs its person.")
+    assert hashes.persons is not None  # noqa: S101 - a column was named
+    return hashes.persons
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,26 +70,26 @@ class Veiled:
 
     published: pa.Table
     seen: Seen
-    persons: npt.NDArray[np.uint64]
-    heads: npt.NDArray[np.uint64]
+    persons: UInt64s
+    heads: UInt64s
     """The same persons under the key of the house."""
-    values: npt.NDArray[np.int32] | None = None
+    values: Int32s | None = None
     """Their true values, for totals."""
 
     def __len__(self) -> int:
         return len(self.persons)
 
-    def again(self, published: pa.Table, which: npt.NDArray[np.int64]) -> Veiled:
+    def again(self, published: pa.Table, which: Int64s) -> Veiled:
         """Records that say these facts, some of them several times: the same candidates for the same fact."""
         values = None if self.values is None else self.values[which]
         return Veiled(published, self.seen.at(which), self.persons[which], self.heads[which], values)
 
-    def facts(self) -> npt.NDArray[np.uint64]:
+    def facts(self) -> UInt64s:
         """What the shares of truths that are not offered are counted on; where values are not kept, by what is shown of them."""
         values = self._shown() if self.values is None else self.values.astype(np.uint64)
         return facts_of(self.heads, values, self.seen.offered)
 
-    def _shown(self) -> npt.NDArray[np.uint64]:
+    def _shown(self) -> UInt64s:
         seen = self.seen
         shown = seen.rows.astype(np.uint64) + np.uint64(1)
         for slot in range(seen.candidates.shape[1]):
@@ -93,23 +112,24 @@ class Veiling:
 
     def __init__(self, policy: Policy, rng: Rng, kind: Kind) -> None:
         self._policy, self._rng, self._kind = policy, rng, kind
-        self.house = house_of(policy, kind)
-        self.people = People(self.house.veil(rng.house_key("veil")))
+        self.house = House.of(policy, kind)
+        self.people = _core.veil.People(self.house.veil(rng.house_key("veil")))
 
     def veil(self, table: pa.Table, *, now: int | None = None) -> Veiled:
-        """The next event of the person of every record."""
+        """The next event of the person of every record; `now` is the number of a series' release: those that a person missed count, too."""
         persons, units = self._persons(table)
         published, rows = self.house.levels.publish(table)
         values = self.house.domain.encode(table.column(self.house.sensitive))
-        listed = self._listed(table, persons)
-        return Veiled(published, self.people.take(persons, units, rows, values, now=now), listed, persons, values)
+        seen = self.people.take(persons, units, rows, values, now=now)
+        shown = Seen(seen.candidates, seen.rows, seen.events, seen.offered)
+        return Veiled(published, shown, self._listed(table, persons), persons, values)
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""
         order = self.order(len(veiled), number=number)
         return Members(veiled.persons[order], np.arange(len(order), dtype=np.int64))
 
-    def order(self, size: int, *, number: int) -> npt.NDArray[np.int64]:
+    def order(self, size: int, *, number: int) -> Int64s:
         """Of the records of a release; it tells nothing, and no two releases have the same."""
         return shuffled(size, self._rng, f"veil rows {number}")
 
@@ -149,7 +169,7 @@ class Veiling:
         key = self._rng.key("veil totals")
         return totals(self.house, veiled.heads[first], veiled.seen.rows[first], veiled.values[first], key, epsilon)
 
-    def _listed(self, table: pa.Table, persons: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    def _listed(self, table: pa.Table, persons: UInt64s) -> UInt64s:
         """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""
         if self._policy.person is None:
             return persons
@@ -161,7 +181,7 @@ class Veiling:
         link = self._policy.prior.link if self._policy.prior is not None else None
         return self._policy.person is not None and (self._kind == "series" if link is None else link)
 
-    def _persons(self, table: pa.Table) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    def _persons(self, table: pa.Table) -> tuple[UInt64s, UInt64s]:
         """Persons, and the units that the veil is keyed by; without a person every record is somebody else."""
         name = self._policy.person
         if name is None:
@@ -173,7 +193,7 @@ class Veiling:
         return persons, persons if unit is None else hashes_of(table.column(unit), self._rng, unit)
 
 
-def _refuse_unseen(seen: Seen, weights: npt.NDArray[np.float64], *, moving: bool) -> None:
+def _refuse_unseen(seen: Seen, weights: Floats, *, moving: bool) -> None:
     """Refuses records of which too many truths are not offered, by records or by persons, and says what is to blame."""
     unseen = float(np.mean(~seen.offered)) if len(seen.offered) else 0.0
     unseen = max(unseen, float(weights[~seen.offered].sum() / max(1.0, weights.sum())))

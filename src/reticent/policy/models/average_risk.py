@@ -14,11 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from reticent.arrays import Int64s
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,6 @@ class AverageRisk:
 
     threshold: float
 
-    def holds(self, sizes: NDArray[np.int64]) -> bool:
+    def holds(self, sizes: Int64s) -> bool:
         """Whether classes of these sizes meet it; the mean over records of 1 / size is classes / records."""
         return len(sizes) <= Fraction(repr(self.threshold)) * int(sizes.sum())  # 0.2 is a fifth, as it was written

@@ -15,21 +15,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from reticent.arrays import Bools, Int64s
 from reticent.errors import PolicyError
 from reticent.policy.cells import without_markers
 from reticent.policy.hierarchy import ROOT, ladder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
     from reticent.policy.policy import Policy
     from reticent.policy.spec import HierarchySpec
 
@@ -49,9 +47,7 @@ class KMap:
     k: int
     people: pa.Table
 
-    def fitting(
-        self, classes: Mapping[str, Labels], specs: Mapping[str, HierarchySpec | None], base: Path
-    ) -> NDArray[np.int64]:
+    def fitting(self, classes: Mapping[str, Labels], specs: Mapping[str, HierarchySpec | None], base: Path) -> Int64s:
         """How many people of the population fit each class, which is given by its labels."""
         names = list(classes)
         combined = self.people.select(names).group_by(names).aggregate([([], "count_all")])
@@ -99,9 +95,9 @@ class _Covers:
             names = labels.to_pylist()
             for code, node in enumerate(table.tolist()):
                 self._nodes.setdefault(names[node], set()).add(code)
-        self._known: dict[str | None, NDArray[np.bool_]] = {ROOT: self._all}
+        self._known: dict[str | None, Bools] = {ROOT: self._all}
 
-    def of(self, label: str | None) -> NDArray[np.bool_]:
+    def of(self, label: str | None) -> Bools:
         """The combinations whose value the label may stand for."""
         if label not in self._known:
             inside = np.zeros(len(self._values), dtype=bool)

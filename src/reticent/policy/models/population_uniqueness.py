@@ -11,12 +11,8 @@ Differences from the paper: none. A table of the whole population counts its own
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from reticent.arrays import Int64s
 
 
 @dataclass(frozen=True)
@@ -30,11 +26,11 @@ class PopulationUniqueness:
     share: float
     population: int
 
-    def holds(self, sizes: NDArray[np.int64]) -> bool:
+    def holds(self, sizes: Int64s) -> bool:
         """Whether classes of these sizes meet it, by Zayatz' estimate."""
         return bool(self.uniques(sizes) <= self.share * self.population)
 
-    def uniques(self, sizes: NDArray[np.int64]) -> float:
+    def uniques(self, sizes: Int64s) -> float:
         """People of the population who are alone: unique records, each as likely as the class sizes make it."""
         rows, alone = int(sizes.sum()), int((sizes == 1).sum())
         if rows >= self.population or not alone:

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from reticent.engine.veil.prior.domain import choose_domain
-from reticent.engine.veil.prior.fields import Field, coded, level_of, published
+from reticent.arrays import Floats, Int64s, Integers
+from reticent.engine.veil.prior.fields import Field, choose_domain, coded, published
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
 from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
+from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
     from reticent.engine.veil.domain import Domain
-    from reticent.engine.veil.prior.paths import Paths
-    from reticent.policy import Policy
+    from reticent.engine.veil.events import Paths
 
-    Codes = npt.NDArray[np.integer]
 
 PER_CANDIDATE = 5
 """Records of a row per candidate: below it no question is asked, whatever it seems to gain."""
@@ -70,11 +66,11 @@ class Past:
     domain: Domain
     fields: dict[str, Field]
     by: tuple[Field, ...]
-    values: Codes
+    values: Integers
     told: bool
     l: int
     epsilon: float | None
-    totals: npt.NDArray[np.float64]
+    totals: Floats
     whole: int
     followed: float = 0.0
     share: float = 1.0
@@ -84,7 +80,7 @@ class Past:
         asked = tuple(_asked(self.fields, policy, item) for item in by)
         return replace(self, by=asked, told=bool(asked))
 
-    def part(self, at: Codes) -> Past:
+    def part(self, at: Integers) -> Past:
         """Some of the persons."""
         fields = {name: field.take(at) for name, field in self.fields.items()}
         by = tuple(field.take(at) for field in self.by)
@@ -166,7 +162,7 @@ def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
     name, _, level = item.partition(":")
     if name not in fields:
         raise PolicyError(f"by: there is no published column '{name}'.", hint="Name quasi or plain columns.")
-    return _at_level(fields[name], level, level_of(policy, name)) if level else fields[name]
+    return _at_level(fields[name], level, policy.columns[name].level) if level else fields[name]
 
 
 def _at_level(field: Field, level: str, lowest: int) -> Field:
@@ -180,7 +176,7 @@ def _at_level(field: Field, level: str, lowest: int) -> Field:
     return Field(field.name, nodes[field.codes], (np.arange(len(labels), dtype=np.int32),), (labels,))
 
 
-def sizes_of(past: Past, rng: np.random.Generator) -> Codes:
+def sizes_of(past: Past, rng: np.random.Generator) -> Integers:
     """Persons of each combination of nodes, with noise."""
     shape = tuple(field.size for field in past.by)
     flat = np.ravel_multi_index(tuple(field.codes for field in past.by), shape)
@@ -193,11 +189,8 @@ class Counted:
     """A prior, the noisy counts behind it, and which share of the values it does not offer, as far as they say."""
 
     prior: Prior
-    counts: npt.NDArray[np.int64]
+    counts: Int64s
     unseen: float
-
-    def __repr__(self) -> str:
-        return f"Counted({self.prior!r})"
 
 
 def count(past: Past, tree: Split | None, rng: np.random.Generator) -> Counted:
@@ -215,7 +208,7 @@ def together(past: Past, counted: Counted) -> Counted:
     return _offered(past, None, counts, past.seen * math.sqrt(len(counted.counts)))
 
 
-def _offered(past: Past, tree: Split | None, counts: npt.NDArray[np.int64], least: float) -> Counted:
+def _offered(past: Past, tree: Split | None, counts: Int64s, least: float) -> Counted:
     shares = shrunk(tree, counts.astype(np.float64))
     sizes = np.maximum(counts, 0).sum(axis=1).astype(np.float64)
     seen = shares * sizes[:, None] >= least
@@ -235,10 +228,10 @@ def _offered(past: Past, tree: Split | None, counts: npt.NDArray[np.int64], leas
 def steps_of(
     past: Past,
     paths: Paths,
-    values: Codes,
+    values: Integers,
     prior: Prior,
     rng: np.random.Generator,
-    persons: Codes | None = None,
+    persons: Integers | None = None,
     *,
     few: float | None = None,
 ) -> Kernel:

@@ -15,20 +15,19 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.disk import OWNER_FILE
 from reticent.engine.veil.domain import MISSING
-from reticent.engine.veil.prior.report import figures
+from reticent.engine.veil.prior.fitted import figures
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import Prior as Strata
 from reticent.policy.prior import report_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.engine.veil.prior.fitted import FittedPrior
     from reticent.engine.veil.prior.kernel import Kernel
     from reticent.engine.veil.prior.prior import Prior

@@ -16,13 +16,15 @@ Cost: the reader's training takes most of it: half a minute for 100,000 persons 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Integers
 from reticent.engine.spellings import spelled
+from reticent.engine.veil.events import Paths
 from reticent.engine.veil.prior.counted import FOLLOWED, KERNEL, Past, count, past_of, sizes_of, steps_of
 from reticent.engine.veil.prior.fields import asked_columns
 from reticent.engine.veil.prior.fitted import Coarser, FittedKernel, FittedPrior
@@ -30,20 +32,11 @@ from reticent.engine.veil.prior.follow import follow
 from reticent.engine.veil.prior.kernel import OwnKernel, misfit
 from reticent.engine.veil.prior.measure import Measures, measure
 from reticent.engine.veil.prior.noise import scale
-from reticent.engine.veil.prior.paths import Paths
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.reader import sample
 from reticent.engine.veil.prior.strata import Growth, Split, fixed, grow
 from reticent.errors import GuaranteeError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
-
-    Codes = npt.NDArray[np.integer]
+from reticent.policy import Policy
 
 UNSEEN = 0.1
 """Largest share of truths that may not be offered."""
@@ -115,7 +108,7 @@ def _tree(past: Past, part: Past, rng: np.random.Generator) -> Split | None:
     return grow(part.by, part.values, len(past.domain), judged, growth)
 
 
-def _trial(past: Past, parts: Sequence[Codes], rng: np.random.Generator) -> tuple[Split | None, Prior, Measures]:
+def _trial(past: Past, parts: Sequence[Integers], rng: np.random.Generator) -> tuple[Split | None, Prior, Measures]:
     """Strata from the first part, and what a reader who knows the second makes of the third."""
     first, held = past.part(parts[0]), past.part(parts[2])
     tree = _tree(past, first, rng)
@@ -129,8 +122,8 @@ def _trial(past: Past, parts: Sequence[Codes], rng: np.random.Generator) -> tupl
 def _kernel(
     past: Past,
     paths: Paths,
-    values: Codes,
-    parts: Sequence[Codes],
+    values: Integers,
+    parts: Sequence[Integers],
     priors: tuple[Prior, Prior],
     rng: np.random.Generator,
 ) -> FittedKernel:
@@ -151,7 +144,7 @@ def _kernel(
     return FittedKernel(steps_of(past, paths, values, whole, rng), int(paths.several.sum()), wrong, tuple(followed))
 
 
-def _coarser(past: Past, measures: Measures, parts: Sequence[Codes], rng: np.random.Generator) -> Coarser | None:
+def _coarser(past: Past, measures: Measures, parts: Sequence[Integers], rng: np.random.Generator) -> Coarser | None:
     name = next((one.column for one in measures.tells if one.nats), None)
     if name is None or past.told:
         return None

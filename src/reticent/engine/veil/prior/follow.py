@@ -15,16 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.engine.veil.prior.simulate import candidates, random_orders
+from reticent.arrays import Floats, Integers
+from reticent.engine.veil.prior.prior import candidates, random_orders
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from reticent.engine.veil.prior.kernel import Kernel, OwnKernel
     from reticent.engine.veil.prior.prior import Prior
-
-    Vector = npt.NDArray[np.float64]
-    Codes = npt.NDArray[np.integer]
 
 
 EXACT = 12
@@ -56,8 +52,8 @@ def follow(
     prior: Prior,
     kernel: Kernel,
     own: OwnKernel,
-    rows: Codes,
-    truths: Codes,
+    rows: Integers,
+    truths: Integers,
     *,
     l: int,
     rng: np.random.Generator,
@@ -93,13 +89,15 @@ def follow(
     return Followed(truths.shape[1], len(right), share, error, float(usual.mean()))
 
 
-def _true_slot(slots: Codes, values: Codes) -> Codes:
+def _true_slot(slots: Integers, values: Integers) -> Integers:
     """The slot that holds the truth, -1 where none does; copies are as good as one another."""
     same = slots == values[:, None]
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
-def _moved(slots: Codes, true: Codes, values: Codes, matrix: Vector, rng: np.random.Generator) -> tuple[Codes, Codes]:
+def _moved(
+    slots: Integers, true: Integers, values: Integers, matrix: Floats, rng: np.random.Generator
+) -> tuple[Integers, Integers]:
     """The slots one event later, and which is the true one; a step that the kernel cannot take loses the person."""
     borders = matrix.cumsum(axis=1)
     borders[:, -1] = 1.0
@@ -115,12 +113,12 @@ def _moved(slots: Codes, true: Codes, values: Codes, matrix: Vector, rng: np.ran
     return after, true
 
 
-def _pairs(matrix: Vector, before: Codes, after: Codes) -> Vector:
+def _pairs(matrix: Floats, before: Integers, after: Integers) -> Floats:
     """Persons x l x l: probability of each candidate to become each of the next."""
     return np.asarray(matrix[before[:, :, None], after[:, None, :]])
 
 
-def _onward(belief: Vector, own: Vector, decoys: Vector) -> Vector:
+def _onward(belief: Floats, own: Floats, decoys: Floats) -> Floats:
     """Her belief in the places of the next set."""
     if belief.shape[1] <= EXACT:
         place = (belief[:, :, None] * own * without(decoys)).sum(axis=1)
@@ -129,7 +127,7 @@ def _onward(belief: Vector, own: Vector, decoys: Vector) -> Vector:
     return np.asarray(place / np.maximum(place.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
 
-def without(matrices: Vector) -> Vector:
+def without(matrices: Floats) -> Floats:
     """Per row and column, the permanent of each matrix without them: all ways of the others.
 
     Rows above the missing one take a set of the columns, rows below it take the rest.
@@ -146,7 +144,7 @@ def without(matrices: Vector) -> Vector:
     return out
 
 
-def _ways(matrices: Vector) -> dict[int, Vector]:
+def _ways(matrices: Floats) -> dict[int, Floats]:
     """Per set of columns, the sum over all ways in which the first rows, as many, can take them."""
     size = matrices.shape[1]
     ways = {0: np.ones(len(matrices))}
@@ -159,7 +157,7 @@ def _ways(matrices: Vector) -> dict[int, Vector]:
     return ways
 
 
-def _guessed(slots: Codes, place: Vector, truths: Codes, size: int) -> Vector:
+def _guessed(slots: Integers, place: Floats, truths: Integers, size: int) -> Floats:
     """Probability that the value she thinks most likely is the truth; ties are shared."""
     belief = np.zeros((len(slots), size))
     np.add.at(belief, (np.arange(len(slots))[:, None], slots), place)

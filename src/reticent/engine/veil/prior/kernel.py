@@ -15,18 +15,12 @@ Cost: one pass over the transitions; K x K per row of the prior.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Integers, UInt32s
 from reticent.engine.veil.prior.noise import noised
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Vector = npt.NDArray[np.float64]
-    Codes = npt.NDArray[np.integer]
 
 # Transitions that the stay of all values counts for in the stay of one; and T in a reader's own kernel.
 _PULL = 20.0
@@ -44,14 +38,11 @@ class Kernel:
         parents: per value, number of its parent node.
     """
 
-    stay: Vector
+    stay: Floats
     within: float
-    parents: npt.NDArray[np.uint32]
+    parents: UInt32s
 
-    def __repr__(self) -> str:
-        return f"Kernel({len(self.stay)} values, within {self.within:.2f})"
-
-    def matrix(self, shares: Vector) -> Vector:
+    def matrix(self, shares: Floats) -> Floats:
         """T under one row of the prior: from x to. A value that the row does not offer is never reached by a change."""
         anywhere = np.tile(shares, (len(shares), 1))
         np.fill_diagonal(anywhere, 0)
@@ -63,23 +54,17 @@ class Kernel:
         stay = np.where(moves.sum(axis=1) > 0, self.stay, 1.0)
         return np.asarray(np.diag(stay) + (1 - stay)[:, None] * moves)
 
-    def correction(self, shares: Vector) -> Vector:
-        """T given that the value changes: corrections never stay."""
-        matrix = self.matrix(shares)
-        np.fill_diagonal(matrix, 0)
-        return _scaled(matrix)
 
-
-def _scaled(matrix: Vector) -> Vector:
+def _scaled(matrix: Floats) -> Floats:
     total = matrix.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(matrix, total, out=np.zeros_like(matrix), where=total > 0))
 
 
 def fit_kernel(
-    before: Codes,
-    after: Codes,
-    parents: npt.NDArray[np.uint32],
-    shares: Vector,
+    before: Integers,
+    after: Integers,
+    parents: UInt32s,
+    shares: Floats,
     *,
     epsilon: float | None,
     rng: np.random.Generator,
@@ -110,10 +95,10 @@ def fit_kernel(
 
 
 def fit_few(
-    before: Codes,
-    after: Codes,
-    parents: npt.NDArray[np.uint32],
-    shares: Vector,
+    before: Integers,
+    after: Integers,
+    parents: UInt32s,
+    shares: Floats,
     *,
     epsilon: float,
     rng: np.random.Generator,
@@ -128,7 +113,7 @@ def fit_few(
     return Kernel(stay, _beyond(within / moved, _chance(shares * siblings, parents, shares)), parents)
 
 
-def _chance(moves: Vector, parents: npt.NDArray[np.uint32], shares: Vector) -> float:
+def _chance(moves: Floats, parents: UInt32s, shares: Floats) -> float:
     """Share of the changes that end under the same parent though they go by the shares alone."""
     family = np.bincount(parents, shares)[parents] - shares
     near = np.divide(family, 1 - shares, out=np.zeros_like(shares), where=shares < 1)
@@ -160,17 +145,17 @@ class Misfit:
 class OwnKernel:
     """The kernel of a reader: the full table of transitions that she has counted, drawn toward the published one."""
 
-    def __init__(self, learn: tuple[Codes, Codes], size: int) -> None:
+    def __init__(self, learn: tuple[Integers, Integers], size: int) -> None:
         flat = np.bincount(learn[0].astype(np.int64) * size + learn[1], minlength=size * size)
         self._table = flat.reshape(size, size).astype(np.float64)
 
-    def matrix(self, published: Vector) -> Vector:
+    def matrix(self, published: Floats) -> Floats:
         """Her T under one row of the prior, whose published T is given."""
         total = self._table.sum(axis=1, keepdims=True)
         return np.asarray((self._table + _PULL * published) / (total + _PULL))
 
 
-def misfit(kernel: Kernel, shares: Vector, own: OwnKernel, judge: tuple[Codes, Codes, Codes]) -> Misfit:
+def misfit(kernel: Kernel, shares: Floats, own: OwnKernel, judge: tuple[Integers, Integers, Integers]) -> Misfit:
     """Compares the kernel with the full table of transitions that a reader could have counted.
 
     Args:

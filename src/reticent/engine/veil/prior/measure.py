@@ -5,25 +5,21 @@ Every figure is a mean or a quantile over held-out persons of the past, never a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Bools, Floats, Integers
+from reticent.engine.veil.prior.prior import candidates, random_orders
 from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
-from reticent.engine.veil.prior.simulate import candidates, random_orders
 from reticent.engine.veil.prior.strata import drawn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy.typing as npt
-
     from reticent.engine.veil.prior.fields import Field
     from reticent.engine.veil.prior.prior import Prior
 
-    Vector = npt.NDArray[np.float64]
-    Codes = npt.NDArray[np.integer]
 
 QUANTILES = (0.5, 0.9, 0.99)
 # Numbers of candidates that are tried for the largest useful one.
@@ -85,13 +81,10 @@ class Measures:
     after: Score
     kappa: tuple[float, ...]
     mean_kappa: float
-    row_kappa: Vector
+    row_kappa: Floats
     eta: float
     useful_l: int
     tells: tuple[Tells, ...]
-
-    def __repr__(self) -> str:
-        return f"Measures({self.persons} persons, right {self.after.right:.3f} after {self.before.right:.3f})"
 
     @property
     def ratio(self) -> float:
@@ -137,7 +130,7 @@ def measure(
     )
 
 
-def tells(fields: Iterable[Field], values: Codes, size: int, rng: np.random.Generator) -> tuple[Tells, ...]:
+def tells(fields: Iterable[Field], values: Integers, size: int, rng: np.random.Generator) -> tuple[Tells, ...]:
     """What each field says by itself on each of its levels: held-out gain in likelihood, the most telling field first."""
     half = rng.random(len(values)) < 0.5
     found = [
@@ -147,7 +140,7 @@ def tells(fields: Iterable[Field], values: Codes, size: int, rng: np.random.Gene
     return tuple(sorted(found, key=lambda one: -max(one.nats, default=0)))
 
 
-def _nats(field: Field, level: int, values: Codes, size: int, half: npt.NDArray[np.bool_]) -> float:
+def _nats(field: Field, level: int, values: Integers, size: int, half: Bools) -> float:
     nodes = field.levels[level][field.codes]
     shape = (len(field.labels[level]), size)
     count, judge = (
@@ -159,20 +152,20 @@ def _nats(field: Field, level: int, values: Codes, size: int, half: npt.NDArray[
     return float(max(gain / max(judge.sum(), 1), 0))
 
 
-def _score(belief: Vector, values: Codes) -> Score:
+def _score(belief: Floats, values: Integers) -> Score:
     top = belief.max(axis=1)
     right = belief.argmax(axis=1) == values
     above = (float((top > limit).mean()) for limit in (0.5, 0.9))
     return Score(float(right.mean()), float(top.mean()), float(np.quantile(top, 0.99)), *above)
 
 
-def kappa(belief: Vector, shares: Vector, sets: Codes) -> Vector:
+def kappa(belief: Floats, shares: Floats, sets: Integers) -> Floats:
     """Per record, the largest ratio of a reader's belief to the prior's between offered candidates."""
     ratio = np.take_along_axis(belief, sets, 1) / np.take_along_axis(shares, sets, 1)
     return np.asarray(ratio.max(axis=1) / np.maximum(ratio.min(axis=1), np.finfo(float).tiny))
 
 
-def _row_kappa(ratios: Vector, rows: Codes, number: int) -> Vector:
+def _row_kappa(ratios: Floats, rows: Integers, number: int) -> Floats:
     parts = [ratios[rows == row] for row in range(number)]
     return np.array([np.quantile(part, QUANTILES) if len(part) else np.full(3, np.nan) for part in parts])
 

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from reticent.arrays import Int64s
 
 # A count that is less than this many scales is as likely noise as a record.
 SCALES = 4
@@ -32,7 +30,7 @@ def scale(epsilon: float | None) -> float:
     return 0.0 if epsilon is None else 2 / epsilon
 
 
-def noised(counts: npt.NDArray[np.int64], epsilon: float | None, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def noised(counts: Int64s, epsilon: float | None, rng: np.random.Generator) -> Int64s:
     """The counts with noise; none if epsilon is None (the past is public).
 
     Example:
@@ -45,7 +43,7 @@ def noised(counts: npt.NDArray[np.int64], epsilon: float | None, rng: np.random.
     return counts + two_sided(rng.bytes(32), counts.size, 1 / scale(epsilon)).reshape(counts.shape)
 
 
-def two_sided(key: bytes, size: int, rate: float) -> npt.NDArray[np.int64]:
+def two_sided(key: bytes, size: int, rate: float) -> Int64s:
     """Whole numbers around 0 whose probability falls by exp(-rate) per step on both sides, from a secret key.
 
     Whoever knows all other records sees the noise itself, so it comes from a cryptographic stream: what is seen of it tells

@@ -1,19 +1,17 @@
-"""Prior: shares of the values, row by row, and which row a record belongs to."""
+"""Prior: shares of the values, row by row, which row a record belongs to; and the veil's channel in numpy, for measuring a prior."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
     from reticent.engine.veil.prior.fields import Field
     from reticent.engine.veil.prior.strata import Stratum
 
@@ -40,18 +38,15 @@ class Prior:
 
     labels: tuple[str, ...]
     strata: tuple[Stratum, ...]
-    shares: npt.NDArray[np.float64]
-    sizes: npt.NDArray[np.float64]
-
-    def __repr__(self) -> str:
-        return f"Prior({len(self.strata)} rows, {len(self.labels)} values)"
+    shares: Floats
+    sizes: Floats
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The published columns that some row asks for."""
         return tuple(dict.fromkeys(name for row in self.strata for name in row))
 
-    def rows(self, fields: Mapping[str, Field], records: int) -> npt.NDArray[np.int32]:
+    def rows(self, fields: Mapping[str, Field], records: int) -> Int32s:
         """The row of each record; refuses records that no row matches."""
         out = np.full(records, -1, dtype=np.int32)
         for number, row in enumerate(self.strata):
@@ -67,7 +62,7 @@ class Prior:
             )
         return out
 
-    def stretches(self, l: int) -> npt.NDArray[np.uint64]:
+    def stretches(self, l: int) -> UInt64s:
         """Rows x values: whole stretches of the veil's line that sum to exactly l `ONE` in each row.
 
         A share above 0 keeps a stretch above 0, whatever rounding says.
@@ -75,7 +70,7 @@ class Prior:
         return np.array([_stretches(row, l * ONE) for row in self.shares], dtype=np.uint64)
 
 
-def apart(shares: npt.NDArray[np.float64], l: int) -> npt.NDArray[np.float64]:
+def apart(shares: Floats, l: int) -> Floats:
     """Shares of one row, moved a little where l times a share is about a whole number; values not offered stay so.
 
     Such a value stands in every set equally often, so that nobody could count it, nor anything else in its row.
@@ -96,8 +91,44 @@ def apart(shares: npt.NDArray[np.float64], l: int) -> npt.NDArray[np.float64]:
     return np.asarray(copies / copies.sum())
 
 
-def _stretches(shares: npt.NDArray[np.float64], whole: int) -> npt.NDArray[np.int64]:
+def _stretches(shares: Floats, whole: int) -> Int64s:
     out = np.where(shares > 0, np.maximum(np.floor(shares / shares.sum() * whole), 1), 0).astype(np.int64)
     # Floats of this size are whole numbers, but their sum may miss: the largest stretch takes up the difference.
     out[np.argmax(out)] += whole - int(out.sum())
+    return out
+
+
+def random_orders(values: int, rng: np.random.Generator, number: int = 64) -> Int64s:
+    """Orders x values: random permutations of the codes."""
+    return np.array([rng.permutation(values) for _ in range(number)])
+
+
+def candidates(
+    values: Integers, rows: Integers, stretches: UInt64s, orders: Integers, rng: np.random.Generator
+) -> Int32s:
+    """Records x l codes, unsorted.
+
+    Args:
+        values: the truth of each record.
+        rows: its row of the prior.
+        stretches: rows x values.
+        orders: orders x values.
+        rng: where the points and the orders come from.
+    """
+    lengths = stretches.astype(np.int64)
+    whole = int(lengths[0].sum())
+    out = np.empty((len(values), whole // ONE), dtype=np.int32)
+    mine = rng.integers(len(orders), size=len(values))
+    for number, order in enumerate(orders):
+        at = np.flatnonzero(mine == number)
+        ends = np.cumsum(lengths[:, order], axis=1)
+        place = np.argsort(order)[values[at]]
+        own = lengths[rows[at], values[at]]
+        offset = (rng.random(len(at)) * own).astype(np.int64)
+        free = rng.integers(ONE, size=len(at))
+        start = np.where(own > 0, ends[rows[at], place] - own + offset, free) % ONE
+        # All rows' lines one behind the other, so that one search serves them all.
+        line = (ends + np.arange(len(ends))[:, None] * whole).ravel()
+        points = (start + rows[at].astype(np.int64) * whole)[:, None] + np.arange(out.shape[1]) * ONE
+        out[at] = order[np.searchsorted(line, points, side="right") % len(order)]
     return out

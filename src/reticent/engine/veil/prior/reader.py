@@ -9,21 +9,18 @@ Of several ridges the one counts with which she is right most often, veil and al
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.arrays import Floats, Integers
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    import numpy.typing as npt
-
     from reticent.engine.veil.prior.fields import Field
 
-    Vector = npt.NDArray[np.float64]
-    Codes = npt.NDArray[np.integer]
 
 # Fields with more nodes than this on a level are read on coarser levels only: nobody learns a postcode by heart.
 _NODES = 300
@@ -39,21 +36,18 @@ class Sample:
     """Records as the reader sees them: `marks` (records x nodes, sparse), rows of the prior, and the true values."""
 
     marks: Any
-    rows: Codes
-    values: Codes
+    rows: Integers
+    values: Integers
 
-    def take(self, at: Codes) -> Sample:
+    def take(self, at: Integers) -> Sample:
         """Some of the records."""
         return Sample(self.marks[at], self.rows[at], self.values[at])
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __repr__(self) -> str:
-        return f"Sample({len(self)} records)"
 
-
-def sample(fields: Iterable[Field], rows: Codes, values: Codes, *, strata: int) -> Sample:
+def sample(fields: Iterable[Field], rows: Integers, values: Integers, *, strata: int) -> Sample:
     """One column per node of every level of every field, per meeting of nodes of telling fields, and per row of the prior."""
     from scipy import sparse  # loaded where needed: only fitting reads minds
 
@@ -71,7 +65,7 @@ def sample(fields: Iterable[Field], rows: Codes, values: Codes, *, strata: int) 
     return Sample(sparse.csr_array(sparse.hstack([*blocks, mine], format="csr")), rows, values)
 
 
-def _meetings(fields: Sequence[Field], values: Codes) -> Iterator[tuple[Codes, int]]:
+def _meetings(fields: Sequence[Field], values: Integers) -> Iterator[tuple[Integers, int]]:
     """Which nodes of two or three telling fields meet in each record (-1: hardly ever any do), and how many such meetings there are."""
     nodes = [coarse for field in fields if (coarse := _coarsely(field)) is not None]
     telling = sorted(nodes, key=lambda codes: -_tells(codes, values))[:_TELLING]
@@ -82,7 +76,7 @@ def _meetings(fields: Sequence[Field], values: Codes) -> Iterator[tuple[Codes, i
             yield np.where(often, np.cumsum(often) - 1, -1)[code.reshape(-1)], int(often.sum())
 
 
-def _coarsely(field: Field) -> Codes | None:
+def _coarsely(field: Field) -> Integers | None:
     """The nodes of a field on its first level that has few of them, if they say anything."""
     for nodes, labels in zip(field.levels, field.labels, strict=True):
         if 1 < len(labels) <= _COARSE:
@@ -90,7 +84,7 @@ def _coarsely(field: Field) -> Codes | None:
     return None
 
 
-def _tells(nodes: Codes, values: Codes) -> float:
+def _tells(nodes: Integers, values: Integers) -> float:
     """Nats that the nodes say of the values, chance included, which is about the same for all of them."""
     size = int(values.max(initial=0)) + 1
     table = np.bincount(nodes * size + values, minlength=(int(nodes.max()) + 1) * size).reshape(-1, size) / len(values)
@@ -102,18 +96,15 @@ def _tells(nodes: Codes, values: Codes) -> float:
 class Reader:
     """Weights of the marks (marks x values) on top of the prior's logarithms."""
 
-    offset: Vector
-    weights: Vector
+    offset: Floats
+    weights: Floats
 
-    def __repr__(self) -> str:
-        return f"Reader({self.weights.shape[0]} marks, {self.weights.shape[1]} values)"
-
-    def belief(self, seen: Sample) -> Vector:
+    def belief(self, seen: Sample) -> Floats:
         """Records x values: what she thinks before she looks at the candidates."""
         return _softmax(self.offset[seen.rows] + seen.marks @ self.weights)
 
 
-def train(seen: Sample, shares: Vector) -> list[Reader]:
+def train(seen: Sample, shares: Floats) -> list[Reader]:
     """Readers of a sample, from one who believes the prior to one who believes every accident of the sample."""
     # Values that a row does not offer are thought as likely as one record in the sample.
     offset = np.log(np.maximum(shares, 1 / max(len(seen), 1)))
@@ -123,12 +114,12 @@ def train(seen: Sample, shares: Vector) -> list[Reader]:
     return readers
 
 
-def likelihood(belief: Vector, values: Codes) -> float:
+def likelihood(belief: Floats, values: Integers) -> float:
     """Mean logarithm of what was believed of the truth."""
     return float(np.log(np.maximum(belief[np.arange(len(values)), values], np.finfo(float).tiny)).mean())
 
 
-def posterior(belief: Vector, sets: Codes, shares: Vector) -> Vector:
+def posterior(belief: Floats, sets: Integers, shares: Floats) -> Floats:
     """Records x values: her belief once she has seen the candidates.
 
     Args:
@@ -148,7 +139,7 @@ def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
     shape = start.weights.shape
     base, at = start.offset[seen.rows], np.arange(len(seen))
 
-    def loss(flat: Vector) -> tuple[float, Vector]:
+    def loss(flat: Floats) -> tuple[float, Floats]:
         weights = flat.reshape(shape)
         belief = _softmax(base + seen.marks @ weights)
         value = -np.log(belief[at, seen.values]).sum() + ridge / 2 * float(flat @ flat)
@@ -159,6 +150,6 @@ def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
     return Reader(start.offset, best.x.reshape(shape))
 
 
-def _softmax(logits: Vector) -> Vector:
+def _softmax(logits: Floats) -> Floats:
     power = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(power / power.sum(axis=1, keepdims=True))

@@ -19,20 +19,17 @@ shares; and the noise that the final counts will have is charged for while the t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Bools, Floats, Integers
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy.typing as npt
-
     from reticent.engine.veil.prior.fields import Field
 
-    Vector = npt.NDArray[np.float64]
-    Codes = npt.NDArray[np.integer]
 
 ROWS = 64
 """Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
@@ -80,7 +77,7 @@ def _strata(tree: Split | None, above: Stratum) -> Iterator[Stratum]:
     yield from _strata(tree.no, above)
 
 
-def shrunk(tree: Split | None, counts: Vector, *, pull: float = PULL) -> Vector:
+def shrunk(tree: Split | None, counts: Floats, *, pull: float = PULL) -> Floats:
     """Shares of every row from its counts, drawn toward those of the stratum it was split from.
 
     Args:
@@ -93,7 +90,7 @@ def shrunk(tree: Split | None, counts: Vector, *, pull: float = PULL) -> Vector:
     return np.array(list(_shrunk(tree, clipped, whole / whole.sum(), pull)))
 
 
-def _shrunk(tree: Split | None, counts: Vector, above: Vector, pull: float) -> Iterator[Vector]:
+def _shrunk(tree: Split | None, counts: Floats, above: Floats, pull: float) -> Iterator[Floats]:
     own = drawn(counts.sum(axis=0), above, pull)
     if tree is None:
         yield own
@@ -103,7 +100,7 @@ def _shrunk(tree: Split | None, counts: Vector, above: Vector, pull: float) -> I
     yield from _shrunk(tree.no, counts[size:], own, pull)
 
 
-def drawn(counts: Vector, above: Vector, pull: float) -> Vector:
+def drawn(counts: Floats, above: Floats, pull: float) -> Floats:
     """Shares of counts (values last), drawn toward the shares above."""
     return np.asarray((counts + pull * above) / (counts.sum(axis=-1, keepdims=True) + pull))
 
@@ -135,16 +132,14 @@ Question = tuple[int, int, int]
 class _Leaf:
     """A row that may still be split: its records for counting and for judging, its shares, and its best question."""
 
-    count: Codes
-    judge: Codes
-    shares: Vector
+    count: Integers
+    judge: Integers
+    shares: Floats
     gain: float
     question: Question | None
 
 
-def grow(
-    fields: Sequence[Field], values: Codes, size: int, judged: npt.NDArray[np.bool_], growth: Growth
-) -> Split | None:
+def grow(fields: Sequence[Field], values: Integers, size: int, judged: Bools, growth: Growth) -> Split | None:
     """Grows a tree.
 
     Args:
@@ -158,10 +153,10 @@ def grow(
 
 
 class _Grower:
-    def __init__(self, fields: Sequence[Field], values: Codes, size: int, growth: Growth) -> None:
+    def __init__(self, fields: Sequence[Field], values: Integers, size: int, growth: Growth) -> None:
         self._fields, self._values, self._size, self._growth = fields, values, size, growth
 
-    def tree(self, count: Codes, judge: Codes) -> Split | None:
+    def tree(self, count: Integers, judge: Integers) -> Split | None:
         shares = (self._table(count) + 0.5) / (len(count) + 0.5 * self._size)
         leaves: dict[str, _Leaf] = {"": self._leaf(count, judge, shares)}
         asked: dict[str, Question] = {}
@@ -189,10 +184,10 @@ class _Grower:
         first, second = (self._part(leaf, leaf.count[yes[0] == side], leaf.judge[yes[1] == side]) for side in (1, 0))
         return first, second
 
-    def _part(self, leaf: _Leaf, count: Codes, judge: Codes) -> _Leaf:
+    def _part(self, leaf: _Leaf, count: Integers, judge: Integers) -> _Leaf:
         return self._leaf(count, judge, drawn(self._table(count), leaf.shares, self._growth.pull))
 
-    def _leaf(self, count: Codes, judge: Codes, shares: Vector) -> _Leaf:
+    def _leaf(self, count: Integers, judge: Integers, shares: Floats) -> _Leaf:
         gain, question = 0.0, None
         base = float(self._worth(shares, len(count), self._table(judge)))
         for number, field in enumerate(self._fields):
@@ -204,7 +199,9 @@ class _Grower:
                     gain, question = float(sums.max() - base), (number, level, int(large[sums.argmax()]))
         return _Leaf(count, judge, shares, gain, question)
 
-    def _gains(self, count: tuple[Codes, Codes], judge: tuple[Codes, Codes], shares: Vector) -> tuple[Codes, Vector]:
+    def _gains(
+        self, count: tuple[Integers, Integers], judge: tuple[Integers, Integers], shares: Floats
+    ) -> tuple[Integers, Floats]:
         """Nodes that are large enough to ask for, and what the two rows are worth if each is asked for."""
         sizes = np.bincount(count[0])
         least = self._growth.least
@@ -219,7 +216,7 @@ class _Grower:
             sums += self._worth(drawn(counted, shares, self._growth.pull), counted.sum(axis=1), held)
         return large, sums
 
-    def _worth(self, shares: Vector, size: Vector | int, held: Vector) -> Vector:
+    def _worth(self, shares: Floats, size: Floats | int, held: Floats) -> Floats:
         """Held-out likelihood of rows, less what is not offered there and what noise will cost.
 
         Noise of variance s in a count c makes its logarithm wrong by s / 2 c^2 on average, and c records feel it.
@@ -230,11 +227,11 @@ class _Grower:
         share = held.sum(axis=-1) / np.maximum(size, 1)
         return np.asarray((held * (np.log(shares) - _LOST * lost)).sum(axis=-1) - share * blur)
 
-    def _table(self, at: Codes) -> Vector:
+    def _table(self, at: Integers) -> Floats:
         return np.bincount(self._values[at], minlength=self._size).astype(np.float64)
 
 
-def _cells(nodes: Codes, values: Codes, large: Codes, size: int) -> Vector:
+def _cells(nodes: Integers, values: Integers, large: Integers, size: int) -> Floats:
     """Counts: large nodes x values."""
     place = np.full(int(max(nodes.max(initial=0), large.max())) + 1, -1)
     place[large] = np.arange(len(large))
@@ -243,7 +240,7 @@ def _cells(nodes: Codes, values: Codes, large: Codes, size: int) -> Vector:
     return np.bincount(flat, minlength=len(large) * size).reshape(len(large), size).astype(np.float64)
 
 
-def fixed(fields: Sequence[Field], sizes: npt.NDArray[np.integer], least: float) -> Split | None:
+def fixed(fields: Sequence[Field], sizes: Integers, least: float) -> Split | None:
     """The tree of fields and levels that were chosen beforehand; cells that are too small stand together as `*`.
 
     What stands together is large enough as well, or hardly anybody: the smallest cells join it until it is.

@@ -27,13 +27,6 @@ def test_a_step_is_a_distribution():
     assert matrix[5, 0] == pytest.approx(0.4 * 0.3 / 0.95)
 
 
-def test_a_correction_never_stays():
-    matrix = KERNEL.correction(SHARES)
-    assert (np.diag(matrix) == 0).all()
-    assert matrix.sum(axis=1) == pytest.approx(np.ones(6))
-    assert matrix[0, 1] == pytest.approx(KERNEL.matrix(SHARES)[0, 1] / 0.1)
-
-
 def test_what_a_row_does_not_offer_is_not_reached():
     shares = np.array([0.5, 0, 0.5, 0, 0, 0])
     matrix = KERNEL.matrix(shares)

@@ -1,31 +1,37 @@
-"""Going on beyond what the world has: a restored stream reads its input again and sends only what nobody has seen.
+"""A stream that goes on: what it has taken in already, and what the world has seen of it.
 
-Every choice of a stream is a function of its key and of a record's place in the input, so the same input gives the same lines.
-That is not taken on trust: each line is compared with the published one before the first new one is sent.
+Messages that were taken in are known by name: one that is sent again because its answer was lost is answered, not released twice. The
+names are stored in the transaction that releases the messages; the latest ones are remembered.
+
+A restored stream reads its input again and sends only what nobody has seen. Every choice of a stream is a function of its key and of a
+record's place in the input, so the same input gives the same lines. That is not taken on trust: each line is compared with the
+published one before the first new one is sent.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reticent.errors import StateError
-from reticent.store import restored
+from reticent.store.values import read_restored
 
 if TYPE_CHECKING:
     from reticent.publication.ports import Sink
-    from reticent.store import Store
+    from reticent.store import Store, Transaction
 
 
 def beyond(store: Store, name: str, sink: Sink, out: int) -> Sink:
     """The sink itself, or one that keeps back what a restored store's world has already; `out` bytes are known to the store."""
-    told = restored.read(store, name)
+    told = read_restored(store, name)
     return Beyond(sink, Path(told.lines), told.size) if told.size > out else sink
 
 
 def refuse_unread(store: Store, name: str, out: int) -> None:
     """Refuses to take in other records before the lost part of the input was read again."""
-    if restored.read(store, name).size > out:
+    if read_restored(store, name).size > out:
         raise StateError(
             "The stream was restored, and the world has seen more of it than its store knows.",
             hint="Run `reticent stream` with the same input first: it sends only what is new.",
@@ -69,3 +75,31 @@ class Beyond:
             raise StateError(
                 f"{self._path} cannot be read.", hint="It is needed until the stream is beyond it."
             ) from None
+
+
+_SPACE = "receipt"
+# A sender repeats within minutes; this is days of a busy hospital.
+_REMEMBERED = 200_000
+_FEW = 64
+
+
+class Receipts:
+    """The names of one stream's messages, the oldest first."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._name = name
+        rows = sorted((int(value), key) for key, value in store.items(name, _SPACE).items())
+        self._known = OrderedDict((key, number) for number, key in rows)
+        self._next = rows[-1][0] + 1 if rows else 0
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def note(self, tx: Transaction, names: Sequence[str]) -> None:
+        """Remembers messages within the transaction that releases them, and forgets a few of the oldest."""
+        for name in names:
+            tx.put(self._name, _SPACE, name, str(self._next).encode())
+            self._known[name] = self._next
+            self._next += 1
+        for _ in range(min(_FEW, max(0, len(self._known) - _REMEMBERED))):
+            tx.delete(self._name, _SPACE, self._known.popitem(last=False)[0])

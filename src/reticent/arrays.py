@@ -1,0 +1,17 @@
+"""Arrays of numpy by what they hold, for annotations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+Integers = NDArray[np.integer]
+UInt8s = NDArray[np.uint8]
+UInt16s = NDArray[np.uint16]
+UInt32s = NDArray[np.uint32]
+UInt64s = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Float32s = NDArray[np.float32]
+Bools = NDArray[np.bool_]
