@@ -144,10 +144,10 @@ def _direct(c: ColumnFacts) -> Sign | None:
 
 
 def _date(c: ColumnFacts) -> Sign | None:
-    if c.distinct > 1 and c.share("date") == 1:
-        return Sign("known", "dates of a person's life are known to others", date_levels(c.counts))
-    if c.distinct > 1 and c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word)):
-        return Sign("known", "dates (YYYYMMDD) of a person's life are known to others", date_levels(c.counts))
+    compact = c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word))
+    if c.distinct > 1 and (compact or c.share("date") == 1):
+        written = " (YYYYMMDD)" if compact else ""
+        return Sign("known", f"dates{written} of a person's life are known to others", date_levels(c.counts))
     if c.distinct > 1 and c.share("local date") > 0.95:
         local = local_date_levels(c.counts) if c.share("local date") == 1 else None
         if local is not None:
