@@ -259,7 +259,8 @@ def _unknown(c: ColumnFacts) -> Sign | None:
 
 def levels(c: ColumnFacts) -> dict[str, Any] | None:
     """Intervals for numbers; codes made of few numbers have no order to speak of."""
-    coded = _NUMBERED.search(c.word) or (c.distinct <= 30 and _CODES_NAMED.search(c.word))
+    few = c.distinct <= _SOME and (_CODES_NAMED.search(c.word) or any(v[0] == "0" and v != "0" for v in c.counts))
+    coded = _NUMBERED.search(c.word) or few  # 0100 is the name of a ward
     if not c.numeric or c.distinct < 3 or (c.whole and coded):
         return None
     return number_levels(c.counts)

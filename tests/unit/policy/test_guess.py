@@ -434,3 +434,8 @@ def test_many_figures_of_unknown_meaning_stay_inside():
     others = {f"x{i}": [f"{j * (i + 3) % 7}{i}" for j in range(rows)] for i in range(12)}
     found = columns(q17=[f"{i % 12 + 1:02d}{1930 + i % 83}" for i in range(rows)], **others)["q17"]
     assert found.role == "identifier"
+
+
+def test_codes_with_leading_zeros_are_no_numbers():
+    assert columns(FACHABT=["0100", "1500", "2400", "0300"] * 50)["FACHABT"].hierarchy is None
+    assert columns(children=["0", "1", "2", "3"] * 50)["children"].hierarchy is not None
