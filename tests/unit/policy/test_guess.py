@@ -439,3 +439,8 @@ def test_many_figures_of_unknown_meaning_stay_inside():
 def test_codes_with_leading_zeros_are_no_numbers():
     assert columns(FACHABT=["0100", "1500", "2400", "0300"] * 50)["FACHABT"].hierarchy is None
     assert columns(children=["0", "1", "2", "3"] * 50)["children"].hierarchy is not None
+
+
+def test_of_several_illnesses_the_one_with_codes_is_protected():
+    table = pa.table({"morphology": ["8140/3", "8500/3", "8070/3"] * 50, "topography": ["C50.4", "C61.9", "C34.1"] * 50})
+    assert [g.role for g in one_sensitive(guess(table))] == ["identifier", "sensitive"]
