@@ -91,7 +91,10 @@ class Stretches:
         """Values and what is published of them: themselves, nodes above them, sets, ranges; before "or missing", or alone."""
         bare, beside = _endings(pa.array(labels, pa.string()))
         # The ranges of one kind are stretches; those of the other, which are few beside them or empty, are listed.
-        few, many = sorted(_ranges(values, bare.to_pylist()), key=lambda ranges: int((ranges.high - ranges.low).sum()))
+        few, many = sorted(
+            _ranges(_days(values, policy, column), bare.to_pylist()),
+            key=lambda ranges: int((ranges.high - ranges.low).sum()),
+        )
         listed = [*_listed(values, bare, beside, policy, column), few.pairs()]
         value, label = (np.concatenate(part) for part in zip(*listed, strict=True))
         rank = _ranks(many.order, len(values))
@@ -210,6 +213,20 @@ def _sets(values: Texts, labels: Texts) -> set[tuple[int, int]]:
     odd = [(row, f", {value}, ") for value, row in number.items() if ", " in value]
     pairs = {(number[part], place) for place, text in sets for part in text[2:-2].split(", ") if part in number}
     return pairs | {(row, place) for place, text in sets for row, part in odd if part in text}
+
+
+def _days(values: Texts, policy: Policy, column: str) -> Texts:
+    """Dates that the policy lets a column write in another way, with the year first, as ranges have them; all else as it is."""
+    spec = policy.columns[column].hierarchy if column in policy.columns else None
+    if spec is None or spec.dates is None:
+        return values
+    digits = (
+        {"D": r"\d\d?", "M": r"\d\d?", "Y": r"\d{4}"} if spec.written else {"D": r"\d\d", "M": r"\d\d", "Y": r"\d{4}"}
+    )
+    parts = (f"(?P<{part[0]}>{digits[part[0]]})" for part in re.findall("D+|M+|Y+", spec.written or "YYYYMMDD"))
+    shape = re.compile((r"\D" if spec.written else "").join(parts) + r"(?!\d)")
+    found = (shape.match((value or "").strip()) for value in values)
+    return [f"{m['Y']}-{m['M']:0>2}-{m['D']:0>2}" if m else value for m, value in zip(found, values, strict=True)]
 
 
 class _Ranges(NamedTuple):
