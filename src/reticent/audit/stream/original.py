@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from reticent.audit.arrays import Flags
+    from reticent.arrays import Bools
     from reticent.audit.original.persons import Input
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -90,7 +90,7 @@ def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray
     return coded_column(pa.chunked_array([pa.array(shown, pa.string())]))
 
 
-def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Flags:
+def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
     fit = np.ones(len(rows), dtype=np.bool_)
     for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():
@@ -108,7 +108,7 @@ def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Flags:
     return fit
 
 
-def _leveled(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, name: str) -> Flags:
+def _leveled(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, name: str) -> Bools:
     """Whether each cell stands at the level that the veil publishes: a coarser one would be coarser for what its person has."""
     (value, values), (code, labels) = numbers(cell), numbers(label)
     nodes, texts = (

@@ -39,7 +39,7 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.published import Published
     from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
@@ -85,7 +85,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
 _ORIGIN = "every published record is one of the input"
 
 
-def _told(desk: _Desk, release: Published, places: Codes, counted: Codes) -> list[Finding]:
+def _told(desk: _Desk, release: Published, places: Int64s, counted: Int64s) -> list[Finding]:
     """The findings where somebody says which row of the input stands where."""
     if len(places) != len(desk.rows) or not np.isin(places, counted).all():
         return [none_of(_ORIGIN, abs(len(desk.rows) - int(np.isin(places, counted).sum())) or 1)]
@@ -104,7 +104,7 @@ def _told(desk: _Desk, release: Published, places: Codes, counted: Codes) -> lis
     ]
 
 
-def _by_truth(truths: Codes, kind: str) -> Finding:
+def _by_truth(truths: Int64s, kind: str) -> Finding:
     """Whether those who have a value stand before or behind the others, by the mean of their places; a stream stands as it came."""
     claim, size = "lines do not stand by their truths", len(truths)
     code, times = np.unique(truths, return_inverse=True, return_counts=True)[1:]
@@ -116,7 +116,7 @@ def _by_truth(truths: Codes, kind: str) -> Finding:
     return Finding(claim, worst < limit, round(worst, 2), round(limit, 2))
 
 
-def _offers(lost: Flags, rows: Codes, weights: Vector, document: Mapping[str, Any]) -> list[Finding]:
+def _offers(lost: Bools, rows: Int64s, weights: Floats, document: Mapping[str, Any]) -> list[Finding]:
     """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
@@ -137,7 +137,7 @@ def _offers(lost: Flags, rows: Codes, weights: Vector, document: Mapping[str, An
     return [Finding(claim, holds, round(missed, 1), round(most, 1), "persons whose truth is not offered")]
 
 
-def _crowds(desk: _Desk, seats: Codes) -> list[Finding]:
+def _crowds(desk: _Desk, seats: Int64s) -> list[Finding]:
     """Crowds of persons, where the policy asks for it and names them."""
     policy = desk.policy
     if policy.person is None:
@@ -159,35 +159,35 @@ class _Desk:
         self._candidates = veil.codes_of(line, data)
         self._truth = truths_of(line.domain, source[line.sensitive], policy, line.sensitive)
         self._strata = rows_of_fields(line, policy, source)
-        self._edges: tuple[Codes, Codes] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._edges: tuple[Int64s, Int64s] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def fit(self, seats: Codes) -> Flags:
+    def fit(self, seats: Int64s) -> Bools:
         """Whether published record i may be row seats[i] of the input."""
         fit = np.ones(len(seats), dtype=np.bool_)
         for field in self._fields.values():
             fit &= field.fits.hold(field.values[seats], field.labels)
         return fit
 
-    def offered(self, row: Codes, seat: Codes) -> Flags:
+    def offered(self, row: Int64s, seat: Int64s) -> Bools:
         """Whether the truth of an input row is among the candidates of a published one."""
         truth = self._truth[row]
         return np.asarray((truth >= 0) & (self._candidates[seat] == truth[:, None]).any(axis=1))
 
-    def truths(self, seats: Codes) -> Codes:
+    def truths(self, seats: Int64s) -> Int64s:
         """The true values of published records, in the order of the lines."""
         return np.asarray(self._truth[seats])
 
-    def alone(self) -> Codes:
+    def alone(self) -> Int64s:
         """The same, of those that only one row of the input can be."""
         row, seat = self._edges
         single = (np.bincount(row)[row] == 1) & (np.bincount(seat)[seat] == 1)
         return np.asarray(self._truth[row[single][np.argsort(seat[single])]])
 
-    def astray(self, seats: Codes) -> Flags:
+    def astray(self, seats: Int64s) -> Bools:
         """First sights under another row of the prior than that of their fields."""
         return np.asarray(self._first & (self._strata[seats] != self.rows))
 
-    def weights(self, seats: Codes) -> Vector:
+    def weights(self, seats: Int64s) -> Floats:
         """The part of its person that each published record is; of nobody known, a whole one."""
         weights = np.ones(len(seats))
         if self.policy.person is not None:
@@ -196,18 +196,18 @@ class _Desk:
             weights[known] = 1 / np.bincount(person)[person]
         return weights
 
-    def totals(self, seats: Codes, document: Mapping[str, Any]) -> list[Finding]:
+    def totals(self, seats: Int64s, document: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
         totals = totals_of(document, *self.line.stretches.shape)
         return [] if totals is None else compared(totals, self.rows[self._first], self._truth[seats[self._first]])
 
-    def lost(self) -> Flags:
+    def lost(self) -> Bools:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""
         row, seat = self._edges
         true = self.offered(row, seat)
         return assigned(row[true], seat[true], self.source.num_rows, len(self.rows)) < 0
 
-    def seats(self) -> tuple[Codes | None, int]:
+    def seats(self) -> tuple[Int64s | None, int]:
         """For each published record a row of the input (-1: none fits), and how many input rows had a choice of classes."""
         meeting = meet([*self._fields.values(), *self._apart()], self.source.num_rows, len(self.rows))
         (kind, place), here = meeting.pairs, meeting.rows
@@ -231,7 +231,7 @@ class _Desk:
         hidden = [codes(self.data[name]) for name in names if name not in self._fields]
         return fields + [self._any(label, len(labels)) for label, labels in hidden]
 
-    def _any(self, label: Codes, size: int) -> Field:
+    def _any(self, label: Int64s, size: int) -> Field:
         """Labels that may stand for whatever the input has."""
         nothing = np.zeros(size, dtype=np.int64)
         fits = Stretches.listed(nothing, np.arange(size), nothing[:1], size)
@@ -261,7 +261,7 @@ class _Desk:
         return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
 
 
-def rows_of_fields(line: Line, policy: Policy, source: pa.Table) -> Codes:
+def rows_of_fields(line: Line, policy: Policy, source: pa.Table) -> Int64s:
     """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
     names = [name for name in line.by if name in source.column_names]
     kind, count = numbered(source, names) if names else (np.zeros(source.num_rows, np.int64), 1)
@@ -290,5 +290,4 @@ def above_of(
     """Per value what may be published for it: its nodes from the level upwards, and `*`; without climbing, its node there."""
     steps = levels(pa.array(values, pa.string()), policy, name)[level:]
     named = [(nodes, names.to_pylist()) for nodes, names in (steps if climbs else steps[:1])]
-    top = {"*"} if climbs or not named else set()
-    return [{names[nodes[at]] for nodes, names in named} | top for at in range(len(values))]
+    return [{names[nodes[at]] for nodes, names in named} | ({"*"} if climbs else set()) for at in range(len(values))]
