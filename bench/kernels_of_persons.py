@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.engine.veil.prior.file import write_fit
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.simulate import candidates, random_orders
+from reticent.engine.veil.prior.prior import candidates, random_orders
 from reticent.policy import Policy
 from reticent.publication import table
 

@@ -14,7 +14,7 @@ from reticent.datasets import adult, hospital
 from reticent.engine.veil.prior.fields import published
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.fitted import FittedPrior
-from reticent.engine.veil.prior.simulate import candidates, random_orders
+from reticent.engine.veil.prior.prior import candidates, random_orders
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
 

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 
 from bench.priors import adult_fields
 from bench.reading.bounds import veil_bounds
+from reticent.audit.attack.grouped import Grouped, normal
 from reticent.audit.attack.informed import figures_of, read
-from reticent.audit.attack.sights import Grouped, Sights, normal, sights
+from reticent.audit.attack.sights import Sights, sights
 from reticent.audit.published import published, text_table
 from reticent.datasets import adult, feed, hospital
 from reticent.engine import publisher

@@ -25,7 +25,7 @@ from reticent.datasets import adult, feed
 from reticent.datasets.writers import csv_text
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
-from reticent.engine.stream.pools import arcs
+from reticent.engine.stream.values import arcs
 from reticent.policy import Policy
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "twins"))

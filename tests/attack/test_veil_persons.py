@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from bench import kernels_of_persons as attack
 
-from reticent import Policy, Stream
+from reticent import EvolvingTable, Policy, Stream
+from reticent.errors import PolicyError
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +46,20 @@ def test_a_record_that_is_delivered_again_is_a_visit_that_stayed(tmp_path):
     common = [set(a) & set(b) for a, b in zip(once, again, strict=True)]
     assert all(truth in both for truth, both in zip(truths, common, strict=True))
     assert 0.38 < np.mean([1 / len(both) for both in common]) < 0.55
+
+
+@pytest.mark.parametrize(
+    "section",
+    [{"stream": {"method": method}} for method in ("veil", "delay-free", "castle")]
+    + [{"evolving": {"method": method}} for method in ("indexed", "enc", "encc", "eac", "red")],
+    ids=lambda section: "-".join(next(iter(section.values())).values()),
+)
+@pytest.mark.parametrize("records", ["first", "last"])
+def test_who_is_to_be_released_once_is_not_released_again_and_again(tmp_path, section, records):
+    """Methods that release every record refuse the setting; a stream passed over it and released all four visits."""
+    (tmp_path / "prior.csv").write_text("value,count\na,5\nb,5\nc,5\n")
+    columns = {"id": "identifier", "sex": "quasi", "ill": "sensitive"}
+    rules = {"version": 1, "person": {"column": "id", "records": records}, "columns": columns, "privacy": {"l": 2}}
+    policy = Policy.from_dict(rules | {"prior": {"file": "prior.csv"}} | section, base=tmp_path)
+    with pytest.raises(PolicyError, match=r"person\.records"):
+        (Stream if "stream" in section else EvolvingTable)(policy=policy, store=tmp_path / "store.db")

@@ -1,9 +1,14 @@
 """Relatives with a common cause: sets of their own give them away together, one veil for the household does not."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from reticent import anonymize
+from reticent import verify as judge
 from reticent.audit import verify
 from reticent.engine.rng import Rng
 from reticent.engine.series.veil import Veil as Series
@@ -13,6 +18,7 @@ from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
+from reticent.release.sentences import UNIT
 
 L, SIZE, RELATIVES, HOMES = 4, 20, 5, 400
 NAMES = np.array([f"v{code:02}" for code in range(SIZE)])
@@ -107,3 +113,39 @@ def test_a_unit_and_a_kernel_are_refused_together(tmp_path):
     (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{name},0.5,0\n" for name in NAMES))
     with pytest.raises(PolicyError, match="a unit and a kernel"):
         House.of(policy(tmp_path, unit="home", kernel={"file": "kernel.csv"}), "series")
+
+
+def test_a_ward_is_no_household(tmp_path):
+    """Conceded: of sixty independent persons those with one value show one set, and what most of them show is what most of them have."""
+    wards, size, rng = 100, 60, np.random.default_rng(1)
+    rules, shares = policy(tmp_path, unit="home"), 1 / (np.arange(SIZE) + 1) ** 0.7
+    counts = [f"{name},{share * 1e6:.0f}\n" for name, share in zip(NAMES, shares, strict=True)]
+    (tmp_path / "prior.csv").write_text("value,count\n" + "".join(counts))
+    lines = np.arange(wards * size)
+    truths = NAMES[rng.choice(SIZE, len(lines), p=shares / shares.sum())]
+    home = (lines // size).astype(str)
+    rows = pa.table({"id": lines.astype(str), "home": home, "line": lines, "ill": truths})
+    release = anonymize(rows, rules, store=tmp_path / "house.db")
+    data = release.tables["data"].sort_by("line").to_pylist()
+    shown = [tuple(row[f"ill_{slot}"] for slot in range(1, L + 1)) for row in data]
+    right = []
+    for first in range(0, len(lines), size):
+        ((most, _),) = Counter(shown[first : first + size]).most_common(1)
+        right += [truths[i] == min(most) for i in range(first, first + size) if shown[i] == most]
+    assert np.mean(right) > 0.5
+    assert UNIT in release.guarantee.not_covered
+    silent = [words for words in release.guarantee.not_covered if words != UNIT]
+    altered = replace(release, guarantee=replace(release.guarantee, not_covered=tuple(silent)))
+    altered.to_dir(tmp_path / "altered")
+    assert "the guarantee is in the words of its method" in [
+        one.claim for one in judge(tmp_path / "altered", rules).refuted
+    ]
+
+
+def test_a_household_and_a_person_of_one_name_are_not_keyed_alike(tmp_path):
+    """Under one key both had one order and the same points: who knew one of them could exclude candidates of the other."""
+    rows, _ = relatives()
+    anonymize(rows, policy(tmp_path, unit="home"), store=tmp_path / "house.db")
+    strangers = rows.set_column(0, "id", pa.array([f"x{i}" for i in range(len(rows))]))
+    with pytest.raises(PolicyError, match="unit"):
+        anonymize(strangers, policy(tmp_path), store=tmp_path / "house.db")

@@ -8,8 +8,7 @@ from reticent.audit.series import matched
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import Order, grouped
-from reticent.engine.series.risk_limit import People
-from reticent.engine.series.sug import risk_of
+from reticent.engine.series.sug import People, risk_of
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
 

@@ -236,7 +236,7 @@ def test_an_attempt_that_was_refused_pins_no_house(tmp_path):
     with pytest.raises(GuaranteeError, match="not offered by the prior"):
         anonymize(rows, nameless(tmp_path, "value,count\nother things,1\nmore,1\nstill more,1\n"), store=where)
     assert anonymize(rows, nameless(tmp_path), store=where).counts.published == rows.num_rows
-    with pytest.raises(PolicyError, match="another l, prior, kernel or domain"):
+    with pytest.raises(PolicyError, match="another l, prior, kernel, domain or unit"):
         anonymize(rows, nameless(tmp_path, ILLS + "one more,1\n"), store=where)
 
 

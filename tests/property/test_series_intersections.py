@@ -9,7 +9,7 @@ from scipy import sparse
 from reticent.audit.series import matched
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import Order, grouped
-from reticent.engine.series.risk_limit import People
+from reticent.engine.series.sug import People
 from reticent.policy.updates import Updates
 
 SERIES = int(os.environ.get("RETICENT_SERIES", "60"))

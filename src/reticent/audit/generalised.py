@@ -20,7 +20,7 @@ import numpy as np
 
 from reticent.audit.figures import figures
 from reticent.audit.groups import codes, histograms, numbered
-from reticent.audit.legal import illegal
+from reticent.audit.labels.legal import illegal
 from reticent.audit.overall import OVERALL, check_overall
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.cover import stands_for
 from reticent.audit.folder.papers import is_figure
 from reticent.audit.groups import codes
-from reticent.audit.legal import illegal
+from reticent.audit.labels.legal import illegal
+from reticent.audit.labels.meaning import stands_for
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.shifts import Moves

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from reticent.audit.groups import numbered
-from reticent.audit.meeting import Field, meet
+from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError

@@ -22,7 +22,7 @@ import numpy as np
 
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.groups import codes, different, histograms, numbered
-from reticent.audit.legal import exact, illegal
+from reticent.audit.labels.legal import exact, illegal
 from reticent.audit.order import check_lines
 from reticent.audit.original.matching import matching
 from reticent.audit.spellings import check_spellings

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from reticent.cli.completion import VARIABLE, completion, know_powershell
-from reticent.cli.groups import Ordered
+from reticent.cli.options import Ordered
 
 # Command -> module that holds a click command of that name, or a group called `app`.
 COMMANDS = {

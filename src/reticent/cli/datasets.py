@@ -14,7 +14,7 @@ import click
 from click.decorators import FC
 
 from reticent.cli import options
-from reticent.cli.groups import Ordered
+from reticent.cli.options import Ordered
 
 app = Ordered(help="Make synthetic data, with a policy beside it.")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
-from reticent.cli.groups import Ordered
+from reticent.cli.options import Ordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.groups import Ordered
+from reticent.cli.options import Ordered
 
 app = Ordered(help="Make or rotate the key file of pseudonyms and date shifts.")
 

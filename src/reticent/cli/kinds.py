@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reticent.connectors.fhir.known import is_fhir
-from reticent.connectors.inputs import count_values, is_hl7, is_sql
+from reticent.connectors.inputs import count_values, is_fhir, is_hl7, is_sql
 from reticent.errors import DataError, PolicyError
 from reticent.policy.check import KINDS
 from reticent.policy.guess import SUPPRESSION, Guess, K, guess_l

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reticent.cli import options
-from reticent.cli.groups import Ordered
+from reticent.cli.options import Ordered
 
 if TYPE_CHECKING:
     from reticent.policy import Policy

@@ -50,8 +50,8 @@ def prior(
     from reticent.connectors.inputs import read_input
     from reticent.engine.veil.prior.file import kernel_name, write_fit
     from reticent.engine.veil.prior.fit import fit
+    from reticent.engine.veil.prior.fitted import figures, report
     from reticent.engine.veil.prior.released import fit_released
-    from reticent.engine.veil.prior.report import figures, report
     from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy
     from reticent.policy.prior import report_name

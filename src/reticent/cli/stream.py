@@ -7,18 +7,20 @@ import signal
 from collections import Counter
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reticent.cli import options
+from reticent.errors import PolicyError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reticent.connectors.kafka import Settings
     from reticent.connectors.stream import Stream
+    from reticent.policy import Policy
     from reticent.publication.stream import Summary
-
 
 _MOST_REASONS = 3
 
@@ -76,12 +78,9 @@ def stream(
     Killed and started again, it goes on where it was.
     """
     from reticent.cli.output import emit, figures, say
-    from reticent.connectors.stream import FORMATS, Stream, open_sink, open_source
-    from reticent.connectors.stream.dead import dead_letters_to
-    from reticent.connectors.stream.preflight import check_ends
+    from reticent.connectors.stream import FORMATS, Stream, check_ends, dead_letters_to, open_sink, open_source
     from reticent.connectors.stream.progress import Progress
     from reticent.connectors.stream.warmup import warm_up
-    from reticent.errors import PolicyError
     from reticent.policy import Policy
     from reticent.policy.check import check
     from reticent.store import Store
@@ -93,11 +92,10 @@ def stream(
     if format is not None and format not in FORMATS:
         raise PolicyError(f"--format: '{format}' is not known here.", hint="Write csv, ndjson or hl7.")
     if source.startswith("kafka://") or to.startswith("kafka://"):
-        from reticent.cli.stream_kafka import Options, stream_kafka
-
-        stream_kafka(
-            (source, to), rules, store, Options(group, until_end, metrics, despite_ledger), seed=seed, json=json
-        )
+        with needing("Kafka needs the extra 'kafka'", "kafka"):
+            from reticent.connectors.kafka import Settings
+        own = Settings(group=group, despite_ledger=despite_ledger)
+        _stream_kafka((source, to), rules, store, own, until_end=until_end, seed=seed, metrics=metrics, json=json)
         return
     if not Store.exists(store):
         check_ends(rules, source, to, format)
@@ -152,3 +150,26 @@ def _tell(done: Summary, reasons: Counter[str]) -> None:
         say(f"  {count:,} lines were set aside: {reason}.")
     if done.waiting:
         say(f"  The last line has no end yet and waits ({done.waiting:,} bytes); --final takes it as it is.")
+
+
+def _stream_kafka(route: tuple[str, str], policy: Policy, store: str, own: Settings, *, json: bool, **how: Any) -> None:
+    """Works as one of a group, from topic to topic, until it is told to stop."""
+    from reticent.cli.output import emit, figures, say
+    from reticent.connectors.kafka import run_kafka
+    from reticent.release import Counts
+    from reticent.release.sentences import DESPITE
+    from reticent.store import Store
+
+    if not all(end.startswith("kafka://") for end in route):
+        raise PolicyError(
+            "A stream runs from topic to topic, or from file to file.",
+            hint="Write SOURCE and --to both as kafka://broker:9092/topic.",
+        )
+    with Store.open(store) as private:
+        done = run_kafka(*route, policy, private, settings=own, **how)
+    say(f"{done.published:,} records released, {done.dead_letters:,} dead letters; {done.seconds:.1f} s.")
+    if done.shared:
+        say(f"Not covered: {DESPITE}.")
+    if json:
+        counts = Counts(done.published + done.dead_letters, done.published)
+        emit(figures(counts, done.seconds, done.claims) | {"dead_letters": done.dead_letters})

@@ -7,7 +7,7 @@ import datetime as dt
 import click
 
 from reticent.cli import options
-from reticent.cli.groups import Ordered
+from reticent.cli.options import Ordered
 
 app = Ordered(help="Make, list and revoke tokens of the service.")
 

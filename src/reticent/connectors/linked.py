@@ -58,9 +58,9 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
 def _fhir(
     data: str, policy: Policy, settings: LinkedSettings, layout: dict[str, Layout]
 ) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    from reticent.connectors.fhir.paths import version_of
     from reticent.connectors.fhir.read import ALIAS, checked, say
     from reticent.connectors.fhir.systems import Systems
-    from reticent.connectors.fhir.versions import version_of
 
     paths, said = settings.paths, Counter[str]()
     systems = Systems()

@@ -47,9 +47,6 @@ class Dictionary:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._codes)
 
-    def __repr__(self) -> str:
-        return f"Dictionary({len(self)} values of type {self._type})"
-
     @property
     def values(self) -> pa.Array:
         """The distinct values; the index of a value is its code."""
@@ -124,9 +121,6 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(next(iter(self.codes.values()))) if self.codes else 0
-
-    def __repr__(self) -> str:
-        return f"Encoded({len(self)} rows, columns {sorted(self.codes)})"
 
 
 def encode_table(table: pa.Table, columns: Sequence[str]) -> Encoded:

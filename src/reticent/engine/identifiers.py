@@ -62,7 +62,7 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
 
 
 def refuse_unfit(policy: Policy, kind: str) -> None:
-    """Refuses what a kind of release cannot keep: pseudonyms that link releases, shifts that differ, other forms of l."""
+    """Refuses what a kind of release cannot keep: pseudonyms that link releases, shifts that differ, other forms of l, one record of each person."""
     if policy.tables is not None:
         raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
     l = policy.privacy.l
@@ -72,6 +72,12 @@ def refuse_unfit(policy: Policy, kind: str) -> None:
         raise PolicyError(
             f"privacy.l: {l.kind} diversity is kept by table methods only, not by releases of the kind {kind}.",
             hint="Write l: {distinct: ...} for this kind of release.",
+        )
+    one = policy.persons is not None and policy.persons.records != "all"
+    if one and (kind == "stream" or (kind == "evolving" and policy.evolving.method != "veil")):
+        raise PolicyError(
+            f"person.records: this method of the kind {kind} releases every record of a person.",
+            hint="Take records out, or publish a table or an evolving table under the veil.",
         )
     for name, column in policy.columns.items():
         identifier = column.identifier

@@ -21,23 +21,6 @@ from reticent.policy import Policy
 from reticent.policy.spellings import folded
 
 
-class Spellings:
-    """The spelling under which each value of a feed came first; later ones are read as that one.
-
-    Example:
-        >>> spellings = Spellings()
-        >>> spellings.first("HIV"), spellings.first("hiv "), spellings.first(None), spellings.first("")
-        ('HIV', 'HIV', None, None)
-    """
-
-    def __init__(self) -> None:
-        self._words: dict[str, str | None] = {}
-
-    def first(self, word: str | None) -> str | None:
-        """The first spelling of a word; its own, where it is new."""
-        return self._words.setdefault(folded(word), word)
-
-
 def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:
     """The table with one spelling per sensitive value: merged where the policy says so, refused where it does not.
 

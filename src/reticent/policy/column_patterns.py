@@ -32,13 +32,17 @@ def plain_word(name: str) -> str:
 
 IDENTIFYING_NAMES: dict[str, str] = {
     r"^(?!.*(facilit|hospital|ward|dep(t|artment)|clinic|unit|city|town|county|country|state|region|district|drug|medic|test|lab|item|product"
-    r"|procedure|diagnos|disease|condition|pay[eo]r|plan|insur|school|study|site|employer|company))"
+    r"|procedure|diagnos|disease|condition|pay[eo]r|plan|insur|school|study|site|employer|company|event|instrument|field|variable))"
     r".*(^|_)(first|last|middle|sur|fore|given|family|full|maiden|patient|user)?_?names?($|_)": "a person's name",
     r"^(first|last|middle|maiden|vorname|nachname|nom|prenom|nombres?|apellidos?|voornaam|achternaam|familienname|geburtsname|rufname|nom_(de_)?(famille|naissance|usage)|prenoms?)$": "a person's name",
     r"(^|_)(patient|person|subject|member|household|family|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|nbr|num|number|key|uuid|guid|ident)$": "a number given to a person or a record",
     r"^(pid|eid|ptid|patid|pat(ienten?)?_?(id|nr|no|num|number|nummer|key)|pt_?(id|no|num)|u?subj_?id|bene_?id|desynpuf_id|enroll?_?id|nhs_?no"
     r"|hospital_(no|number)|hadm_id|stay_id|csn|fall_?(nr|nummer))$": "a number given to a person or a record",
     r"^(no|nr|n|num|numero|nummer|ident(ifiant)?|id|code)_(du_|de_|del_)?(patient|paciente|person(ne)?|pat|subject|sejour|dossier|case|fall|visit|encounter|record|historia)$": "a number given to a person or a record",
+    r"^(mbi|hicn?|(encrypted_)?hesid|epikey|upi|chi|chi_?(no|number)|nhsno|cpr|cpr_?nr|fnr|pnr|lopnr|hetu|amka|svnr|ahv_?nr|ahv|vers_?nr|kv_?nr|codice_fiscale)$"
+    r"|personnummer|personnr|fodselsnummer|pseudonym|(^|_)pseudo_?id$": "a number given to a person or a record",
+    r"(^|_)(claim|clm|regist(ry|er|ration)|accession|specimen|sample|order|stud(y|ien)|teilnehmer|participant|fall|contact|spell|episode)_?"
+    r"(id|nr|no|nbr|num|number|nummer|key)$|(^|_)(claim|clm|accession)_?(control_)?(no|num|number)$": "a number given to a person or a record",
     r"^(ipp|nip|nir|nda|iep|kvnr|bsn|dni|nhc|nie)$|(versicherten|kranken|fall|akten|dossier)_?(nummer|nr|id|kennung)$|patienten_?kennung|^patient_?nummer$": "a number given to a person or a record",
     r"^(patient|person|subject|participant|member|insured|client|household|family)s?$": "a person",
     r"^(id|uuid|guid|mrn|nhs_number|ssn|row_?id)$": "an identifier",
@@ -59,18 +63,18 @@ IDENTIFYING_NAMES: dict[str, str] = {
 }
 
 SENSITIVE_NAMES: dict[str, str] = {
-    r"diagnos|(^|_)(diag|dx|icd)|disease|illness|condition|disorder|comorbid|krankheit|erkrankung|maladie|enfermedad": "an illness",
+    r"diagnos|(^|_)(diag|dx|icd)|disease|illness|condition|disorder|comorb|morpholog|histolog|topograph|krankheit|erkrankung|maladie|enfermedad": "an illness",
     r"(^|_)(ccs|(ms|apr)?_?drg|mdc|snomed|icpc)(_|$)": "a group of illnesses",
     r"^(?!.*_(meds?|age|date|score)($|_))(.*_)?(diabet|asthma|cancer|krebs|carcinom|karzinom|tumou?r_type|hypertens|hyperton|hepatit|tubercul|tuberkul|depress|schizo|epilep|dement|alzheimer|parkinson"
     r"|stroke|schlaganfall|copd|infarct|infarkt|anaemi|anemi|obes|adipos|syphilis|sclerosis|sklerose)": "an illness",
-    r"(^|_)(hiv|aids|test_result|finding|symptom|pregnan|befund|complaint|cause_of_death)": "a clinical finding",
-    r"medicat|medikament|medicament|(^|_)drug|treatment|procedure|therap|(^|_)(atc|rx|cpt|hcpcs|ops)($|_)": "a treatment",
+    r"(^|_)(hiv|aids|test_result|finding|symptom|pregnan|befund|complaint|cause_of_death)|organism|pathogen|erreger|bacteri|microb|mikrob|(^|_)(virus|isolate|germ|keim)": "a clinical finding",
+    r"medicat|medikament|medicament|(^|_)drug|treatment|procedure|therap|(^|_)(atc|rx|rxnorm|cpt|hcpcs|ops|opcs|ndc|pzn|bnf|prcdr|opertn)(\d*$|_)": "a treatment",
     r"salary|income|wage|einkommen|gehalt|salaire|ingresos": "an income",
     r"^(target|label|outcome)$": "what is to be predicted",
 }
 
 KNOWN_NAMES: dict[str, str] = {
-    r"(^|_)(age|ages|dob|born|yob|alter|edad|leeftijd)($|_)|birth|geburt|geboorte|naissance|nacimiento|nascita": "an age or a birth",
+    r"(^|_)(age|ages|dob|born|yob|alter|edad|leeftijd)($|_)|dob($|_)|(start|end|admi|admission|pat|patient|bene|onset|mother|maternal)age($|_)|(^|_)geb_?(dat|tag|jahr)|birth|geburt|geboorte|naissance|nacimiento|nascita": "an age or a birth",
     r"(^|_)(sex|gender|sexe|sexo|geschl(echt)?|geslacht|female|male|weiblich|maennlich)($|_)": "a sex",
     r"^(prefix|suffix|title|salutation|anrede|titel|civilite)$": "a form of address",
     r"(^|_)(race|ethnic|national|citizen|religio|language|migra|staatsang|herkunft)": "an origin",
@@ -79,7 +83,7 @@ KNOWN_NAMES: dict[str, str] = {
     r"(^|_)(city|town|village|county|district|region|state|province|country|municipality|residence|area|urban|rural|geo|ort($|_)|wohnort|bundesland"
     r"|gemeinde|ville|commune|ciudad|municipio|provincia|woonplaats)": "a place",
     r"(^|_)(lat|lon|lng|latitude|longitude|gps|coordinates?|easting|northing)($|_)": "a place",
-    r"(^|_)(zip|post_?code|postal|plz)": "a place",
+    r"(^|_)(zip|post_?code|postal|plz|post_?(dist|sect)|pcds?($|_)|lsoa|msoa|oa\d\d($|_)|resladst|fips|census_?tract|tract($|_)|kreis|ags($|_)|nuts\d?($|_))": "a place",
     r"(^|_)(height|weight|bmi|imc|groesse|koerpergroesse|gewicht|koerpergewicht|taille|poids|talla|peso)($|_)|blood_?(type|group)": "a body as others see it",
     r"(^|_)(smok|tobacco|alcohol|alkohol|raucher|fumeu|tabac|alcool|fumador)": "a habit",
     r"(^|_)(date|year|month|weekday|datum|jahr|fecha)($|_)": "a time",
@@ -88,12 +92,12 @@ KNOWN_NAMES: dict[str, str] = {
 """What neighbours, colleagues and public registers know of a person."""
 
 VISIT_NAMES: dict[str, str] = {
-    r"(^|_)(admi(t|ss)|discharg|arriv|referr|disposition|emergency|aufnahme|entlass|einweis|ueberweis|entree|sortie|ingreso|alta($|_))": "how somebody came or went",
-    r"(^|_)(stay|los)($|_)|in_hospital|(^|_)icu(_|$)|verweildauer|liegedauer|duree_(de_)?sejour": "how long somebody stayed",
-    r"(^|_)(ward|dep(t|artment)|unit|care_?unit|clinic|hospital|facility|site|room|bed|station|(fach)?abteilung|klinik|service|unite|hopital|etablissement|special[it]+y|encounter_(type|class)|visit_type)": "where somebody lay",
-    r"(^|_)(pay[eo]r|payment|insur|coverage|medicare|medicaid|krankenkasse|kostentraeger|mutuelle|assurance)": "who pays",
-    r"(^|_)(charge|cost|amount|price|paid|bill|expens)": "what it cost",
-    r"(^|_)(physician|doctor|provider|surgeon|attending)": "who treated somebody",
+    r"(^|_)(admi(t|ss)|discharg|arriv|referr|disposition|emergency|admi(meth|sorc|src|type|date|agrp)|dis(meth|dest|date)|aufn|entl(ass|_|g|d)|einweis|ueberweis|entree|sortie|ingreso|alta($|_))": "how somebody came or went",
+    r"(^|_)(stay|los|speldur|epidur|liegetage|belegungstage)($|_)|in_hospital|(^|_)icu(_|$)|verweildauer|liegedauer|duree_(de_)?sejour": "how long somebody stayed",
+    r"(^|_)(ward|dep(t|artment)|unit|care_?unit|clinic|hospital|facility|site|room|bed|station|(fach)?abteilung|fachabt|fab($|_)|procode|sitetret|prvdr|klinik|service|unite|hopital|etablissement|special[it]+y|encounter_(type|class)|visit_type)": "where somebody lay",
+    r"(^|_)(pay[eo]r|payment|insur|coverage|medicare|medicaid|(kranken)?kasse|kostentraeger|mutuelle|assurance)": "who pays",
+    r"(^|_)(charge|cost|amount|amt|price|paid|pmt|bill|expens|betrag|erloes)": "what it cost",
+    r"(^|_)(physician|physn|doctor|provider|surgeon|attending|npi($|_)|gp_?prac|practice|praxis|consult(ant)?($|_)|(be)?handler|[a-z]*arzt)": "who treated somebody",
 }
 """What visitors, staff and insurers know of a stay."""
 
@@ -128,6 +132,7 @@ _PATTERNS = {
     "some date": (
         r"^((19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./ -](\d{1,2}|[^\W\d_]{3,9}\.?)[./ -]((19|20)\d\d|\d\d))([ T]\d{1,2}:.*)?$"
     ),
+    "compact date": r"^(18|19|20|21)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$",
     "whole": r"^\d+$",
 }
 

@@ -174,7 +174,7 @@ def _known(facts: Mapping[str, ColumnFacts], signs: Mapping[str, Sign]) -> Roles
 
 def _left_over(c: ColumnFacts) -> tuple[str, str]:
     """A column of unknown meaning beyond the handful: released as it is unless it tells records apart."""
-    many = c.distinct > (0.5 * c.cells if c.numeric else max(100, 0.02 * c.cells))
+    many = c.distinct > max(100, 0.02 * c.cells)  # a date or an age, in figures that nobody could read
     if many and not c.measured:
         return "identifier", " of unknown meaning, which tell records apart: kept inside"
     return "plain", " of unknown meaning: released as they are; if others may know them, write quasi"

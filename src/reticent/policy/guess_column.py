@@ -33,6 +33,8 @@ clinic: to the file alone."""
 _CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
+_GROUPS = "a group of illnesses"
+"""Their codes look like those of illnesses and have another hierarchy."""
 _YES_OR_NO, _SOME = 2, 30
 _FEW = 10
 """Different numbers up to which they may be names of something instead."""
@@ -144,6 +146,8 @@ def _direct(c: ColumnFacts) -> Sign | None:
 def _date(c: ColumnFacts) -> Sign | None:
     if c.distinct > 1 and c.share("date") == 1:
         return Sign("known", "dates of a person's life are known to others", date_levels(c.counts))
+    if c.distinct > 1 and c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word)):
+        return Sign("known", "dates (YYYYMMDD) of a person's life are known to others", date_levels(c.counts))
     if c.distinct > 1 and c.share("local date") > 0.95:
         local = local_date_levels(c.counts) if c.share("local date") == 1 else None
         if local is not None:
@@ -170,9 +174,13 @@ def _band(c: ColumnFacts) -> Sign | None:
 
 
 def _code(c: ColumnFacts) -> Sign | None:
-    """Codes of illnesses, drugs and tests; a few strangers among them cost the hierarchy, not the role."""
+    """Codes of illnesses, drugs and tests; a few strangers among them cost the hierarchy, not the role.
+
+    R000123 may be a code or somebody's number: where nearly every record has its own and no name speaks for codes, it is a number.
+    """
     ill = _named(c, SENSITIVE_NAMES)
-    if c.distinct < 3 or (not ill and (_named(c, KNOWN_NAMES) or _named(c, VISIT_NAMES))):
+    others = c.unique or _named(c, KNOWN_NAMES) or _named(c, VISIT_NAMES)
+    if c.distinct < 3 or (not ill and others) or ill == _GROUPS:
         return None
     named = re.search(r"diag|(^|_)(dx|icd|cause)", c.word) is not None
     for look, what, hierarchy, plausible in (

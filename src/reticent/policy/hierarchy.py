@@ -62,9 +62,6 @@ class Ladder:
         """The highest level; level 0 is the value itself."""
         return len(self.tables) - 1
 
-    def __repr__(self) -> str:
-        return f"Ladder(height={self.height}, values={len(self.tables[0])}, size={self.size})"
-
 
 _MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
     "intervals": interval_labels,

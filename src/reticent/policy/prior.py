@@ -38,9 +38,6 @@ class Prior:
     by: tuple[str, ...]
     strata: Mapping[tuple[str, ...], dict[str | None, float]]
 
-    def __repr__(self) -> str:
-        return f"Prior({len(self.strata)} strata by {', '.join(self.by) or 'nothing'})"
-
     def totals(self) -> dict[str | None, float]:
         """Counts over all strata."""
         totals: Counter[str | None] = Counter()

@@ -61,9 +61,6 @@ class Updates:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __repr__(self) -> str:
-        return f"Updates({len(self)} values, {self.matrix.nnz} updates, {self.closed} by closure)"
-
     @cached_property
     def codes(self) -> dict[Value, int]:
         """The code of each value."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from reticent.encode import Dictionary
 from reticent.engine import publisher, publisher_class
-from reticent.engine.evolving import change_feed
+from reticent.engine.evolving.change import is_feed
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.publication.gate import Passed, let_through
@@ -105,8 +105,7 @@ class Evolving(Publication):
 
     def push(self, batch: pa.Table, *, also: AlsoChanged | None = None) -> Change:
         """Applies a batch: a change feed if it has a column `op`, insertions otherwise."""
-        feed = change_feed.COLUMN in batch.column_names and change_feed.COLUMN not in self.policy.columns
-        return (self.apply if feed else self.insert)(batch, also=also)
+        return (self.apply if is_feed(batch, self.policy) else self.insert)(batch, also=also)
 
     def _change(
         self,

@@ -50,6 +50,10 @@ VEIL = (
     "what presence, return, absence or a correction says of a value, and whether a person is in the data",
     "the same person published elsewhere under another key or another name, and the loss of the key",
 )
+UNIT = (
+    "values that differ within a unit: its records with the same value show the same candidates, so that how many show them tells of "
+    "the value, and sets that differ say that values do"
+)
 LINKED = (
     "several records of one person, or several tables of one house: candidates that are alike show which belong together, and k "
     "holds for each record, not for what they have in common"
@@ -109,10 +113,10 @@ def strange(against: str, open_ends: Iterable[str], names: Iterable[str]) -> lis
     ]
 
 
-def lacking(method: str, kind: str, open_ends: Sequence[str]) -> int:
-    """How many of the readers that every release of this method leaves open are not named."""
+def lacking(method: str, kind: str, open_ends: Sequence[str], *, unit: bool = False) -> int:
+    """How many of the readers that every release of this method leaves open are not named; `unit`: the policy declares one."""
     own = {
-        "veil": VEIL,
+        "veil": (*VEIL, UNIT) if unit else VEIL,
         "castle": CASTLE,
         "delay-free": DELAY_FREE,
         "l-diversity": L_DIVERSITY,
@@ -138,7 +142,7 @@ def _said(clause: str, names: frozenset[str]) -> bool:
 @cache
 def _plain() -> frozenset[str]:
     """The sentences without holes."""
-    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, LINKED, DESPITE, LEDGER)
+    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, UNIT, LINKED, DESPITE, LEDGER)
     own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
     return frozenset([*single, *own, *not_covered(), *not_covered(persons=True)])
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from reticent.audit.attack.view import View, view
-from reticent.audit.cover import cover
+from reticent.audit.attack.grouped import view
 from reticent.audit.groups import codes
+from reticent.audit.labels.meaning import cover
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,6 @@ class Spread:
         group_share: per group, the probability of each sensitive value.
         group: the group of each published record.
         values: the sensitive values, by code.
-        shown: the release as its reader sees it.
     """
 
     columns: dict[str, Column]
@@ -71,7 +70,6 @@ class Spread:
     group_share: csr_array
     group: Codes
     values: tuple[str | None, ...]
-    shown: View
 
     def shares(self) -> Shares:
         """Of each sensitive value: before, and as a reader would reconstruct them."""
@@ -95,8 +93,8 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
     shown = view(release, policy, policy.sensitive[0])
     if shown is None or release.shape == "stream" or not len(shown.group):
         return None
-    names = [name for name in shown.quasi.column_names if name in original.column_names]
-    columns = {name: _column(original[name], shown.quasi[name], policy, name) for name in names}
+    names = [name for name in policy.quasi if name in shown.fields.column_names and name in original.column_names]
+    columns = {name: _column(original[name], shown.fields[name], policy, name) for name in names}
     sensitive, values = codes(original[policy.sensitive[0]])
     offers = shown.offers
     place = {value: code for code, value in enumerate(values)}
@@ -105,7 +103,7 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
     weight = offers.shares()
     places = (offers.group[inside], known[offers.value[inside]])
     share = csr_array((weight[inside], places), shape=(offers.size, len(values)))
-    return Spread(columns, sensitive, share, shown.group, values, shown)
+    return Spread(columns, sensitive, share, shown.group, values)
 
 
 def _column(before: pa.ChunkedArray, after: pa.ChunkedArray, policy: Policy, name: str) -> Column:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from reticent.audit.attack.view import stream_view
+from reticent.audit.attack.grouped import stream_view
 from reticent.report.classifier import classifier_scores
 from reticent.report.distributions import distribution
 from reticent.report.spread import Column, Spread, spread

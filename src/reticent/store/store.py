@@ -200,7 +200,7 @@ class Store:
                 secret = self._pinned(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
             raise PolicyError(
-                "This store's veil has another l, prior, kernel or domain than the policy: a second veil over the same truth "
+                "This store's veil has another l, prior, kernel, domain or unit than the policy: a second veil over the same truth "
                 "would reveal it.",
                 hint="Go on with the policy and the prior that the store was begun with.",
             )

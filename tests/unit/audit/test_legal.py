@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reticent.audit.legal import illegal
+from reticent.audit.labels.legal import illegal
 from reticent.policy import Policy
 
 KINDS = {

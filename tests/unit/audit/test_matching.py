@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reticent.audit.labels.meaning import Stretches
 from reticent.audit.original.matching import matching
-from reticent.audit.stretches import Stretches
 
 
 @given(st.lists(st.sets(st.integers(0, 4), max_size=5), max_size=5))

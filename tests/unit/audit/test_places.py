@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+from labels_twin import stands
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from reticent.audit.cover import covered
 from reticent.audit.original.places import find_places
 from reticent.policy import Policy
 
@@ -44,9 +44,7 @@ def text(cells):
 
 def allowed(values, labels, name):
     """Values x labels, enumerated."""
-    own, shown = list(dict.fromkeys(values)), list(dict.fromkeys(labels))
-    pairs = {(own[row], shown[place]) for row, place in covered(own, shown, POLICY, name)}
-    return np.array([[(value, label) in pairs for label in labels] for value in values])
+    return np.array([[stands(value, label, POLICY, name) for label in labels] for value in values])
 
 
 def enumerated(table, rows, offers=None):

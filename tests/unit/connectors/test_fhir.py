@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.fhir.paths import key_of
 from reticent.connectors.fhir.read import read_fhir, read_fhir_batches
+from reticent.connectors.inputs import is_fhir
 from reticent.datasets import hospital
 from reticent.datasets.fhir import write_fhir
 from reticent.errors import DataError, PolicyError

@@ -10,9 +10,8 @@ from click.testing import CliRunner
 from reticent import Policy, anonymize
 from reticent.cli import app
 from reticent.connectors.fhir import bundle
-from reticent.connectors.fhir.known import is_fhir
 from reticent.connectors.fhir.read import read_fhir
-from reticent.connectors.inputs import read_input
+from reticent.connectors.inputs import is_fhir, read_input
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy.settings.inputs import FhirSettings
 

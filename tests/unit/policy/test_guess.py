@@ -381,3 +381,55 @@ def test_spellings_of_one_value_are_merged(values):
 @pytest.mark.parametrize("large", [["1E400"], ["1e308", "-1e308"]])
 def test_numbers_beyond_all_numbers_have_no_intervals(large):
     assert number_levels(dict.fromkeys(["1", "2", "3", *large], 1)) is None
+
+
+HOSPITAL_EXPORTS = {
+    "identifier": [
+        *("VERSNR", "MBI", "ENCRYPTED_HESID", "EPIKEY", "CLM_ID", "registry_no", "accession_number", "personnummer"),
+        *("specimen_id", "study_id", "pseudonym", "kv_nr"),
+    ],
+    "quasi": [
+        *("MYDOB", "STARTAGE", "GEBDAT", "POSTDIST", "LSOA11", "PLZ", "ADMIMETH", "DISDEST", "AUFNGRUND", "ENTL_GRUND"),
+        *("SPELDUR", "KASSE", "FACHABT", "PROCODE3", "GPPRAC", "CONSULT", "CLM_PMT_AMT", "AT_PHYSN_NPI", "hausarzt"),
+    ],
+    "sensitive": ["organism", "Erreger", "NDC_CD", "morphology", "comorb___1", "OPERTN_01", "DRG"],
+}
+
+
+@pytest.mark.parametrize(("name", "role"), [(name, role) for role, names in HOSPITAL_EXPORTS.items() for name in names])
+def test_names_of_hospital_exports(name, role):
+    """Each beside so many columns of unknown meaning that an unknown name would be released as it is."""
+    others = {f"x{i}": [f"{j * (i + 3) % 7}{i}" for j in range(N)] for i in range(12)}
+    assert columns(**{name: [f"F{i % 11 + 10}B" for i in range(N)]}, **others)[name].role == role
+
+
+def test_numbers_of_persons_that_look_like_codes_are_no_codes():
+    found = columns(number_in_book=[f"R{i:06d}" for i in range(N)], cause=[f"R{i % 90 + 10}" for i in range(N)])
+    assert found["number_in_book"].role == "identifier"
+    assert found["cause"].role == "sensitive"
+
+
+def test_groups_of_illnesses_have_no_tree_of_icd_codes():
+    assert columns(drg=[f"F{i % 40 + 10}B" for i in range(N)])["drg"].hierarchy is None
+
+
+def test_dates_without_marks_are_dates():
+    days = [f"2021{i % 12 + 1:02d}{i % 28 + 1:02d}" for i in range(N)]
+    found = columns(CLM_FROM_DT=days)["CLM_FROM_DT"]
+    assert (found.role, found.hierarchy) == ("quasi", {"dates": ["month", "quarter", "year"]})
+    labels = ladder(
+        Policy.from_dict({"version": 1, "columns": {"d": {"role": "quasi", "hierarchy": found.hierarchy}}})
+        .columns["d"]
+        .hierarchy,
+        pa.array(days),
+        column="d",
+    ).labels
+    assert labels[1].to_pylist()[0] == "2021-01"
+
+
+def test_many_figures_of_unknown_meaning_stay_inside():
+    """As MMYYYY of a birth is, under a name that nobody knows."""
+    rows = 4000
+    others = {f"x{i}": [f"{j * (i + 3) % 7}{i}" for j in range(rows)] for i in range(12)}
+    found = columns(q17=[f"{i % 12 + 1:02d}{1930 + i % 83}" for i in range(rows)], **others)["q17"]
+    assert found.role == "identifier"

@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from reticent.api import anonymize
-from reticent.audit.cover import cover
+from reticent.audit.labels.meaning import cover
 from reticent.audit.published import published, text_table
 from reticent.errors import PolicyError
 from reticent.policy import Policy

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.audit.attack.grouped import Grouped, stream_view, view
 from reticent.audit.attack.homogeneity import conceded
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.view import View, stream_view, view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,15 +73,16 @@ def combine(shares: Iterable[dict[str | None, float]]) -> tuple[str | None, floa
     return best, weights[best] / sum(weights.values())
 
 
-def _publications(evidence: Evidence) -> Iterable[tuple[pa.Array, View]]:
+def _publications(evidence: Evidence) -> Iterable[tuple[pa.Array, Grouped]]:
     """Each publication with a name per record; null where the record cannot be told apart."""
     streams = evidence.of_shape("stream")
     if streams and (shown := stream_view(streams)) is not None:
         yield _stream_names(evidence, shown), shown
     for release in evidence.of_shape("anatomy", "m-distinct"):
         shown = view(release, evidence.policy, evidence.policy.sensitive[0])
-        if shown is not None and shown.quasi.num_columns:
-            yield _alone(_joined(shown.quasi)), shown
+        names = [name for name in evidence.policy.quasi if shown is not None and name in shown.fields.column_names]
+        if shown is not None and names:
+            yield _alone(_joined(shown.fields.select(names))), shown
 
 
 def _joined(quasi: pa.Table) -> pa.Array:
@@ -96,14 +97,14 @@ def _alone(names: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_in(names, unique), names, None)
 
 
-def _stream_names(evidence: Evidence, shown: View) -> pa.Array:
+def _stream_names(evidence: Evidence, shown: Grouped) -> pa.Array:
     original, person = evidence.original, evidence.policy.person
     if original is not None and person in original.column_names and shown.place is not None:
         return original[person].take(pa.array(shown.place)).combine_chunks()
-    return shown.quasi["qi"].combine_chunks()
+    return shown.fields["qi"].combine_chunks()
 
 
-def _sight(seen: dict[str, list[Shares]], names: pa.Array, shown: View, many: int) -> None:
+def _sight(seen: dict[str, list[Shares]], names: pa.Array, shown: Grouped, many: int) -> None:
     """Add what this publication offers for persons already followed, and follow new ones while there is room."""
     if len(seen) < many:
         often = pc.value_counts(names.drop_null())

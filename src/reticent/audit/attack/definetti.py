@@ -19,8 +19,7 @@ from reticent.audit.attack.bound import conceded_to
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link
-from reticent.audit.attack.sights import latest
+from reticent.audit.attack.persons import aimed
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
@@ -36,19 +35,17 @@ RECORDS = 20_000
 
 def definetti(evidence: Evidence) -> Outcome | None:
     """Attack the latest release; right guesses are counted where the original is at hand."""
-    seen, original, policy = latest(evidence), evidence.original, evidence.policy
-    if seen is None or original is None or policy.sensitive[0] not in original.column_names:
+    aim, policy = aimed(evidence), evidence.policy
+    if aim is None or not (aim[2].sizes > 0).any():
         return None
-    match = link(seen, original, policy)
-    if match is None or not (match.sizes > 0).any():
-        return None
+    seen, values, match = aim
     chosen = np.sort(evidence.rng.permutation(len(seen))[:RECORDS])
     records = seen.readable(chosen, evidence.rng)
     belief = learnt(seen, records, policy, evidence.rng)
     posterior = seen.posterior(belief, records)
     persons = np.flatnonzero(match.reached(records))
     after = match.mean(posterior, records, persons)
-    truth = truths_of(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
+    truth = truths_of(seen.values, values, policy, policy.sensitive[0])[persons]
     blind = float(seen.stated(records).max(axis=1).mean())
     right = after.argmax(axis=1) == truth
     return Outcome.from_posterior(

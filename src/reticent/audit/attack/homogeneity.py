@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reticent.audit.anatomy import claimed_posterior
+from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.view import views
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:

@@ -17,15 +17,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.grouped import normal
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link
-from reticent.audit.attack.sights import Veiled, latest, normal
+from reticent.audit.attack.persons import aimed
+from reticent.audit.attack.sights import Veiled
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
     from reticent.audit.arrays import Codes, Flags, Vector
     from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.sights import Grouped, Sights
+    from reticent.audit.attack.grouped import Grouped
+    from reticent.audit.attack.sights import Sights
 
 
 QUESTION = "Knows the values of half of the other persons, takes them out of the groups, and learns from them what is true how often."
@@ -37,19 +39,13 @@ _PULL = 50.0  # persons whose word the prior is worth
 
 def insiders(evidence: Evidence) -> Outcome | None:
     """Attack whom the published fields single out, with 0, 10, 50 and 90 % of the others known."""
-    seen, original, policy = latest(evidence), evidence.original, evidence.policy
-    if seen is None or original is None or policy.sensitive[0] not in original.column_names:
+    aim, policy = aimed(evidence), evidence.policy
+    if aim is None or not (aim[2].alone >= 0).any():
         return None
-    match = link(seen, original, policy)
-    if match is None:
-        return None
+    seen, values, match = aim
     persons = np.flatnonzero(match.alone >= 0)
-    if not len(persons):
-        return None
     truth = np.full(len(seen), -2, dtype=np.int64)  # -2: whose record it is cannot be told
-    truth[match.alone[persons]] = truths_of(seen.values, original[policy.sensitive[0]], policy, policy.sensitive[0])[
-        persons
-    ]
+    truth[match.alone[persons]] = truths_of(seen.values, values, policy, policy.sensitive[0])[persons]
     by_share: dict[float, _Reading] = {}
     for share in SHARES:
         known = (evidence.rng.random(len(seen)) < share) & (truth >= 0)

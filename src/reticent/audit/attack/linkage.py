@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from reticent.audit.attack.grouped import Grouped, view
 from reticent.audit.attack.outcome import Outcome, worst_of
-from reticent.audit.attack.view import View, view
 from reticent.audit.groups import histograms, numbered
-from reticent.audit.meeting import Field, Meeting, meet
+from reticent.audit.labels.meeting import Field, Meeting, meet
 from reticent.audit.requirements import requirements
 from reticent.audit.veil.judge import SHAPE, codes_of, line_of
 
@@ -38,13 +38,13 @@ def linkage(evidence: Evidence) -> Outcome | None:
     seen = _seen(release, policy, column)
     if known is None or seen is None:
         return None
-    shared = [name for name in seen.quasi.column_names if name in known.column_names]
+    shared = [name for name in policy.quasi if name in seen.fields.column_names and name in known.column_names]
     if not shared or not known.num_rows:
         return None
     chosen = np.sort(evidence.rng.permutation(known.num_rows)[: evidence.sample])
     persons = known.select(shared).take(chosen)
-    fields = [Field.covering(persons, seen.quasi, policy, name) for name in shared]
-    meeting = meet(fields, persons.num_rows, seen.quasi.num_rows)
+    fields = [Field.covering(persons, seen.fields, policy, name) for name in shared]
+    meeting = meet(fields, persons.num_rows, len(seen))
     kind, place = meeting.pairs
     candidates = np.bincount(kind, meeting.places[place], minlength=len(meeting.rows))[meeting.row]
     possible = candidates > 0
@@ -65,7 +65,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     )
 
 
-def _seen(release: Published, policy: Policy, column: str) -> View | None:
+def _seen(release: Published, policy: Policy, column: str) -> Grouped | None:
     """The release as records with quasi-identifiers; a veil offers what stands among the candidates of a class."""
     data, line = release.tables.get("data"), line_of(release) if release.shape == SHAPE else None
     if data is None or line is None:
@@ -73,7 +73,7 @@ def _seen(release: Published, policy: Policy, column: str) -> View | None:
     quasi = data.select([name for name in policy.quasi if name in data.column_names])
     group, size = numbered(quasi, quasi.column_names)
     candidates = pa.chunked_array([pa.array(line.domain).take(pa.array(codes_of(line, data).reshape(-1)))])
-    return View(quasi, group, histograms(np.repeat(group, line.l), size, candidates))
+    return Grouped(quasi, group, histograms(np.repeat(group, line.l), size, candidates))
 
 
 def _claim(release: Published) -> float | None:
@@ -81,7 +81,7 @@ def _claim(release: Published) -> float | None:
     return float(1 / max(sizes)) if sizes and release.shape in ("generalised", "veil") else None
 
 
-def _values(evidence: Evidence, seen: View, meeting: Meeting, chosen: Codes) -> dict[str, float]:
+def _values(evidence: Evidence, seen: Grouped, meeting: Meeting, chosen: Codes) -> dict[str, float]:
     """How often the most frequent sensitive value among the candidates is the true one."""
     if evidence.external is not None or evidence.original is None or not evidence.policy.sensitive:
         return {}

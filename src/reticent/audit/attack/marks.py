@@ -14,8 +14,7 @@ import pyarrow as pa
 from scipy.sparse import block_diag, csr_array
 
 from reticent.audit.groups import codes
-from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
+from reticent.audit.labels.nodes import levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +57,8 @@ def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -
     blocks = [(np.zeros(table.num_rows, dtype=np.int64), np.zeros((1, 1), dtype=np.int64))]
     for name in names:
         code, values = codes(table[name])
-        levels = _levels(values, policy, name, 0 if raw else policy.columns[name].level)
-        known = [nodes for nodes in levels if 1 < int(nodes.max(initial=-1)) + 1 <= NODES]
+        steps = _levels(values, policy, name, 0 if raw else policy.columns[name].level)
+        known = [nodes for nodes in steps if 1 < int(nodes.max(initial=-1)) + 1 <= NODES]
         blocks += [(pattern[code], nodes) for nodes, pattern in _patterns(known)]
     sizes = [len(nodes) for _, nodes in blocks]
     firsts = np.cumsum([0, *sizes[:-1]])
@@ -67,13 +66,13 @@ def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -
     return Marks(patterns, csr_array(block_diag([_ones(nodes) for _, nodes in blocks], format="csr")))
 
 
-def _patterns(levels: list[Codes]) -> list[tuple[Codes, Codes]]:
+def _patterns(steps: list[Codes]) -> list[tuple[Codes, Codes]]:
     """Blocks of levels: the different patterns, each with its node on every level, and the pattern of each value."""
-    if not levels:
+    if not steps:
         return []
-    nodes, pattern = np.unique(np.stack(levels, axis=1), axis=0, return_inverse=True)
-    if len(nodes) > 2 * NODES and len(levels) > 1:  # levels that do not nest have too many combinations
-        return [block for level in levels for block in _patterns([level])]
+    nodes, pattern = np.unique(np.stack(steps, axis=1), axis=0, return_inverse=True)
+    if len(nodes) > 2 * NODES and len(steps) > 1:  # levels that do not nest have too many combinations
+        return [block for step in steps for block in _patterns([step])]
     return [(nodes, pattern.reshape(-1))]
 
 
@@ -86,17 +85,10 @@ def _ones(nodes: Codes) -> csr_array:
 
 def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: int) -> list[Codes]:
     """Per level the node of every value."""
-    spec = policy.columns[name].hierarchy if name in policy.columns else None
-    levels = [np.arange(len(values))]
-    if spec is not None:
-        try:
-            rungs = ladder(spec, pa.array(values, pa.string()), column=name, base=policy.base)
-            levels = [np.unique(nodes, return_inverse=True)[1].reshape(-1) for nodes in rungs.tables]
-        except DataError:  # a stranger to the hierarchy: the values themselves must do
-            return levels
-    elif len(values) > NODES:
-        levels.append(_binned(values))
-    return levels[level:]
+    if name in policy.columns and policy.columns[name].hierarchy is not None:
+        steps = levels(pa.array(values, pa.string()), policy, name)[level:]
+        return [np.unique(nodes, return_inverse=True)[1].reshape(-1) for nodes, _ in steps]
+    return [np.arange(len(values)), *([_binned(values)] if len(values) > NODES else [])][level:]
 
 
 def _binned(values: tuple[str | None, ...]) -> Codes:

@@ -23,9 +23,8 @@ import pyarrow.compute as pc
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups, codes, numbered
+from reticent.audit.labels.nodes import levels
 from reticent.audit.requirements import Requirement, demanded, diversity, requirements
-from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
     from reticent.audit.arrays import Codes, Flags, Vector
@@ -83,11 +82,11 @@ def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_F
     steps = {name: _steps(original[name], policy, data, name) for name in policy.quasi if name in data.column_names}
     if not all(steps.values()):
         return []
-    base = pa.table({name: levels[-1] for name, levels in steps.items()})
+    base = pa.table({name: cells[-1] for name, cells in steps.items()})
     row_class, _ = numbered(base, base.column_names)
     value, values = codes(original[policy.sensitive[0]])
     out = []
-    for name in (name for name, levels in steps.items() if len(levels) > 1):
+    for name in (name for name, cells in steps.items() if len(cells) > 1):
         finer = base.set_column(base.column_names.index(name), name, steps[name][-2])
         row_part, size = numbered(finer, finer.column_names)
         if np.bincount(row_part, minlength=size).min() >= k:
@@ -98,15 +97,11 @@ def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_F
 def _steps(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name: str) -> list[pa.Array]:
     """The original's values as every level shows them, up to the one published; none for mixed levels."""
     code, values = codes(column)
-    try:
-        rungs = ladder(policy.columns[name].hierarchy, pa.array(values, pa.string()), column=name, base=policy.base)
-    except DataError:
-        return []
-    shown, levels = set(codes(data[name])[1]), []
-    for table, labels in zip(rungs.tables, rungs.labels, strict=True):
-        levels.append(labels.cast(pa.string()).take(pa.array(table[code])))
-        if shown <= set(pc.unique(levels[-1]).to_pylist()):
-            return levels
+    shown, cells = set(codes(data[name])[1]), list[pa.Array]()
+    for nodes, names in levels(pa.array(values, pa.string()), policy, name):
+        cells.append(names.take(pa.array(nodes[code])))
+        if shown <= set(pc.unique(cells[-1]).to_pylist()):
+            return cells
     return []
 
 

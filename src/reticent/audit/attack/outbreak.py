@@ -17,8 +17,8 @@ import numpy as np
 from reticent.audit.attack.bound import kappa_bound
 from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import link
-from reticent.audit.attack.sights import Veiled, latest
+from reticent.audit.attack.persons import aimed
+from reticent.audit.attack.sights import Veiled
 from reticent.audit.groups import codes
 from reticent.audit.veil.values import truths_of
 
@@ -66,13 +66,11 @@ class Rise:
 
 def outbreak(evidence: Evidence) -> Outcome | None:
     """Attack those who are offered the value that rose most, or what stands for new values."""
-    seen, original, policy = latest(evidence), evidence.original, evidence.policy
-    if seen is None or original is None or policy.sensitive[0] not in original.column_names:
+    aim = aimed(evidence)
+    rise = None if aim is None else largest_rise(*aim[:2], evidence)
+    if aim is None or rise is None:
         return None
-    match = link(seen, original, policy)
-    rise = largest_rise(seen, original[policy.sensitive[0]], evidence)
-    if match is None or rise is None:
-        return None
+    seen, _, match = aim
     suspects = _suspects(seen, rise)
     alone = match.alone
     persons = np.flatnonzero((alone >= 0) & np.isin(alone, suspects))

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import halves, link
-from reticent.audit.attack.sights import latest
+from reticent.audit.attack.persons import aimed, halves
 from reticent.audit.groups import codes
 
 if TYPE_CHECKING:
@@ -26,14 +25,12 @@ QUESTION = "Notices who is missing from the release though they were in the data
 
 def presence(evidence: Evidence) -> Outcome | None:
     """Attack persons of the original whom no published record can be."""
-    seen, original, policy = latest(evidence), evidence.original, evidence.policy
-    if seen is None or original is None or policy.sensitive[0] not in original.column_names:
+    aim = aimed(evidence)
+    if aim is None or evidence.original is None or not aim[2].allowed.nnz:
         return None
-    match = link(seen, original, policy)
-    if match is None or (match.person < 0).all():
-        return None
-    value, names = codes(original[policy.sensitive[0]])
-    absent, known = match.sizes == 0, halves(original, policy, evidence.key)
+    _, values, match = aim
+    value, names = codes(values)
+    absent, known = match.sizes == 0, halves(evidence.original, evidence.policy, evidence.key)
     target, teacher = np.flatnonzero(absent & ~known), np.flatnonzero(absent & known)
     if not len(target) or not len(teacher):
         return None

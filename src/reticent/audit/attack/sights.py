@@ -13,25 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 import pyarrow as pa
-from scipy.sparse import csr_array
 
+from reticent.audit.attack.grouped import MOST, Grouped, normal, stream_view, view
 from reticent.audit.attack.transcript import wire_table
-from reticent.audit.attack.view import stream_view, view
 from reticent.audit.published import text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.audit.arrays import Codes, Vector
     from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.groups import Groups
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
 
-MOST, LARGE = 60_000, 5_000  # records read at once, and members of one group
-_ROUNDS = 12
 _OWN = ("group", "seq", "row", "event", "person")
 
 
@@ -96,90 +92,6 @@ class Veiled:
         return records if len(records) <= MOST else np.sort(rng.choice(records, MOST, replace=False))
 
 
-@dataclass(frozen=True, repr=False)
-class Grouped:
-    """Records in groups that share their values.
-
-    Attributes:
-        fields: published columns, as text.
-        group: the group of every record.
-        offers: values with counts per group.
-        place: position in the input, where the release tells it.
-        opens: whether the record is the first of its group in a stream.
-    """
-
-    fields: pa.Table
-    group: Codes
-    offers: Groups
-    place: Codes | None = None
-    opens: Flags | None = None
-
-    def __len__(self) -> int:
-        return len(self.group)
-
-    @property
-    def values(self) -> tuple[str | None, ...]:
-        """The values that occur."""
-        return self.offers.values
-
-    def counts(self, groups: Codes) -> Vector:
-        """Groups x values."""
-        offers = self.offers
-        whole = csr_array((offers.count.astype(float), (offers.group, offers.value)), (offers.size, len(offers.values)))
-        return np.asarray(whole[groups].toarray())
-
-    def prior(self, records: Codes) -> Vector:
-        """What the release says of everybody: how often each value is published."""
-        totals = np.bincount(self.offers.value, self.offers.count, minlength=len(self.values))
-        return np.broadcast_to(totals / totals.sum(), (len(records), len(totals)))
-
-    def weight(self, records: Codes) -> Vector:
-        """How much more frequent each value is in the group than everywhere, for one who takes members as independent."""
-        return np.asarray(self.stated(records) / np.maximum(self.prior(records), 1e-12))
-
-    def stated(self, records: Codes) -> Vector:
-        """A value's share of the group."""
-        return normal(self.counts(self.group[records]))
-
-    def posterior(self, belief: Vector, records: Codes) -> Vector:
-        """Beliefs fitted to the counts of each group by proportional fitting; the records are groups, or parts of large ones.
-
-        The exact answer sums over all assignments of values to members (a permanent); row and column sums in turn come near it.
-        Seats that nobody has taken, and members who are not among the records, are members of their group's average belief.
-        """
-        after = np.zeros_like(belief)
-        offers, order = self.offers, np.argsort(self.group[records], kind="stable")
-        groups, starts = np.unique(self.group[records][order], return_index=True)
-        ends = np.append(starts, len(order))[1:]
-        bounds = np.searchsorted(offers.group, np.stack([groups, groups + 1]))
-        for start, end, low, high in zip(starts, ends, *bounds, strict=True):
-            counts = offers.count[low:high]
-            # Nobody has what is not offered.
-            cells = np.ix_(order[start:end], offers.value[low:high][counts > 0])
-            after[cells] = _fitted(belief[cells], counts[counts > 0])
-        return after
-
-    def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
-        """The records with everybody in their groups, so many groups as can be read at once, and of large ones a part."""
-        names = rng.permutation(np.unique(self.group[records]))
-        sizes = np.minimum(np.bincount(self.group, minlength=self.offers.size)[names], LARGE)
-        chosen = names[: max(1, int(np.searchsorted(np.cumsum(sizes), MOST, side="right")))]
-        members = rng.permutation(np.flatnonzero(np.isin(self.group, chosen)))
-        members = members[np.argsort(self.group[members], kind="stable")]
-        first = np.searchsorted(self.group[members], self.group[members])
-        return np.sort(members[np.arange(len(members)) - first < LARGE])
-
-
-def _fitted(belief: Vector, counts: Codes) -> Vector:
-    """Beliefs of the members of one group, fitted to the counts of its values."""
-    free = max(int(counts.sum()) - len(belief), 0)
-    average, scale = belief.mean(axis=0), np.ones(len(counts))
-    for _ in range(_ROUNDS):
-        total = normal(belief * scale).sum(axis=0) + free * normal(average * scale)
-        scale *= np.divide(counts, total, out=np.zeros_like(scale), where=total > 0)
-    return normal(belief * scale)
-
-
 Sights = Veiled | Grouped
 
 
@@ -192,14 +104,7 @@ def sights(release: Published, policy: Policy) -> Sights | None:
     if release.shape == "stream":
         return _stream(release)
     shown = view(release, policy, policy.sensitive[0])
-    if shown is None or not len(shown.group):
-        return None
-    table = release.tables.get("qit", release.tables.get("data"))
-    plain = [name for name in policy.plain if table is not None and name in table.column_names]
-    fields = shown.quasi
-    for name in plain:
-        fields = fields.append_column(name, table[name])
-    return Grouped(fields, shown.group, shown.offers)
+    return shown if shown is not None and len(shown.group) else None
 
 
 def latest(evidence: Evidence) -> Sights | None:
@@ -219,9 +124,7 @@ def _stream(release: Published) -> Sights | None:
         table = release.tables["tuple"]
         order = np.argsort(table["seq"].cast(pa.int64()).to_numpy(), kind="stable")
         fields = table.take(pa.array(order)).drop_columns([n for n in _OWN if n in table.column_names])
-    opens = np.zeros(len(shown.group), dtype=np.bool_)
-    opens[np.unique(shown.group, return_index=True)[1]] = True
-    return Grouped(fields, shown.group, shown.offers, shown.place, opens)
+    return replace(shown, fields=fields)
 
 
 def _veiled_lines(wire: Path, document: Mapping[str, Any]) -> Veiled | None:
@@ -277,9 +180,3 @@ def _quoted(document: Mapping[str, Any]) -> float | None:
 
 def _whole(column: pa.ChunkedArray) -> Codes:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
-
-
-def normal(weights: Vector) -> Vector:
-    """Rows that sum to one; a row of zeros stays."""
-    total = weights.sum(axis=-1, keepdims=True)
-    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))

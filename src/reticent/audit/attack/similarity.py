@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.view import views
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 

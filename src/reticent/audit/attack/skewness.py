@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.view import views
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:

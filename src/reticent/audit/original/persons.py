@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.cover import stands_for
 from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, different, histograms, numbers, shared
+from reticent.audit.labels.meaning import stands_for
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.standing import check_standing
 from reticent.audit.requirements import check_l, check_size, check_t, demanded

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.cover import stretched
 from reticent.audit.groups import codes
-from reticent.audit.meeting import Field, Meeting, meet
-from reticent.audit.stretches import Stretches
+from reticent.audit.labels.meaning import Stretches, stretched
+from reticent.audit.labels.meeting import Field, Meeting, meet
 
 if TYPE_CHECKING:
     from reticent.audit.arrays import Codes

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.cover import stands_for
 from reticent.audit.groups import by_size, coded_column, codes, numbered
+from reticent.audit.labels.meaning import stands_for
 from reticent.audit.order import check_shuffled, drift
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding

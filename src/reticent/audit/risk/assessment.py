@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.groups import numbered
+from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.linked import SHAPE as LINKED
 from reticent.audit.linked import VIEW, view_table
-from reticent.audit.meeting import Field, meet
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor

@@ -17,8 +17,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from reticent.audit.cover import stands_for
 from reticent.audit.groups import coded, coded_column, numbered, numbers
+from reticent.audit.labels.meaning import stands_for
 from reticent.audit.original.persons import distinct, equal, matchings
 from reticent.audit.published import text
 from reticent.audit.requirements import check_size, demanded

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.audit.legal import illegal
+from reticent.audit.labels.legal import illegal
 from reticent.audit.published import Published, text
 from reticent.audit.stream.lines import Drawn
 from reticent.audit.veil.judge import KEYS, line_findings, linked, prior_findings

@@ -22,20 +22,19 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.groups import codes, numbered
-from reticent.audit.meeting import Field, meet
+from reticent.audit.labels.meaning import Stretches
+from reticent.audit.labels.meeting import Field, meet
+from reticent.audit.labels.nodes import levels
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
 from reticent.audit.original.places import assigned, edges_of
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import under_one_name
-from reticent.audit.stretches import Stretches
 from reticent.audit.veil import judge as veil
 from reticent.audit.veil.totals import compared, totals_of
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
-from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -257,12 +256,6 @@ class _Desk:
 
 def _above(policy: Policy, name: str, values: Sequence[str | None], level: int) -> list[Labels]:
     """Per value what may be published for it: its nodes from the level upwards, and `*`."""
-    column = policy.columns[name]
-    spec = column.hierarchy if column.role == "quasi" else None
-    try:
-        rungs = ladder(spec, pa.array(values, pa.string()), column=name, base=policy.base)
-    except DataError:
-        return [{"*"} for _ in values]
-    names = [labels.cast(pa.string()).to_pylist() for labels in rungs.labels]
-    steps = list(zip(names, rungs.tables, strict=True))[level:]
-    return [{words[table[at]] for words, table in steps} | {"*"} for at in range(len(values))]
+    steps = levels(pa.array(values, pa.string()), policy, name)[level:]
+    named = [(nodes, names.to_pylist()) for nodes, names in steps]
+    return [{names[nodes[at]] for nodes, names in named} | {"*"} for at in range(len(values))]

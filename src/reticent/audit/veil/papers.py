@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.groups import codes
-from reticent.audit.legal import illegal
+from reticent.audit.labels.legal import illegal
 from reticent.audit.order import drift
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, none_of

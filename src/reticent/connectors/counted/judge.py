@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from reticent.audit.generalised import check_counts, hidden, seen, suppressed_share, unchecked
 from reticent.audit.groups import Groups, codes, numbered
-from reticent.audit.legal import illegal
+from reticent.audit.labels.legal import illegal
 from reticent.audit.published import text_table
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from reticent.connectors.fhir.versions import later_path
+from reticent.connectors.fhir.paths import later_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reticent.connectors.fhir.paths import getter, reference_to
+from reticent.connectors.fhir.paths import getter, reference_to, version_of
 from reticent.connectors.fhir.resources import export, files_of
 from reticent.connectors.fhir.spill import Spill
-from reticent.connectors.fhir.versions import version_of
 from reticent.errors import DataError
 from reticent.policy.settings.inputs import RESOURCES
 

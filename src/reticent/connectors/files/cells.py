@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows
 from reticent.errors import DataError
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows
 from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError

@@ -14,9 +14,8 @@ from collections.abc import Generator
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from reticent.connectors.files.blocks import Block, blocks
-from reticent.connectors.files.guard import MAX_LINE, Guard, too_long
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.guard import MAX_LINE, Block, Guard, blocks, too_long
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
 from reticent.connectors.files.source import Opened
 from reticent.errors import DataError

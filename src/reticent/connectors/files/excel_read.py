@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.connectors.files.cells import table_of
-from reticent.connectors.files.read_options import ReadOptions
+from reticent.connectors.files.read import ReadOptions
 from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError, needing

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 
 from reticent.connectors.files.guard import Guard
-from reticent.connectors.files.read_options import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows
 from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened
 from reticent.errors import DataError

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal
 
-from reticent.connectors.files.archive import ZIP
 from reticent.connectors.files.magic import hint_for, kind_of, ole_kind, program_of
-from reticent.connectors.files.source import OLE, Opened
+from reticent.connectors.files.source import OLE, ZIP, Opened
 from reticent.errors import DataError
 
 FormatName = Literal["csv", "ndjson", "parquet", "arrow"]

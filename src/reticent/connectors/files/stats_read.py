@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reticent.connectors.files.cells import table_of
 from reticent.connectors.files.magic import program_of
-from reticent.connectors.files.read_options import ReadOptions
+from reticent.connectors.files.read import ReadOptions
 from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError, needing

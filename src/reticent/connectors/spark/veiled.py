@@ -92,7 +92,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> Veiled:
     for name in policy.sensitive:
         refuse_spellings(checked(rows.collapsed([name]), [name])[0], policy)
     house = House.of(policy, "table")
-    rng = replace(Rng.fresh(), house=store.house(house.digest))
+    rng = replace(Rng.fresh(), house=store.house(house.pinned))
     whole_ = _mapped(rows.frame.select(*[column(name) for name in policy.columns]), policy, rng)
     lost, size, facts = _counted(whole_, len(house.strata))
     if (unseen := float(lost.sum() / max(1, size.sum()))) > MOST_UNSEEN:

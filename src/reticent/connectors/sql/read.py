@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reticent.connectors.files.read_options import check_finite, check_names
+from reticent.connectors.files.read import check_finite, check_names
 from reticent.connectors.sql.url import SqlSource, parse
 from reticent.errors import ConnectorError, DataError, PolicyError, needing
 

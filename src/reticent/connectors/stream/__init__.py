@@ -1,7 +1,7 @@
 """Ends of a stream: files, pipes and ports to read from, files and pipes to write to; and a stream between them."""
 
-from reticent.connectors.stream.sink import FileSink, open_sink
+from reticent.connectors.stream.sink import FileSink, dead_letters_to, open_sink
 from reticent.connectors.stream.source import FileSource
-from reticent.connectors.stream.stream import FORMATS, Stream, open_source
+from reticent.connectors.stream.stream import FORMATS, Stream, check_ends, open_source
 
-__all__ = ["FORMATS", "FileSink", "FileSource", "Stream", "open_sink", "open_source"]
+__all__ = ["FORMATS", "FileSink", "FileSource", "Stream", "check_ends", "dead_letters_to", "open_sink", "open_source"]

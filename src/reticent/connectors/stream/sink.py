@@ -1,16 +1,20 @@
-"""Where released bytes go: a file that ends up with exactly the outbox's bytes, or standard output."""
+"""Where released bytes go: a file that ends up with exactly the outbox's bytes, or standard output; and dead letters, for the custodian's eyes."""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+
+import orjson
 
 from reticent.audit.published import CODEBOOK
 from reticent.connectors.files.atomic import system_errors, write_text
 from reticent.disk import open_private, read_at, sync_data
 from reticent.errors import ConnectorError, StateError
+from reticent.store import DeadLetter
 
 
 def open_sink(name: str) -> FileSink | StandardOutput:
@@ -101,3 +105,21 @@ def _write_all(fd: int, payload: bytes) -> None:
 def _errors(name: str) -> AbstractContextManager[None]:
     hint = "Start again when it can; what was released is in the store and will be sent."
     return system_errors(f"{name} cannot be written", hint)
+
+
+@contextmanager
+def dead_letters_to(path: Path, known: Iterable[DeadLetter]) -> Iterator[Callable[[int, str, bytes], None]]:
+    """Writes a file anew, those that are known first, so that it holds every dead letter once; takes more while open."""
+    with system_errors(f"{path} cannot be written", "Check the path."):
+        file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    def add(seq: int, reason: str, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip("\r\n")
+        os.write(file, orjson.dumps({"seq": seq, "reason": reason, "line": text}) + b"\n")
+
+    try:
+        for letter in known:
+            add(int(letter.position), letter.reason, letter.payload)
+        yield add
+    finally:
+        os.close(file)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
 
 from reticent.connectors.files.atomic import system_errors
-from reticent.connectors.fingerprint import fingerprint
 from reticent.connectors.stream.converted import as_lines
-from reticent.disk import open_private, ready, widen_pipe
+from reticent.disk import open_private, read_at, ready, widen_pipe
 from reticent.errors import ConnectorError
 
 BLOCK = 4 << 20
@@ -95,3 +95,26 @@ class FileSource:
     def close(self) -> None:
         """Closes the file."""
         os.close(self._fd)
+
+
+_END = 64 << 10
+
+
+def fingerprint(handle: int, size: int) -> str:
+    """Of the first `size` bytes of an open file: their number, the beginning and the end of them.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(b"one line"), file.flush()
+        ...     before = fingerprint(file.fileno(), 4)
+        ...     _ = file.write(b", one more"), file.flush()
+        ...     before == fingerprint(file.fileno(), 4), before == fingerprint(file.fileno(), 5)
+        (True, False)
+    """
+    last = max(0, size - _END)
+    ends = read_at(handle, min(size, _END), 0), read_at(handle, size - last, last)
+    digest = hashlib.blake2b(digest_size=12)
+    for end in (str(size).encode(), *ends):
+        digest.update(len(end).to_bytes(8, "little") + end)
+    return digest.hexdigest()

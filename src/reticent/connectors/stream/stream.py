@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from pathlib import Path
 
-from reticent.connectors.hl7 import Hl7Lines, MllpSource
-from reticent.connectors.stream.sink import open_sink
+from reticent.connectors.hl7 import Hl7Lines, MllpSource, check_port
+from reticent.connectors.stream.sink import open_sink, taken
 from reticent.connectors.stream.source import FileSource
+from reticent.policy import Policy
 from reticent.publication import blocks, stream
+from reticent.publication.blocks import Blocks
 from reticent.publication.ports import Sink, Source, Watch
+from reticent.publication.stream import StreamPublication
 
 FORMATS: blocks.Formats = {**blocks.FORMATS, "hl7": Hl7Lines}
 
@@ -45,3 +49,20 @@ class Stream(stream.Stream):
             end = stack.enter_context(closing(open_sink(sink))) if isinstance(sink, str) else sink
             start = stack.enter_context(closing(open_source(source))) if isinstance(source, str) else source
             return super().run(start, end, format=format, replayed=replayed, final=final, watch=watch)
+
+
+def check_ends(policy: Policy, source: str, target: str, file_format: str | None = None) -> None:
+    """Before a stream is begun: builds the engine, opens the source and looks at its beginning, and makes nothing; refuses what the stream itself would."""
+    if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
+        raise taken(path)
+    reader = StreamPublication(policy).reader
+    if source.startswith("mllp://"):
+        FORMATS["hl7"](reader)
+        check_port(source)
+    elif source != "-" and not Path(source).is_fifo():  # who opens and closes a pipe takes its writer down
+        with closing(FileSource(source)) as file:
+            if file.regular:
+                head = file.read() or b""
+                blocks = Blocks(FORMATS[file_format or file.guess(head)](reader), reader)
+                if head:
+                    next(blocks.cut(head.partition(b"\n")[0] + b"\n"), None)

@@ -37,7 +37,7 @@ def warm_up(
             "and take warmup out of the policy.",
         )
     from reticent.engine.veil.prior.file import write_fit
-    from reticent.engine.veil.prior.warmup import fit_warmup, kernel_to_make
+    from reticent.engine.veil.prior.released import fit_warmup, kernel_to_make
 
     kernel = kernel_to_make(policy)
     fitted = fit_warmup(policy, _first(policy, source, file_format, settings.warmup), np.random.default_rng(seed))

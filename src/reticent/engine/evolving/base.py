@@ -13,8 +13,7 @@ import pyarrow as pa
 from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.encode.names import single_names
 from reticent.engine.base import Publisher, check_batch
-from reticent.engine.evolving import change_feed
-from reticent.engine.evolving.change import Change
+from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.evolving.state import load, save
 from reticent.engine.rng import Rng
@@ -115,10 +114,7 @@ class EvolvingPublisher(Publisher):
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in: a change feed if it has a column `op`, otherwise insertions. Publishes nothing."""
-        if change_feed.COLUMN in batch.column_names and change_feed.COLUMN not in self.policy.columns:
-            self.apply(batch)
-        else:
-            self.insert(batch)
+        (self.apply if is_feed(batch, self.policy) else self.insert)(batch)
         return []
 
     def insert(self, batch: pa.Table) -> Change:
@@ -168,7 +164,7 @@ class EvolvingPublisher(Publisher):
 
     def apply(self, batch: pa.Table) -> Change:
         """Applies a change feed in order, wholly or not at all (the whole feed is checked first)."""
-        stretches = list(change_feed.runs(batch))
+        stretches = list(runs(batch))
         self._check_feed(stretches)
         done = Change(held=self.counts.held)
         for op, part in stretches:
@@ -303,7 +299,7 @@ class EvolvingPublisher(Publisher):
             )
         return np.array([row for rows in found for row in rows], dtype=np.uint32)
 
-    def _check_feed(self, stretches: list[tuple[change_feed.Op, pa.Table]]) -> None:
+    def _check_feed(self, stretches: list[tuple[Op, pa.Table]]) -> None:
         """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
         column = self.name or str(self.policy.person)
         present: dict[str, int] = {}

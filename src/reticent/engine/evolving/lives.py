@@ -66,9 +66,6 @@ class Lives:
     def __contains__(self, person: int) -> bool:
         return person in self._of
 
-    def __repr__(self) -> str:
-        return f"Lives({len(self)})"
-
     def refuse_early(self, records: Arrivals) -> None:
         """Refuses records that lie before the last one of their person: what came after them is published."""
         known = np.flatnonzero([int(person) in self._of for person in records.persons])

@@ -46,9 +46,6 @@ class Records:
     def __len__(self) -> int:
         return self._alive + self.unseen
 
-    def __repr__(self) -> str:
-        return f"Records({len(self)})"
-
     def rows(self) -> UInt32s:
         """All live rows, in order."""
         return np.flatnonzero(self._live).astype(np.uint32)

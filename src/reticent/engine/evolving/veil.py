@@ -17,8 +17,9 @@ Differences from the paper: ours; the paper's methods are `enc`, `encc`, `eac` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,6 @@ from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
-from reticent.engine.evolving.places import Places
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import guarantee
@@ -37,6 +37,9 @@ from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
+
+if TYPE_CHECKING:
+    from reticent.engine.veil.levels import Levels
 
 _ONE_EACH = (
     "Name the column of their order, person: {column: ..., events: ...}, or keep one of them: "
@@ -53,7 +56,7 @@ class Veil(EvolvingPublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
@@ -234,3 +237,35 @@ def _one_each(batch: pa.Table, person: str, which: str) -> pa.Table:
     places = range(len(persons))
     chosen = {persons[at]: at for at in (places if which == "last" else reversed(places))}
     return batch.take(pa.array(sorted(chosen.values()), pa.int64()))
+
+
+_FEW = 8
+
+
+class Places:
+    """Climbs the hierarchies as `Levels` does, and remembers which values fit them and where small batches led."""
+
+    def __init__(self, levels: Levels, policy: Policy, by: Sequence[str]) -> None:
+        self._levels, self._by = levels, tuple(by)
+        self._fits: dict[str, set[Any]] = {
+            name: set() for name in policy.quasi if policy.columns[name].hierarchy is not None
+        }
+        self._rows: dict[tuple[Any, ...], int] = {}
+
+    def of(self, batch: pa.Table) -> UInt32s:
+        """The rows of a batch; a value outside its hierarchy is refused, whether or not the prior asks for it."""
+        if batch.num_rows > _FEW:
+            return self._levels.publish(batch)[1]
+        keys = self._keys(batch)
+        cells = {name: set(batch.column(name).to_pylist()) for name in self._fits}
+        if not all(key in self._rows for key in keys) or any(cells[name] - fits for name, fits in self._fits.items()):
+            rows = self._levels.publish(batch)[1]
+            self._rows.update(zip(keys, rows.tolist(), strict=True))
+            for name, fits in self._fits.items():
+                fits.update(cells[name])
+        return np.array([self._rows[key] for key in keys], dtype=np.uint32)
+
+    def _keys(self, batch: pa.Table) -> list[tuple[Any, ...]]:
+        if not self._by:
+            return [()] * batch.num_rows
+        return list(zip(*(batch.column(name).to_pylist() for name in self._by), strict=True))

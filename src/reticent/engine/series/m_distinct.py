@@ -38,7 +38,7 @@ from reticent.policy.updates import Updates
 
 if TYPE_CHECKING:
     from reticent.engine.series.history import History
-    from reticent.engine.series.risk_limit import People
+    from reticent.engine.series.sug import People
 
 
 HEADROOM = 4

@@ -13,11 +13,10 @@ from reticent.arrays import Float32s
 from reticent.engine.base import Members, refuse_group
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
-from reticent.engine.series.changes import changes, distribution, reasons
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
-from reticent.engine.series.risk_limit import People, within_limit
-from reticent.engine.series.tables import release_tables
+from reticent.engine.series.sug import People, within_limit
+from reticent.engine.series.tables import changes, distribution, reasons, release_tables
 from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy

@@ -1,16 +1,19 @@
-"""SUG: the sensitive attribute update graph of every record, and the risk it gives.
+"""SUG: the sensitive attribute update graph of every record, the risk it gives, and the limit that no release exceeds for anybody.
 
 Layer i of a record's graph holds the values of the group it stood in the i-th time; a value weighs its share of the group, an
 edge the probability of the update. A reader who knows every quasi-identifier and the update knowledge gives each value the share of path
 weight that runs through it.
 
-Guarantee: none; this is the measure that the gate holds releases to.
+Guarantee: no candidate value of any person, in any version so far, has a larger share than the limit, against a reader who
+    knows all releases, every quasi-identifier and the update knowledge, and takes each person by itself (equation (2) of the paper).
 Not covered: readers who reason over several persons jointly.
 Cost: O(releases * m^2) per person, native, by forward-backward: alpha_i(v) = w(v) * sum_u alpha_(i-1)(u) P(u, v), beta likewise,
-    share = alpha * beta / Z. Equal to enumerating paths, in polynomial time.
+    share = alpha * beta / Z. Equal to enumerating paths, in polynomial time. One pass more when somebody is held back.
 Reference: F. Li, S. Zhou, "Challenging more updates", 2008, Definitions 8 to 11, equations (1) and (2).
 Differences from the paper: no explicit pruning, since infeasible values get the share 0; a person who misses releases is linked by the
     probability over as many steps; beside the risk of the true value, the largest share of any candidate, which needs no secret to compute.
+    The limit is ours: the risk of m-Distinct grows without one. Who is held back depends on published values and public
+    knowledge alone, never on the true value, so that being held back tells nothing about it.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent import _core
-from reticent.arrays import Floats, Int32s
+from reticent.arrays import Floats, Int32s, UInt64s
+from reticent.engine.series.grouping import RISKY, Grouping
 from reticent.policy.updates import Updates
 
 if TYPE_CHECKING:
@@ -55,3 +59,41 @@ def risk_of(history: History, updates: Updates, heads: Int32s | None = None) -> 
         steps=updates.steps(history.longest_gap()),
     )
     return Risk(risks.worst, risks.own, risks.disclosed, risks.versions)
+
+
+TOLERANCE = 1e-9
+"""Shares are floating-point numbers; equal ones differ by less than this."""
+
+
+@dataclass(frozen=True, repr=False)
+class People:
+    """The records to publish: who they are and what they show."""
+
+    hashes: UInt64s
+    traits: UInt64s
+    values: Int32s
+
+
+def within_limit(
+    history: History, updates: Updates, people: People, grouping: Grouping, limit: float
+) -> tuple[Grouping, History, Risk]:
+    """The groups with everybody above the limit held back, the history with them, and the risk of those published.
+
+    A record held back leaves a counterfeit with its value in its place: the candidates of the others stay as they were,
+    so that one pass is enough.
+    """
+    after, risk, rows = _measure(history, updates, people, grouping)
+    above = risk.worst > limit + TOLERANCE
+    if above.any():
+        held = np.zeros(len(people.hashes), dtype=bool)
+        held[rows[above]] = True
+        grouping = grouping.without(held, RISKY)
+        after, risk, rows = _measure(history, updates, people, grouping)
+    return grouping, after, risk
+
+
+def _measure(history: History, updates: Updates, people: People, grouping: Grouping) -> tuple[History, Risk, Int32s]:
+    rows, group, value = grouping.published()
+    after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
+    latest = np.arange(len(history.person), len(after.person), dtype=np.int32)  # of these persons, in their order
+    return after, risk_of(after, updates, latest), rows

@@ -1,22 +1,26 @@
-"""The tables of a release: data with a group column, counterfeits unmarked among them, and how many each group holds.
+"""The tables of a release, and what it reports about itself: changes, who was held back and why, how the risk is spread.
 
-Plain columns stand in a table of their own, by group: beside a sensitive value they would tell records from counterfeits.
+Data have a group column, counterfeits unmarked among them, and another table says how many each group holds. Plain columns stand in a
+table of their own, by group: beside a sensitive value they would tell records from counterfeits.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.engine.series.grouping import HELD
 from reticent.engine.table.people import coded, row_keys, text_ranks
 from reticent.policy import Policy
 from reticent.policy.updates import Updates
 
 if TYPE_CHECKING:
     from reticent.engine.series.grouping import Grouping
+    from reticent.engine.series.history import History
     from reticent.engine.series.quasi import Attribute
+    from reticent.engine.series.sug import People, Risk
 
 
 def release_tables(
@@ -47,3 +51,32 @@ def _plain(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
     texts = row_keys([coded(column) for column in plain.columns], plain.num_rows)
     plain = plain.add_column(0, "group", pa.array(group.astype(np.int64) + 1))
     return plain.take(pa.array(np.lexsort((texts, group))))
+
+
+def changes(history: History, people: People) -> dict[str, int]:
+    """External updates (inserted, left, returned) and internal ones, against the last published versions."""
+    number = history.locate(people.hashes)
+    old = number >= 0
+    last = history.heads[number[old]]
+    latest = history.release == history.releases
+    before = history.release[last]
+    return {
+        "inserted": int((~old).sum()),
+        "left": int(latest.sum() - (before == history.releases).sum()),
+        "returned": int((before < history.releases).sum()),
+        "sensitive": int((history.value[last] != people.values[old]).sum()),
+        "quasi": int((history.traits[number[old]] != people.traits[old]).sum()),
+    }
+
+
+def reasons(grouping: Grouping) -> dict[str, int]:
+    """How many rows are held back for which reason."""
+    counts = np.bincount(grouping.held, minlength=len(HELD))
+    return {name: int(n) for name, n in zip(HELD[1:], counts[1:], strict=True) if n}
+
+
+def distribution(risk: Risk) -> dict[str, Any]:
+    """The spread of the largest share of any candidate, over persons."""
+    marks = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+    found = np.quantile(risk.worst, marks)
+    return {f"{mark:.0%}": round(float(x), 6) for mark, x in zip(marks, found, strict=True)}

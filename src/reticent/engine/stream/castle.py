@@ -28,11 +28,9 @@ from reticent.encode.native import native
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.spellings import Spellings
 from reticent.engine.stream.contract import Placed, StreamPublisher
-from reticent.engine.stream.design import sensitive_column
 from reticent.engine.stream.records import RecordReader
-from reticent.engine.stream.values import Values
+from reticent.engine.stream.values import Values, sensitive_column
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder, ladder
@@ -54,7 +52,7 @@ class Castle(StreamPublisher):
         self.carried = policy.plain
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
-        self._values = Values([], spellings=Spellings())
+        self._values = Values([])
         self._reader = RecordReader(
             policy.quasi, policy.person, self._sensitive, rng.key("stream records"), self._values
         )

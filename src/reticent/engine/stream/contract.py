@@ -21,8 +21,8 @@ from reticent.release import Counts, Release
 
 if TYPE_CHECKING:
     from reticent import _core
-    from reticent.engine.stream.design import Label
     from reticent.engine.stream.fields import Leveled
+    from reticent.engine.stream.values import Label
 
 
 class Groups(NamedTuple):

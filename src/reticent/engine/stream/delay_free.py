@@ -31,14 +31,10 @@ from reticent.arrays import Int32s, UInt64s
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.spellings import Spellings
 from reticent.engine.stream.contract import AtOnce, Groups, Placed
-from reticent.engine.stream.design import Prior, sensitive_column, starting_prior
-from reticent.engine.stream.on_demand import OnDemand
-from reticent.engine.stream.pools import weights
 from reticent.engine.stream.records import RecordReader, Records
-from reticent.engine.stream.tables import group_table, tuple_table
-from reticent.engine.stream.values import Values
+from reticent.engine.stream.tables import OnDemand, group_table, tuple_table
+from reticent.engine.stream.values import Prior, Values, sensitive_column, starting_prior, weights
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -63,7 +59,7 @@ class DelayFree(AtOnce):
         super().__init__(policy, rng=rng, shard=shard)
         self.l = policy.l_of(self.kind)
         self.prior: Prior = starting_prior(policy)
-        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""), spellings=Spellings())
+        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""))
         key = rng.key("stream records")
         self._reader = RecordReader(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
         self._names = [*policy.quasi, *policy.plain]

@@ -1,8 +1,9 @@
-"""Groups of a stream as tables of a release: `group` and `tuple`."""
+"""Tables of a stream's release, made when they are asked for; `group` and `tuple` of one in groups."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,33 @@ from reticent.arrays import UInt64s
 
 if TYPE_CHECKING:
     from reticent.engine.stream.contract import Groups
+
+T = TypeVar("T")
+
+
+class OnDemand(Mapping[str, T]):
+    """Values by name, made when the first is asked for: who only wants the lines never pays for the tables."""
+
+    __slots__ = ("_make", "_values")
+
+    def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
+        self._make = make
+        self._values: Mapping[str, T] | None = None
+
+    def _all(self) -> Mapping[str, T]:
+        if self._values is None:
+            self._values = self._make()
+        return self._values
+
+    def __getitem__(self, name: str) -> T:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
 
 _NAME = 17
 

@@ -1,22 +1,32 @@
-"""The sensitive values of a stream: labels, their codes, and the order in which groups list them.
+"""The sensitive values of a stream: labels, their codes, the order in which groups list them, and the weights of candidate pools.
 
 A feed cannot be sent back for correction: where groups count different values, another spelling of one is read as the
 spelling that came first.
+
+What a delay-free stream knows of its values before the first record comes from a file of the past, or from the domain. The pool
+`matched` gives every value the inclusion probability min(1, l * p_v), so that groups offer what the stream will consume. Values at the
+cap are in every group; the places they leave are shared by the others in proportion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.arrays import Int32s, UInt32s
+from reticent.arrays import Int32s, UInt32s, UInt64s
+from reticent.engine.spellings import refuse_variants
+from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy import Policy
+from reticent.policy.prior import read_prior
+from reticent.policy.spellings import folded
+from reticent.policy.tree import read_tree, tree_from_dict
 
 if TYPE_CHECKING:
-    from reticent.engine.spellings import Spellings
-    from reticent.engine.stream.design import Label
+    pass
 
 
 class Values:
@@ -30,30 +40,24 @@ class Values:
         [2, 1, 0]
     """
 
-    def __init__(self, labels: Iterable[Label], *, spellings: Spellings | None = None) -> None:
+    def __init__(self, labels: Iterable[Label]) -> None:
         self.labels: list[Label] = list(labels)
         self._codes = {label: code for code, label in enumerate(self.labels)}
-        self._spellings = spellings
+        self._first: dict[str, Label] = {}
         for label in self.labels:
-            self._first(label)
+            self._first.setdefault(folded(label), label)
         self._array: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __repr__(self) -> str:
-        return f"Values({len(self)} labels)"
-
     def code(self, label: Label) -> int:
         """The code of a label; a new one gets the next free code."""
         code = self._codes.get(label)
         if code is None:
-            first = self._first(label)
+            first = self._first.setdefault(folded(label), label)
             code = self._codes[label] = self._codes[first] if first in self._codes else self._add(label)
         return code
-
-    def _first(self, label: Label) -> Label:
-        return label if self._spellings is None else self._spellings.first(label)
 
     def _add(self, label: Label) -> int:
         self.labels.append(label)
@@ -87,3 +91,96 @@ class Values:
         rank = np.empty(size, dtype=np.uint32)
         rank[order] = np.arange(size, dtype=np.uint32)
         return rank
+
+
+Label = str | None
+
+
+@dataclass(frozen=True, repr=False)
+class Prior:
+    """Counts per value and where they come from: "past" or "domain"."""
+
+    counts: Mapping[Label, int]
+    source: str
+
+
+def starting_prior(policy: Policy) -> Prior:
+    """The prior a stream starts with; refuses a policy that names neither the past nor the domain."""
+    column = sensitive_column(policy)
+    prior = _listed(policy, column)
+    refuse_variants(prior.counts, column)
+    return prior
+
+
+def _listed(policy: Policy, column: str) -> Prior:
+    if policy.prior is not None and policy.prior.file is not None:
+        return Prior(read_prior(policy.path(policy.prior.file), "prior"), "past")
+    spec = policy.columns[column].hierarchy
+    if spec is not None and spec.file is not None:
+        return Prior(dict.fromkeys(read_tree(policy.path(spec.file), column=column).paths, 1), "domain")
+    if spec is not None and spec.tree is not None:
+        return Prior(dict.fromkeys(tree_from_dict(spec.tree, column=column).paths, 1), "domain")
+    raise PolicyError(
+        f"A stream needs to know which values '{column}' can have before the first record comes.",
+        hint="Write prior: {file: prior.csv} with value,count of the past (0 is allowed), or give the column "
+        "a hierarchy from a file.",
+    )
+
+
+def sensitive_column(policy: Policy) -> str:
+    """The one sensitive column of a stream."""
+    if len(policy.sensitive) != 1:
+        raise PolicyError(
+            f"A stream needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
+            hint="Merge them into one column, or keep the others inside as identifiers.",
+        )
+    return policy.sensitive[0]
+
+
+ARC = 1 << 32
+"""The inclusion probability one, as the core counts it."""
+
+
+def weights(pool: str, counts: Sequence[int], l: int) -> UInt64s:
+    """What the core draws candidates by; refuses a domain that cannot fill a group."""
+    if len(counts) < l:
+        raise GuaranteeError(
+            f"A group needs {l} different values and the domain has {len(counts)}; nothing was published.",
+            hint="Lower stream.l, or name more values in the prior.",
+        )
+    if pool == "matched":
+        return arcs([max(1, count) for count in counts], l)
+    return np.array(counts, dtype=np.uint64)
+
+
+def arcs(counts: Sequence[int], l: int) -> UInt64s:
+    """Inclusion probabilities in units of 1/ARC: at most one each, exactly l together.
+
+    >>> (arcs([6, 2, 1, 1], 2) / ARC).tolist()
+    [1.0, 0.5, 0.25, 0.25]
+    """
+    whole = _capped(counts, l)
+    free, places = [v for v in range(len(counts)) if v not in whole], l - len(whole)
+    total = sum(counts[v] for v in free)
+    lengths = [ARC] * len(counts)
+    for value in free:
+        lengths[value] = places * ARC * counts[value] // total
+    short = l * ARC - sum(lengths)
+    for value in sorted(free, key=lambda v: lengths[v]):
+        # Rounding down leaves less than one unit per value; it goes where there is room.
+        added = min(short, ARC - lengths[value])
+        lengths[value] += added
+        short -= added
+    return np.array(lengths, dtype=np.uint64)
+
+
+def _capped(counts: Sequence[int], l: int) -> set[int]:
+    """The values that belong to every group."""
+    whole: set[int] = set()
+    while len(whole) < l:
+        places, total = l - len(whole), sum(n for v, n in enumerate(counts) if v not in whole)
+        more = {v for v, n in enumerate(counts) if v not in whole and places * n >= total}
+        if not more:
+            break
+        whole |= more
+    return whole

@@ -26,8 +26,8 @@ from reticent.engine.base import check_batch
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Placed, Veiled
 from reticent.engine.stream.fields import Fields, Leveled, Shown, leveled
-from reticent.engine.stream.on_demand import OnDemand
 from reticent.engine.stream.records import entries, entry
+from reticent.engine.stream.tables import OnDemand
 from reticent.engine.stream.watch import Watch
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import data_table, guarantee
@@ -59,7 +59,7 @@ class Veil(AtOnce):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)

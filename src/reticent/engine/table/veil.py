@@ -21,7 +21,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import House
-from reticent.engine.veil.totals import totals_asked
+from reticent.engine.veil.release import totals_asked
 from reticent.engine.veil.veiling import Veiling
 from reticent.policy import Policy
 from reticent.release import Release
@@ -38,7 +38,7 @@ class Veil(TablePublisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).digest
+        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)

@@ -44,9 +44,6 @@ class Domain:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __repr__(self) -> str:
-        return f"Domain({self._column!r}, {len(self)} values)"
-
     def code(self, label: str | None) -> int:
         """The code of a label, -1 where the domain has none; None stands for a missing value."""
         return self._codes.get(MISSING if label is None else label, UNSEEN)

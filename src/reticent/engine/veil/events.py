@@ -1,4 +1,4 @@
-"""Records of a table as events of persons: which count, in which order, and which say the same fact again."""
+"""Records of a table as events of persons: which count, in which order, which say the same fact again, and what followed what."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.arrays import Int64s, UInt64s
+from reticent.arrays import Bools, Int64s, Integers, UInt64s
 from reticent.errors import DataError
 from reticent.policy import Policy
 
@@ -28,9 +28,6 @@ class Events:
     records: Int64s
     facts: Int64s
     fact_of: Int64s
-
-    def __repr__(self) -> str:
-        return f"Events({len(self.records)} records, {len(self.facts)} facts)"
 
 
 def events_of(table: pa.Table, policy: Policy) -> Events:
@@ -68,23 +65,6 @@ def rounds(keys: UInt64s) -> Iterator[Int64s]:
     turns = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     by_turn = order[np.lexsort((order, turns))]
     yield from np.split(by_turn, np.cumsum(np.bincount(turns))[:-1])
-
-
-def in_order(table: pa.Table, policy: Policy) -> tuple[Int64s, Int64s]:
-    """Records of a past, each person's one behind the other in the order of their events, and where persons begin.
-
-    The same event again counts once; without a column of events the order of the table is theirs.
-    """
-    every = np.arange(table.num_rows)
-    settings = policy.persons
-    if settings is None or settings.column not in table.column_names:
-        return every, np.arange(table.num_rows + 1)
-    persons, turns = _codes(table.column(settings.column)), every
-    if settings.events is not None and settings.events in table.column_names:
-        turns = _turns(table.column(settings.events), settings.events)
-    order, _ = _facts(persons, turns)
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
-    return order, np.append(starts, len(order))
 
 
 def _codes(column: pa.ChunkedArray) -> Int64s:
@@ -138,3 +118,67 @@ def _ends(persons: Int64s, turns: Int64s, *, last: bool) -> Int64s:
     """The first or last fact of every person."""
     order = np.lexsort((-turns if last else turns, persons))
     return np.asarray(order[np.unique(persons[order], return_index=True)[1]])
+
+
+@dataclass(frozen=True, repr=False)
+class Paths:
+    """Records in the order of persons and of their events.
+
+    Attributes:
+        order: records, each person's one behind the other.
+        starts: per person, where they begin; and the end of all.
+    """
+
+    order: Integers
+    starts: Integers
+
+    @classmethod
+    def of(cls, table: pa.Table, policy: Policy) -> Paths:
+        """The paths of a table; without a person every record is one, without a column of events the order of the table is theirs."""
+        every = np.arange(table.num_rows)
+        settings = policy.persons
+        if settings is None or settings.column not in table.column_names:
+            return cls(every, np.arange(table.num_rows + 1))
+        persons, turns = _codes(table.column(settings.column)), every
+        if settings.events is not None and settings.events in table.column_names:
+            turns = _turns(table.column(settings.events), settings.events)
+        order, _ = _facts(persons, turns)  # the same event again counts once
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
+        return cls(order, np.append(starts, len(order)))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def firsts(self) -> Integers:
+        """The first record of every person."""
+        return self.order[self.starts[:-1]]
+
+    @property
+    def lengths(self) -> Integers:
+        """Events of every person."""
+        return np.diff(self.starts)
+
+    @property
+    def several(self) -> Bools:
+        """Whether a person has several events."""
+        return np.asarray(self.lengths > 1)
+
+    def steps(self, values: Integers, persons: Integers) -> tuple[Integers, Integers, Integers]:
+        """All transitions of some persons: who, before, after.
+
+        Args:
+            values: code of every record of the table.
+            persons: whose.
+        """
+        lengths = self.lengths[persons] - 1
+        who = np.repeat(persons, lengths)
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        at = self.starts[who] + within
+        return who, values[self.order[at]], values[self.order[at + 1]]
+
+    def one_step(self, values: Integers, persons: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """One transition of each of the persons who have any, drawn at random: before, after."""
+        several = persons[self.several[persons]]
+        at = self.starts[several] + (rng.random(len(several)) * (self.lengths[several] - 1)).astype(np.int64)
+        return values[self.order[at]], values[self.order[at + 1]]

@@ -16,8 +16,8 @@ from reticent.arrays import UInt16s, UInt64s
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.release import refuse_totals
 from reticent.engine.veil.steps import steps_of
-from reticent.engine.veil.totals import refuse_totals
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
@@ -70,9 +70,6 @@ class House:
     steps: Steps | None
     figures: dict[str, Any] | None
     policy: Policy
-
-    def __repr__(self) -> str:
-        return f"House(l={self.l}, {len(self.domain)} values, {len(self.strata)} rows)"
 
     @classmethod
     def of(cls, policy: Policy, kind: str) -> House:
@@ -143,6 +140,16 @@ class House:
         """The same for the same l, prior, domain, orders and kernel."""
         pinned = {word: part for word, part in self.document().items() if word not in ("epsilon", "figures")}
         return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def unit(self) -> str | None:
+        """The column that stands for the person where relatives share a veil."""
+        return self.policy.prior.unit if self.policy.prior else None
+
+    @cached_property
+    def pinned(self) -> str:
+        """The digest with the unit: a household and a person of one name would share order and points under one key."""
+        return self.digest if self.unit is None else hashlib.sha256(f"{self.digest} {self.unit}".encode()).hexdigest()
 
     @property
     def epsilon(self) -> float | None:

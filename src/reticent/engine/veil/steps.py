@@ -38,9 +38,6 @@ class Matrix:
     targets: UInt16s
     weights: UInt64s
 
-    def __repr__(self) -> str:
-        return f"Matrix({len(self.starts) - 1} values, {len(self.targets)} steps)"
-
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""
         return _core.veil.Kernel.matrix(self.starts, self.targets, self.weights)
@@ -57,9 +54,6 @@ class Stays:
     stay: UInt64s
     within: int
     parents: UInt32s
-
-    def __repr__(self) -> str:
-        return f"Stays({len(self.stay)} values)"
 
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""

@@ -15,8 +15,17 @@ from reticent.encode.native import native
 from reticent.engine.base import Members, Sights
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
-from reticent.engine.veil.release import data_table, eta, facts_of, guarantee, pseudonyms, shuffled, weight_of_records
-from reticent.engine.veil.totals import totals, totals_asked
+from reticent.engine.veil.release import (
+    data_table,
+    eta,
+    facts_of,
+    guarantee,
+    pseudonyms,
+    shuffled,
+    totals,
+    totals_asked,
+    weight_of_records,
+)
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
 from reticent.release import Counts, Release

@@ -180,7 +180,7 @@ class PriorSettings(Section):
     order: Literal["random", "hierarchy"] = Field(
         default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"
     )
-    unit: str | None = Field(default=None, description="household or ward column, where values are contagious")
+    unit: str | None = Field(default=None, description="household column, where values are contagious or inherited")
     kernel: FileRef | None = Field(default=None, description="how values follow one another: value,next,probability")
     link: bool | None = Field(default=None, description="publish a pseudonym of the person; default for series only")
 

@@ -17,7 +17,6 @@ def mount(app: FastAPI) -> None:
         audit,
         compare,
         data,
-        downloads,
         evolving,
         explore,
         history,
@@ -28,7 +27,6 @@ def mount(app: FastAPI) -> None:
         roles,
         series,
         sources,
-        trail,
         tries,
         work,
     )
@@ -36,7 +34,7 @@ def mount(app: FastAPI) -> None:
     from reticent.service.pages.sign_in import router
 
     app.include_router(router)
-    app.include_router(downloads.router)
+    app.include_router(release.router)
     kit.reopen()
     ui.run_with(app, title="Reticent", language="en-US", dark=None, show_welcome_message=False)
     kit.close(app)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from nicegui import events, ui
 
-from reticent.engine.evolving.change_feed import COLUMN
+from reticent.engine.evolving.change import COLUMN
 from reticent.publication.evolving import Evolving
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import for_good, promised, sure_first

@@ -1,53 +1,105 @@
-"""History: everything that was published, of all kinds, on one line of time, and what each added."""
+"""History: everything that was published, of all kinds, on one line of time, and what each added; from the ledger of the store."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from typing import Any
 
+import sqlalchemy as sa
 from nicegui import ui
 
 from reticent.service.actor import reaches
-from reticent.service.pages import timeline
+from reticent.service.pages.charts import axis, drawn, legend
 from reticent.service.pages.compare import COLOURS
 from reticent.service.pages.layout import Visit, card, held, moment, small, studio
 from reticent.service.pages.release import audited, download, risk
 from reticent.service.pages.safe import chart, labelled
 from reticent.service.routes.common import aside
+from reticent.store import Store, schema
 
 WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series", "stream": "Stream"}
 _SHOWN = 100
+_MINUTE, _HOUR = 16, 13
+_POINTS = 300
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Persons whom a publication showed for the first time, and when."""
+
+    publisher: str
+    time: str
+    persons: int
+
+
+def shown(store: Store, *, digits: int = _MINUTE) -> list[Shown]:
+    """In the order of time; a time has so many digits, so that a stream has an entry a minute or an hour."""
+    table = schema.population.c
+    time = sa.func.substr(table.time, 1, digits)
+    size = sa.func.sum(sa.func.length(table.persons) - store.seal.overhead)
+    rows = store.read(sa.select(table.publisher, time, size).group_by(table.publisher, time).order_by(time))
+    return [Shown(publisher, at, int(length) // 8) for publisher, at, length in rows]
+
+
+def _picture(store: Store, names: dict[str, str]) -> dict[str, Any]:
+    """Persons shown so far, a line per publication that has a name."""
+    entries, totals = [one for one in shown(store) if one.publisher in names], dict[str, int]()
+    lines: dict[str, list[Any]] = {}
+    for one in entries:
+        totals[one.publisher] = totals.get(one.publisher, 0) + one.persons
+        lines.setdefault(one.publisher, []).append([f"{one.time}Z", totals[one.publisher]])
+    words = {publisher: names[publisher] for publisher in lines}
+    last = max((one.time for one in entries), default="")
+    return {
+        "useUTC": True,
+        "grid": {"left": 8, "right": 24, "top": 60, "bottom": 20, "containLabel": True},
+        "legend": legend(*words.values()) | {"type": "scroll"},
+        "xAxis": axis(type="time"),
+        "yAxis": axis(name="persons", min=0),
+        "series": [
+            drawn("line", words[publisher], [*_thin(line), [f"{last}Z", line[-1][1]]], colour, step="end")
+            for (publisher, line), colour in zip(lines.items(), cycle(COLOURS), strict=False)
+        ],
+    }
+
+
+def _thin(line: list[Any]) -> list[Any]:
+    step = -(-len(line) // _POINTS)
+    return [*line[:-1:step], line[-1]]
 
 
 @studio("/history", "History", everybody=True)
 async def history(visit: Visit) -> None:
     """The page."""
     releases = await aside(visit.hub.releases.all)
-    streams = [one for one in await aside(lambda: timeline.hours(visit.hub)) if reaches(*one.publisher.split(":", 1))]
+    hours = await aside(lambda: shown(visit.hub.store, digits=_HOUR))
+    streams = [one for one in hours if one.publisher.startswith("stream:") and reaches(*one.publisher.split(":", 1))]
     if not releases and not streams:
         held("Nothing has been published yet.")
         return
     names = {doc["publisher"]: f"{WORDS[doc['kind']]} {doc['source']}" for doc in releases}
     names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}
     with card("Persons shown to the world so far"):
-        options = await aside(lambda: timeline.picture(visit.hub.store, names, COLOURS))
+        options = await aside(lambda: _picture(visit.hub.store, names))
         chart(options).classes("h-64")
         small("Whoever stands in no publication is not counted; records without a person are not either.")
     _list(visit, releases, streams)
 
 
-def _list(visit: Visit, releases: list[dict[str, Any]], streams: list[timeline.Shown]) -> None:
+def _list(visit: Visit, releases: list[dict[str, Any]], streams: list[Shown]) -> None:
     entries: list[tuple[str, Any]] = [(doc["created"], doc) for doc in releases]
     entries += [(one.time + ":59", one) for one in streams]
     with card("What was published, the newest first"):
         for _, entry in sorted(entries, key=lambda pair: pair[0], reverse=True)[:_SHOWN]:
-            if isinstance(entry, timeline.Shown):
+            if isinstance(entry, Shown):
                 _stream(visit, entry)
             else:
                 _release(visit, releases, entry)
 
 
-def _stream(visit: Visit, entry: timeline.Shown) -> None:
+def _stream(visit: Visit, entry: Shown) -> None:
     name = entry.publisher.partition(":")[2]
     with ui.row().classes("w-full items-center gap-3"):
         with ui.column().classes("gap-0 grow"):

@@ -1,20 +1,26 @@
-"""Release: a job with its progress; then what was published, in its own words, and what can still be done about it."""
+"""Release: a job with its progress; then what was published, in its own words, its files, and what can still be done about it."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+from fastapi import APIRouter
 from nicegui import ui
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from reticent.release.wording import SHAPES
 from reticent.service.audits import audit
 from reticent.service.pages.deeds import ask_once_more, promised, uncovered
-from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
+from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying, visit_of
 from reticent.service.pages.safe import grid, labelled
+from reticent.service.problems import described
 from reticent.service.releases import Glance
-from reticent.service.routes.common import aside
+from reticent.service.routes.common import Ident, aside
+from reticent.service.routes.releases import sent
 
+router = APIRouter(include_in_schema=False)
 _ROWS = 8
 _WITHDRAW = (
     "Nobody can download it from here any more. It cannot be undone: whoever has a copy keeps it, what it told stays told, "
@@ -176,3 +182,13 @@ def risk(document: dict[str, Any]) -> float:
             return 1 / float(among["persons"] if isinstance(among, dict) else among)
     bounds = [1 / float(value) for value in claims.get("l", {}).values() if isinstance(value, int | float)]
     return max(bounds, default=1.0)
+
+
+@router.get("/release/{ident}/{file_format}.zip")
+async def zipped(ident: Ident, file_format: Literal["csv", "parquet"], request: Request) -> Response:
+    """The folder of a release, sent piece by piece from disk: an answer to an address of its own, not a message of a page."""
+    try:
+        return await sent(visit_of(request).hub, ident, file_format)
+    except Exception as error:  # noqa: BLE001 - it is told, not raised
+        problem = described(error)
+        return PlainTextResponse(f"{problem.message} {problem.hint}", problem.status)

@@ -8,7 +8,7 @@ import pytest
 from stream_twin import ARC, DelayFreeTwin, Keyed, chacha20, derive, siphash
 
 from reticent._core import stream
-from reticent.engine.stream.pools import arcs
+from reticent.engine.stream.values import arcs
 
 KEY = bytes(range(32))
 

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Floats, Int64s, Integers
-from reticent.engine.veil.prior.domain import choose_domain
-from reticent.engine.veil.prior.fields import Field, coded, level_of, published
+from reticent.engine.veil.prior.fields import Field, choose_domain, coded, published
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
 from reticent.engine.veil.prior.prior import Prior, apart
@@ -22,7 +21,7 @@ from reticent.policy import Policy
 
 if TYPE_CHECKING:
     from reticent.engine.veil.domain import Domain
-    from reticent.engine.veil.prior.paths import Paths
+    from reticent.engine.veil.events import Paths
 
 
 PER_CANDIDATE = 5
@@ -56,7 +55,7 @@ def _domain_share(persons: int) -> float:
     return next(share for least, share in _DOMAIN if persons >= least)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Past:
     """The past or a part of it as codes, one record per person, and how to count it.
 
@@ -163,7 +162,7 @@ def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
     name, _, level = item.partition(":")
     if name not in fields:
         raise PolicyError(f"by: there is no published column '{name}'.", hint="Name quasi or plain columns.")
-    return _at_level(fields[name], level, level_of(policy, name)) if level else fields[name]
+    return _at_level(fields[name], level, policy.columns[name].level) if level else fields[name]
 
 
 def _at_level(field: Field, level: str, lowest: int) -> Field:
@@ -192,9 +191,6 @@ class Counted:
     prior: Prior
     counts: Int64s
     unseen: float
-
-    def __repr__(self) -> str:
-        return f"Counted({self.prior!r})"
 
 
 def count(past: Past, tree: Split | None, rng: np.random.Generator) -> Counted:

@@ -1,7 +1,15 @@
-"""Published fields: what a reader sees of each record, at the published level and at every coarser one."""
+"""What the past is counted by: published fields at the published level and at every coarser one, and the values that a veil offers.
+
+The values are the finest antichain of the value hierarchy that the past carries. Rare codes are replaced by their parent. Where some
+children of a node are frequent and stay, the others stand together as "node, other"; what is still rare there goes further up, at last
+to "other". Without a hierarchy every rare value becomes "other", also a single one: its name alone would tell that somebody had it.
+"other" is always there, so that every value, new ones included, has a place.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.arrays import Bools, Int32s, Integers
-from reticent.engine.veil.domain import MISSING
+from reticent.arrays import Bools, Int32s, Int64s, Integers
+from reticent.engine.veil.domain import MISSING, OTHER, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, Ladder, ladder
@@ -31,9 +39,6 @@ class Field:
     codes: Int32s
     levels: tuple[Int32s, ...]
     labels: tuple[tuple[str, ...], ...]
-
-    def __repr__(self) -> str:
-        return f"Field({self.name!r}, {len(self.codes)} records, {len(self.levels)} levels)"
 
     @property
     def size(self) -> int:
@@ -80,20 +85,10 @@ def coded(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, Int32s]:
     return values, pc.index_in(whole, value_set=values).to_numpy(zero_copy_only=False).astype(np.int32)
 
 
-def steps(policy: Policy, name: str, values: pa.Array) -> Ladder:
-    """The hierarchy of a column over some values."""
-    return ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
-
-
-def level_of(policy: Policy, name: str) -> int:
-    """The level at which a column is published; 0 is as it is."""
-    return policy.columns[name].level
-
-
 def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
     values, codes = coded(column)
-    rungs = steps(policy, name, values)
-    lowest = min(level_of(policy, name), rungs.height)
+    rungs = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+    lowest = min(policy.columns[name].level, rungs.height)
     at = rungs.tables[lowest]
     _, first = np.unique(at, return_index=True)
     levels = tuple(rungs.tables[level][first] for level in range(lowest, rungs.height))
@@ -115,3 +110,55 @@ def asked_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str] | N
             hint="Leave --by and prior.by out, or take the unit out.",
         )
     return ()
+
+
+Node = tuple[int, str]
+"""A node of the hierarchy: its level and its label."""
+
+
+def choose_domain(
+    values: pa.Array, counts: Int64s, policy: Policy, column: str, *, least: float, noise: float = 0.0
+) -> Domain:
+    """The finest antichain whose values have at least so many records each.
+
+    Args:
+        values: distinct values of the past.
+        counts: records of each, with noise where the past is not public.
+        policy: holds the hierarchy.
+        column: the sensitive column.
+        least: records below which a value is rare.
+        noise: a count below which is noise; the noises of values that stand together add up.
+    """
+    rungs = ladder(policy.columns[column].hierarchy, values, column=column, base=policy.base)
+    paths = _paths(rungs)
+    labels: list[str] = [OTHER]
+    parted: set[Node] = set()  # nodes with a value of their own below them
+    waiting = list(range(len(paths)))
+    for level in range(rungs.height):
+        frequent = _frequent(level, waiting, paths, counts, (least, noise))
+        labels += [f"{node[1]}, {OTHER}" if node in parted else node[1] for node in frequent]
+        parted |= {above for path in paths if path[level] in frequent for above in path[level + 1 :]}
+        waiting = [code for code in waiting if paths[code][level] not in frequent]
+    return Domain(labels, policy, column)
+
+
+def _frequent(
+    level: int, waiting: list[int], paths: list[list[Node]], counts: Int64s, asked: tuple[float, float]
+) -> set[Node]:
+    """Nodes of one level that hold enough of what has no place below them."""
+    held: Counter[Node] = Counter()
+    parts: Counter[Node] = Counter()
+    for code in waiting:
+        held[paths[code][level]] += int(counts[code])
+        parts[paths[code][level]] += 1
+    least, noise = asked
+    return {node for node, count in held.items() if count >= max(least, noise * math.sqrt(parts[node]))}
+
+
+def _paths(rungs: Ladder) -> list[list[Node]]:
+    """Per value, its nodes from the value itself up to `*`."""
+    labels = [names(level) for level in rungs.labels]
+    return [
+        [(level, labels[level][table[code]]) for level, table in enumerate(rungs.tables)]
+        for code in range(len(rungs.tables[0]))
+    ]

@@ -22,7 +22,7 @@ import numpy as np
 
 from reticent.disk import OWNER_FILE
 from reticent.engine.veil.domain import MISSING
-from reticent.engine.veil.prior.report import figures
+from reticent.engine.veil.prior.fitted import figures
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import Prior as Strata
 from reticent.policy.prior import report_name

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from reticent.arrays import Integers
 from reticent.engine.spellings import spelled
+from reticent.engine.veil.events import Paths
 from reticent.engine.veil.prior.counted import FOLLOWED, KERNEL, Past, count, past_of, sizes_of, steps_of
 from reticent.engine.veil.prior.fields import asked_columns
 from reticent.engine.veil.prior.fitted import Coarser, FittedKernel, FittedPrior
@@ -31,7 +32,6 @@ from reticent.engine.veil.prior.follow import follow
 from reticent.engine.veil.prior.kernel import OwnKernel, misfit
 from reticent.engine.veil.prior.measure import Measures, measure
 from reticent.engine.veil.prior.noise import scale
-from reticent.engine.veil.prior.paths import Paths
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.reader import sample
 from reticent.engine.veil.prior.strata import Growth, Split, fixed, grow

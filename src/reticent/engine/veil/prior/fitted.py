@@ -1,9 +1,9 @@
-"""What comes of fitting a prior: the prior, what it cost its persons, and what it is worth."""
+"""What comes of fitting a prior: the prior, what it cost its persons, what it is worth; in plain words, and as figures that releases quote."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,9 +43,6 @@ class FittedKernel:
     misfit: Misfit | None
     followed: tuple[Followed, ...]
 
-    def __repr__(self) -> str:
-        return f"FittedKernel({self.kernel!r})"
-
 
 @dataclass(frozen=True, repr=False)
 class FittedPrior:
@@ -69,10 +66,139 @@ class FittedPrior:
     persons: int
     epsilon: float | None
 
-    def __repr__(self) -> str:
-        return f"FittedPrior({self.prior!r}, {self.measures!r})"
-
     def for_l(self, l: int) -> FittedPrior:
         """The same for another number of candidates: shares that could not be counted are moved a little."""
         shares = np.array([apart(row, l) for row in self.prior.shares])
         return replace(self, prior=replace(self.prior, shares=shares))
+
+
+def report(fitted: FittedPrior) -> str:
+    """A few lines for whoever decides whether this prior is good enough."""
+    if fitted.measures is None:
+        return _released(fitted)
+    measures = fitted.measures
+    noise = "public, no noise" if fitted.epsilon is None else f"noise for epsilon = {fitted.epsilon:g}"
+    columns = ", ".join(fitted.prior.columns) or "nothing"
+    lines = [
+        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.",
+        f"{fitted.persons} persons of the past, {noise}.",
+        *_reader(measures),
+        *_kappa(measures),
+        f"Not offered: {measures.eta:.1%} of the truths.",
+        f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
+        *_tells(measures),
+        *_coarser(fitted),
+        *_kernel(fitted),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _released(fitted: FittedPrior) -> str:
+    columns = ", ".join(fitted.prior.columns) or "nothing"
+    lines = [
+        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.",
+        f"{fitted.persons} persons who will be released themselves: noise for epsilon = {fitted.epsilon:g}, nothing measured.",
+        *_kernel(fitted),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def figures(fitted: FittedPrior) -> dict[str, Any]:
+    """All figures of a fit: means and quantiles over held-out persons, never a maximum."""
+    measures, coarser = fitted.measures, fitted.coarser
+    if measures is None:
+        return {"source": "released", "epsilon": fitted.epsilon}
+    half, nine, most = measures.kappa
+    plain = {
+        "source": "past",
+        "l": measures.l,
+        "values": len(fitted.domain),
+        "rows": len(fitted.prior.strata),
+        "by": list(fitted.prior.columns),
+        "persons": fitted.persons,
+        "held_out": measures.persons,
+        "epsilon": fitted.epsilon,
+        "likelihood": {"prior": measures.prior_likelihood, "reader": measures.reader_likelihood},
+        "reader": {"before": asdict(measures.before), "after": asdict(measures.after), "ratio": measures.ratio},
+        "kappa": {"mean": measures.mean_kappa, "50": half, "90": nine, "99": most},
+        "eta": measures.eta,
+        "largest_useful_l": measures.useful_l,
+        "tells": [{"column": one.column, "nats": list(one.nats)} for one in measures.tells],
+        "coarser": None if coarser is None else asdict(coarser),
+        "kernel": None if fitted.kernel is None else _kernel_figures(fitted.kernel),
+    }
+    return dict(_rounded(plain))
+
+
+def _kernel_figures(found: FittedKernel) -> dict[str, Any]:
+    return {
+        "persons": found.persons,
+        "misfit": None if found.misfit is None else asdict(found.misfit),
+        "readers": [asdict(one) for one in found.followed],
+    }
+
+
+def _rounded(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {key: _rounded(part) for key, part in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [_rounded(part) for part in plain]
+    return float(f"{plain:.4g}") if isinstance(plain, float) else plain
+
+
+def _reader(measures: Measures) -> list[str]:
+    before, after = measures.before, measures.after
+    return [
+        f"An informed reader of {measures.persons} held-out persons is right in {before.right:.1%} without the release,",
+        f"in {after.right:.1%} with it: {measures.ratio:.2f} times the larger of that and 1/l.",
+        f"She is surer than .5 of {before.above_half:.1%} before, of {after.above_half:.1%} after;",
+        f"surer than .9 of {before.above_nine_tenths:.2%} before, of {after.above_nine_tenths:.2%} after.",
+        f"Likelihood per person (nats): prior {measures.prior_likelihood:.3f}, reader {measures.reader_likelihood:.3f}.",
+    ]
+
+
+def _kappa(measures: Measures) -> list[str]:
+    half, nine, most = measures.kappa
+    mean = measures.mean_kappa
+    rows = np.nanquantile(measures.row_kappa[:, 1], (0.5, 0.9))
+    return [
+        f"Kappa: mean {mean:.2f} (geometric), median {half:.2f}, 90th percentile {nine:.1f}, 99th {most:.1f}.",
+        f"Its 90th percentile is {rows[0]:.1f} in the median row, {rows[1]:.1f} in one row of ten.",
+    ]
+
+
+def _tells(measures: Measures) -> list[str]:
+    lines = []
+    for one in measures.tells[:3]:
+        levels = ", then ".join(f"{nats:.2f}" for nats in one.nats)
+        lines.append(f"'{one.column}' alone tells {levels} nats per person, from its published level upwards.")
+    return lines
+
+
+def _coarser(fitted: FittedPrior) -> list[str]:
+    one = fitted.coarser
+    if one is None:
+        return []
+    how = "were left out" if one.dropped else "were published one level coarser"
+    return [
+        f"If '{one.column}' {how}, she would be right in {one.before.right:.1%} before and {one.after.right:.1%} after."
+    ]
+
+
+def _kernel(fitted: FittedPrior) -> list[str]:
+    found = fitted.kernel
+    if found is None:
+        return []
+    stay, within = found.kernel.stay.mean(), found.kernel.within
+    of = "" if found.persons is None else f" of {found.persons} persons"
+    lines = [f"Kernel{of}: {stay:.0%} stay, {within:.0%} of the changes go to siblings."]
+    if found.misfit is not None:
+        lines.append(
+            f"Its misfit on {found.misfit.events} held-out steps: {found.misfit.gain:.3f} nats per event; "
+            f"{found.misfit.unreached:.1%} of the steps cannot be offered."
+        )
+    return lines + [
+        f"After {one.events} events one who knows a finer kernel is right in {one.right:.1%} (standard error {one.error:.1%}), "
+        f"one who knows the published kernel in {one.published:.1%}."
+        for one in found.followed
+    ]

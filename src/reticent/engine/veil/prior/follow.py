@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.arrays import Floats, Integers
-from reticent.engine.veil.prior.simulate import candidates, random_orders
+from reticent.engine.veil.prior.prior import candidates, random_orders
 
 if TYPE_CHECKING:
     from reticent.engine.veil.prior.kernel import Kernel, OwnKernel

@@ -42,9 +42,6 @@ class Kernel:
     within: float
     parents: UInt32s
 
-    def __repr__(self) -> str:
-        return f"Kernel({len(self.stay)} values, within {self.within:.2f})"
-
     def matrix(self, shares: Floats) -> Floats:
         """T under one row of the prior: from x to. A value that the row does not offer is never reached by a change."""
         anywhere = np.tile(shares, (len(shares), 1))

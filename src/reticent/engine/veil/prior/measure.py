@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
+from reticent.engine.veil.prior.prior import candidates, random_orders
 from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
-from reticent.engine.veil.prior.simulate import candidates, random_orders
 from reticent.engine.veil.prior.strata import drawn
 
 if TYPE_CHECKING:
@@ -85,9 +85,6 @@ class Measures:
     eta: float
     useful_l: int
     tells: tuple[Tells, ...]
-
-    def __repr__(self) -> str:
-        return f"Measures({self.persons} persons, right {self.after.right:.3f} after {self.before.right:.3f})"
 
     @property
     def ratio(self) -> float:

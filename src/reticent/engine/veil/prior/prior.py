@@ -1,4 +1,4 @@
-"""Prior: shares of the values, row by row, and which row a record belongs to."""
+"""Prior: shares of the values, row by row, which row a record belongs to; and the veil's channel in numpy, for measuring a prior."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.arrays import Floats, Int32s, Int64s, UInt64s
+from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ class Prior:
     strata: tuple[Stratum, ...]
     shares: Floats
     sizes: Floats
-
-    def __repr__(self) -> str:
-        return f"Prior({len(self.strata)} rows, {len(self.labels)} values)"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -98,4 +95,40 @@ def _stretches(shares: Floats, whole: int) -> Int64s:
     out = np.where(shares > 0, np.maximum(np.floor(shares / shares.sum() * whole), 1), 0).astype(np.int64)
     # Floats of this size are whole numbers, but their sum may miss: the largest stretch takes up the difference.
     out[np.argmax(out)] += whole - int(out.sum())
+    return out
+
+
+def random_orders(values: int, rng: np.random.Generator, number: int = 64) -> Int64s:
+    """Orders x values: random permutations of the codes."""
+    return np.array([rng.permutation(values) for _ in range(number)])
+
+
+def candidates(
+    values: Integers, rows: Integers, stretches: UInt64s, orders: Integers, rng: np.random.Generator
+) -> Int32s:
+    """Records x l codes, unsorted.
+
+    Args:
+        values: the truth of each record.
+        rows: its row of the prior.
+        stretches: rows x values.
+        orders: orders x values.
+        rng: where the points and the orders come from.
+    """
+    lengths = stretches.astype(np.int64)
+    whole = int(lengths[0].sum())
+    out = np.empty((len(values), whole // ONE), dtype=np.int32)
+    mine = rng.integers(len(orders), size=len(values))
+    for number, order in enumerate(orders):
+        at = np.flatnonzero(mine == number)
+        ends = np.cumsum(lengths[:, order], axis=1)
+        place = np.argsort(order)[values[at]]
+        own = lengths[rows[at], values[at]]
+        offset = (rng.random(len(at)) * own).astype(np.int64)
+        free = rng.integers(ONE, size=len(at))
+        start = np.where(own > 0, ends[rows[at], place] - own + offset, free) % ONE
+        # All rows' lines one behind the other, so that one search serves them all.
+        line = (ends + np.arange(len(ends))[:, None] * whole).ravel()
+        points = (start + rows[at].astype(np.int64) * whole)[:, None] + np.arange(out.shape[1]) * ONE
+        out[at] = order[np.searchsorted(line, points, side="right") % len(order)]
     return out

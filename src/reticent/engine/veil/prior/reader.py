@@ -46,9 +46,6 @@ class Sample:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __repr__(self) -> str:
-        return f"Sample({len(self)} records)"
-
 
 def sample(fields: Iterable[Field], rows: Integers, values: Integers, *, strata: int) -> Sample:
     """One column per node of every level of every field, per meeting of nodes of telling fields, and per row of the prior."""
@@ -101,9 +98,6 @@ class Reader:
 
     offset: Floats
     weights: Floats
-
-    def __repr__(self) -> str:
-        return f"Reader({self.weights.shape[0]} marks, {self.weights.shape[1]} values)"
 
     def belief(self, seen: Sample) -> Floats:
         """Records x values: what she thinks before she looks at the candidates."""

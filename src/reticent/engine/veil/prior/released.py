@@ -7,6 +7,8 @@ would cost, too.
 Not covered: that a value occurs at all: one with a single record is named with a probability below 1 %. Which nodes of the
 published columns occur.
 
+A stream without a past has its first records wait once, and counts them.
+
 Cost: a few passes over the records.
 """
 
@@ -15,12 +17,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from reticent.engine.spellings import spelled
+from reticent.engine.veil.events import Paths
 from reticent.engine.veil.prior.counted import (
     FEW,
     FOLLOWED,
@@ -32,18 +36,19 @@ from reticent.engine.veil.prior.counted import (
     steps_of,
     together,
 )
-from reticent.engine.veil.prior.fields import asked_columns, level_of
+from reticent.engine.veil.prior.fields import asked_columns
 from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
 from reticent.engine.veil.prior.noise import noised
-from reticent.engine.veil.prior.paths import Paths
 from reticent.engine.veil.prior.strata import ROWS, fixed
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import KNOWN_NAMES
+from reticent.policy.settings.kinds import PriorSettings
 
 if TYPE_CHECKING:
     from reticent.engine.veil.prior.counted import Past
     from reticent.engine.veil.prior.fields import Field
+    from reticent.engine.veil.prior.fitted import FittedPrior
 
 # Of epsilon: whether enough persons have several records for a kernel.
 _WHETHER = 0.05
@@ -111,7 +116,7 @@ def fit_released(
 
 
 def _told(policy: Policy, item: str) -> str:
-    return item if ":" in item or item not in policy.columns else f"{item}:{level_of(policy, item)}"
+    return item if ":" in item or item not in policy.columns else f"{item}:{policy.columns[item].level}"
 
 
 def _least(past: Past) -> float:
@@ -127,7 +132,7 @@ def _chosen(past: Past, policy: Policy) -> list[str]:
     rows, by, least = 1, [], _least(replace(past, followed=past.followed + SIZES))
     room = min(ROWS, past.persons / least / (_SPARE if past.persons < FEW else 1))
     for field in sorted((past.fields[name] for name in policy.quasi), key=_rank):
-        for level, labels in enumerate(field.labels, level_of(policy, field.name)):
+        for level, labels in enumerate(field.labels, policy.columns[field.name].level):
             more = rows * len(labels)
             if len(labels) > 1 and more <= room:
                 by.append(f"{field.name}:{level}")
@@ -139,3 +144,37 @@ def _chosen(past: Past, policy: Policy) -> list[str]:
 def _rank(field: Field) -> tuple[bool, int, str]:
     telling = any(re.search(pattern, field.name.lower()) for pattern in _TELLING)
     return not telling, field.size, field.name
+
+
+USUAL_EPSILON = 1.0
+"""Where the policy names none."""
+
+
+def kernel_to_make(policy: Policy) -> Path | None:
+    """The kernel's file that the policy names, unless it is there."""
+    named = policy.prior.kernel if policy.prior is not None else None
+    path = None if named is None else policy.path(named.file)
+    return None if path is None or path.exists() else path
+
+
+def fit_warmup(policy: Policy, table: pa.Table, rng: np.random.Generator) -> FittedPrior:
+    """The prior of the records that waited.
+
+    Guarantee: that of `fit_released`, with `prior.by` at its published levels, or columns of its own choice, and the policy's epsilon; with a kernel where the policy
+    names a file for it that is not there yet.
+
+    Args:
+        policy: names the columns to condition on under `prior.by`.
+        table: the first records of the stream; they are released under this prior afterwards.
+        rng: of the noise.
+    """
+    settings = policy.prior or PriorSettings()
+    return fit_released(
+        table,
+        policy,
+        l=policy.l_of("stream"),
+        by=settings.by or None,
+        epsilon=settings.epsilon or USUAL_EPSILON,
+        kernel=kernel_to_make(policy) is not None,
+        rng=rng,
+    )

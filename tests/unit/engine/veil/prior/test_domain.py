@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.domain import OTHER, UNSEEN, Domain
-from reticent.engine.veil.prior.domain import choose_domain
+from reticent.engine.veil.prior.fields import choose_domain
 from reticent.errors import DataError
 from reticent.policy import Policy
 

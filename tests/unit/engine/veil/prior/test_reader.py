@@ -6,9 +6,8 @@ import pytest
 
 from reticent.engine.veil.prior.fields import published
 from reticent.engine.veil.prior.measure import kappa, measure, tells
-from reticent.engine.veil.prior.prior import ONE, Prior
+from reticent.engine.veil.prior.prior import ONE, Prior, candidates, random_orders
 from reticent.engine.veil.prior.reader import posterior, sample, train
-from reticent.engine.veil.prior.simulate import candidates, random_orders
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
 

@@ -7,8 +7,7 @@ import pytest
 from reticent.engine.veil.house import House
 from reticent.engine.veil.prior.file import write_fit, write_prior
 from reticent.engine.veil.prior.prior import Prior
-from reticent.engine.veil.prior.released import fit_released
-from reticent.engine.veil.prior.warmup import fit_warmup
+from reticent.engine.veil.prior.released import fit_released, fit_warmup
 from reticent.engine.veil.release import guarantee
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy

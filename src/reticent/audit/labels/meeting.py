@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.cover import stretched
 from reticent.audit.groups import codes
-from reticent.audit.stretches import Stretches
+from reticent.audit.labels.meaning import Stretches, stretched
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,188 @@
+"""Records in groups that share their values: two tables, streams, series, and the classes of a generalised table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_array
+
+from reticent.audit.attack.transcript import transcript
+from reticent.audit.groups import Groups, codes, histograms, numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.audit.attack.evidence import Evidence
+    from reticent.audit.published import Published
+    from reticent.policy import Policy
+
+MOST, LARGE = 60_000, 5_000  # records read at once, and members of one group
+_ROUNDS = 12
+
+
+@dataclass(frozen=True, repr=False)
+class Grouped:
+    """Records in groups that share their values.
+
+    Attributes:
+        fields: published columns but the sensitive ones, as text.
+        group: the group of every record.
+        offers: values with counts per group.
+        place: position in the input, where the release tells it.
+        opens: whether the record is the first of its group in a stream.
+    """
+
+    fields: pa.Table
+    group: Codes
+    offers: Groups
+    place: Codes | None = None
+    opens: Flags | None = None
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @property
+    def values(self) -> tuple[str | None, ...]:
+        """The values that occur."""
+        return self.offers.values
+
+    def top(self) -> Vector:
+        """Per group the share of its most frequent value: the chance of the best guess."""
+        return np.asarray(self.offers.largest() / np.maximum(self.offers.sizes(), 1))
+
+    def counts(self, groups: Codes) -> Vector:
+        """Groups x values."""
+        offers = self.offers
+        whole = csr_array((offers.count.astype(float), (offers.group, offers.value)), (offers.size, len(offers.values)))
+        return np.asarray(whole[groups].toarray())
+
+    def prior(self, records: Codes) -> Vector:
+        """What the release says of everybody: how often each value is published."""
+        totals = np.bincount(self.offers.value, self.offers.count, minlength=len(self.values))
+        return np.broadcast_to(totals / totals.sum(), (len(records), len(totals)))
+
+    def weight(self, records: Codes) -> Vector:
+        """How much more frequent each value is in the group than everywhere, for one who takes members as independent."""
+        return np.asarray(self.stated(records) / np.maximum(self.prior(records), 1e-12))
+
+    def stated(self, records: Codes) -> Vector:
+        """A value's share of the group."""
+        return normal(self.counts(self.group[records]))
+
+    def posterior(self, belief: Vector, records: Codes) -> Vector:
+        """Beliefs fitted to the counts of each group by proportional fitting; the records are groups, or parts of large ones.
+
+        The exact answer sums over all assignments of values to members (a permanent); row and column sums in turn come near it.
+        Seats that nobody has taken, and members who are not among the records, are members of their group's average belief.
+        """
+        after = np.zeros_like(belief)
+        offers, order = self.offers, np.argsort(self.group[records], kind="stable")
+        groups, starts = np.unique(self.group[records][order], return_index=True)
+        ends = np.append(starts, len(order))[1:]
+        bounds = np.searchsorted(offers.group, np.stack([groups, groups + 1]))
+        for start, end, low, high in zip(starts, ends, *bounds, strict=True):
+            counts = offers.count[low:high]
+            # Nobody has what is not offered.
+            cells = np.ix_(order[start:end], offers.value[low:high][counts > 0])
+            after[cells] = _fitted(belief[cells], counts[counts > 0])
+        return after
+
+    def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
+        """The records with everybody in their groups, so many groups as can be read at once, and of large ones a part."""
+        names = rng.permutation(np.unique(self.group[records]))
+        sizes = np.minimum(np.bincount(self.group, minlength=self.offers.size)[names], LARGE)
+        chosen = names[: max(1, int(np.searchsorted(np.cumsum(sizes), MOST, side="right")))]
+        members = rng.permutation(np.flatnonzero(np.isin(self.group, chosen)))
+        members = members[np.argsort(self.group[members], kind="stable")]
+        first = np.searchsorted(self.group[members], self.group[members])
+        return np.sort(members[np.arange(len(members)) - first < LARGE])
+
+
+def view(release: Published, policy: Policy, column: str) -> Grouped | None:
+    """The view of a release for one sensitive column; None when the release does not show it."""
+    makers = {"generalised": _generalised, "anatomy": _anatomy, "m-distinct": _grouped, "stream": _stream}
+    maker = makers.get(release.shape)
+    return maker(release, policy, column) if maker else None
+
+
+def views(evidence: Evidence) -> Iterator[tuple[str, Grouped]]:
+    """The sensitive columns that the latest release shows, each with its view."""
+    for column in evidence.policy.sensitive:
+        seen = view(evidence.releases[-1], evidence.policy, column)
+        if seen is not None and len(seen.group):
+            yield column, seen
+
+
+def _fields(table: pa.Table, policy: Policy) -> pa.Table:
+    return table.select([name for name in (*policy.quasi, *policy.plain) if name in table.column_names])
+
+
+def _generalised(release: Published, policy: Policy, column: str) -> Grouped | None:
+    data = release.tables.get("data")
+    if data is None or column not in data.column_names:
+        return None
+    group, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
+    return Grouped(_fields(data, policy), group, histograms(group, size, data[column]))
+
+
+def _grouped(release: Published, policy: Policy, column: str) -> Grouped | None:
+    data = release.tables.get("data")
+    if data is None or column not in data.column_names or "group" not in data.column_names:
+        return None
+    group, names = codes(data["group"])
+    return Grouped(_fields(data, policy), group, histograms(group, len(names), data[column]))
+
+
+def _anatomy(release: Published, policy: Policy, column: str) -> Grouped | None:  # noqa: ARG001 - one sensitive column
+    qit, st = release.tables.get("qit"), release.tables.get("st")
+    if qit is None or st is None:
+        return None
+    both, names = codes(pa.chunked_array(qit["group"].chunks + st["group"].chunks, pa.string()))
+    offers = _counted(both[qit.num_rows :], st["value"], st["count"], len(names))
+    return Grouped(_fields(qit, policy), both[: qit.num_rows], offers)
+
+
+def _counted(group: Codes, values: pa.ChunkedArray, counts: pa.ChunkedArray, size: int) -> Groups:
+    value, names = codes(values)
+    count = pc.cast(counts, pa.int64()).to_numpy()
+    order = np.lexsort((value, group))
+    return Groups(group[order], value[order], count[order].astype(np.int64), size, names)
+
+
+def _stream(release: Published, policy: Policy, column: str) -> Grouped | None:  # noqa: ARG001 - one sensitive column
+    return stream_view([release])
+
+
+def stream_view(releases: Sequence[Published]) -> Grouped | None:
+    """The parts of a stream as one, its fields as a number for each combination; None for generalised records."""
+    if any("record" in release.tables for release in releases):
+        return None
+    seen = transcript(releases, 1 << 40)
+    if not len(seen):
+        return None
+    rows, places = np.nonzero(seen.slots >= 0)
+    width = len(seen.values)
+    keys, count = np.unique(rows * width + seen.slots[rows, places], return_counts=True)
+    offers = Groups(keys // width, keys % width, count.astype(np.int64), len(seen.slots), seen.values)
+    return Grouped(pa.table({"qi": pa.array(seen.qi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens)
+
+
+def _fitted(belief: Vector, counts: Codes) -> Vector:
+    """Beliefs of the members of one group, fitted to the counts of its values."""
+    free = max(int(counts.sum()) - len(belief), 0)
+    average, scale = belief.mean(axis=0), np.ones(len(counts))
+    for _ in range(_ROUNDS):
+        total = normal(belief * scale).sum(axis=0) + free * normal(average * scale)
+        scale *= np.divide(counts, total, out=np.zeros_like(scale), where=total > 0)
+    return normal(belief * scale)
+
+
+def normal(weights: Vector) -> Vector:
+    """Rows that sum to one; a row of zeros stays."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
