@@ -30,9 +30,7 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s, UInt64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
@@ -42,6 +40,8 @@ if TYPE_CHECKING:
 Way = tuple[tuple[int, tuple[int, ...]], ...]
 """Where a person stood: the place of each release in the series, and the candidates of the group."""
 SHAPE = "m-distinct"
+_STILL = "m-invariance"
+"""The method under which nobody's value changes."""
 TOLERANCE = 1e-7
 LINKING = "legal update instances and risk over several releases (give the ledger: --ledger STORE)"
 
@@ -122,15 +122,20 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
         return Verdict(())
     if ledger is None:
         return Verdict((), unchecked=(LINKING,) if len(series) > 1 else ())
-    still = series[-1].method == "m-invariance"
-    values = [value for r in series for value in codes(r.coded["data"][policy.sensitive[0]])[1]]
-    updates = updates_of(policy, policy.sensitive[0], dict.fromkeys(values), still=still)
-    views = [view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
+    views, updates = views_of(series, policy, ledger)
     findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
     if not findings[0].holds:
         return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
-    findings += _distinct(views, updates, policy, "still" if still else "")
+    findings += _distinct(views, updates, policy, still=series[-1].method == _STILL)
     return Verdict(tuple(replace(f, where=f.where or "over the series") for f in findings))
+
+
+def views_of(series: Sequence[Published], policy: Policy, ledger: Ledger) -> tuple[list[View], Updates]:
+    """All releases with their persons, and what may follow what."""
+    column = policy.sensitive[0]
+    values = dict.fromkeys(value for release in series for value in codes(release.coded["data"][column])[1])
+    updates = updates_of(policy, column, values, still=series[-1].method == _STILL)
+    return [_view(release, policy, ledger, updates, place) for place, release in enumerate(series)], updates
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,13 +143,13 @@ class View:
     """One release as a reader sees it who can tell in which group each person stands."""
 
     number: int
-    person: npt.NDArray[np.uint64]
-    group: Codes
+    person: UInt64s
+    group: Int64s
     groups: Groups
     off: int
 
 
-def view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
     """One release, persons placed by the ledger; without them where it does not know the release."""
     number = int(release.explain.get("release", place + 1))
     data = release.coded["data"]
@@ -163,7 +168,7 @@ def view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, p
     return View(number, person, group, groups, off)
 
 
-def _ways(views: list[View]) -> tuple[npt.NDArray[np.uint64], Codes, list[Way]]:
+def _ways(views: list[View]) -> tuple[UInt64s, Int64s, list[Way]]:
     """All persons, the way that each went, and the ways: many persons went the same one."""
     persons = np.unique(np.concatenate([view.person for view in views]))
     way, ways = np.zeros(len(persons), dtype=np.int64), [Way()]
@@ -180,7 +185,7 @@ def _ways(views: list[View]) -> tuple[npt.NDArray[np.uint64], Codes, list[Way]]:
     return persons, way, [ways[at] for at in last.tolist()]
 
 
-def _distinct(views: list[View], updates: Updates, policy: Policy, still: str) -> list[Finding]:
+def _distinct(views: list[View], updates: Updates, policy: Policy, *, still: bool) -> list[Finding]:
     rows = updates.matrix
     sets = [frozenset(rows.indices[rows.indptr[v] : rows.indptr[v + 1]].tolist()) for v in range(len(updates))]
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
@@ -212,13 +217,13 @@ def shares(views: list[View], updates: Updates) -> dict[int, float]:
     return dict(zip(persons.tolist(), _worst(ways, views, updates)[way].tolist(), strict=True))
 
 
-def _worst(ways: list[Way], views: list[View], updates: Updates) -> Vector:
+def _worst(ways: list[Way], views: list[View], updates: Updates) -> Floats:
     """The same per way."""
     shapes: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for at, way in enumerate(ways):
         shape = tuple((views[place].number, len(candidates)) for place, candidates in way)
         shapes.setdefault(shape, []).append(at)
-    powers: dict[int, Vector] = {1: updates.matrix.toarray()}
+    powers: dict[int, Floats] = {1: updates.matrix.toarray()}
     worst = np.zeros(len(ways))
     for shape, alike in shapes.items():
         layers = [np.array([ways[at][step][1] for at in alike]) for step in range(len(shape))]
@@ -230,7 +235,7 @@ def _worst(ways: list[Way], views: list[View], updates: Updates) -> Vector:
     return worst
 
 
-def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
+def _forward_backward(layers: list[Int64s], steps: list[Floats]) -> Floats:
     """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
     edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
@@ -248,9 +253,9 @@ def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
     return worst
 
 
-def _scale(weights: Vector) -> Vector:
+def _scale(weights: Floats) -> Floats:
     total = weights.sum(axis=1, keepdims=True)
-    scaled: Vector = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    scaled: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return scaled
 
 

@@ -109,7 +109,7 @@ def strange(against: str, open_ends: Iterable[str], names: Iterable[str]) -> lis
     return odd + [
         f"sentence {at}"
         for at, sentence in enumerate(open_ends, 1)
-        if not all(_said(c, listed) for c in _parts(sentence))
+        if not all(_said(c, listed) for c in ([sentence] if sentence in _plain() else sentence.split("; ")))
     ]
 
 
@@ -124,10 +124,6 @@ def lacking(method: str, kind: str, open_ends: Sequence[str], *, unit: bool = Fa
     }.get(method, SERIES if kind == "series" else ())
     readers = () if method == "veil" else tuple(words for name, words in READERS.items() if name != "linked records")
     return len({*own, *readers} - set(open_ends))
-
-
-def _parts(sentence: str) -> list[str]:
-    return [sentence] if sentence in _plain() else sentence.split("; ")
 
 
 def _said(clause: str, names: frozenset[str]) -> bool:

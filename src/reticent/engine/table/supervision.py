@@ -18,13 +18,17 @@ of the tree weighs the losses of the exhaustive search, and of the optima it fin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Int64s
 from reticent.encode import Dictionary
+from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.classifier import Judge, Scores, features, rarer
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
@@ -34,16 +38,7 @@ from reticent.engine.table.optimal import full_domain, search
 from reticent.engine.table.people import settled
 from reticent.engine.table.utility_tree import UNKNOWN, UtilityTree, utility_tree
 from reticent.errors import GuaranteeError, PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.engine.rng import Rng
-    from reticent.release import Release
-
+from reticent.release import Release
 
 LOSSES = ("loss", "height", "entropy")
 SCORING = 3
@@ -91,11 +86,11 @@ class Critic:
     """Stage 1: a sample of the table, and a classifier that scores what is left of it."""
 
     encoded: EncodedTable
-    goal: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    goal: Int64s
+    rows: Int64s
     judge: Judge
 
-    def scores(self, attributes: Sequence[Levels], suppressed: npt.NDArray[np.bool_] | None = None) -> Scores:
+    def scores(self, attributes: Sequence[Levels], suppressed: Bools | None = None) -> Scores:
         """How well the target is predicted from published attributes."""
         rows = self.rows if suppressed is None else self.rows[~suppressed[self.rows]]
         return self.judge.scores(features(attributes, rows), self.goal[rows], rarer(self.goal))
@@ -121,7 +116,7 @@ def critic_of(encoded: EncodedTable, table: pa.Table, rng: Rng) -> Critic:
     return Critic(encoded, goal, rows, Judge(settings.folds, settings.kernel))
 
 
-def sample(goal: npt.NDArray[np.int64], size: int, folds: int, rng: Rng) -> npt.NDArray[np.int64]:
+def sample(goal: Int64s, size: int, folds: int, rng: Rng) -> Int64s:
     """Random rows, an equal share of each of the frequent classes where there are enough; too rare to fold: left out."""
     generator = np.random.default_rng(int.from_bytes(rng.key("supervision sample")[:8], "big"))
     counts = np.bincount(goal)

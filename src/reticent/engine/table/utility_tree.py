@@ -7,12 +7,8 @@ left are given up in the order of what their sets scored last.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 UNKNOWN = -1.0
 """Stands for the F-measure of a set that was not evaluated: below every other, so that these sets come last, one by one."""

@@ -16,21 +16,17 @@ import csv
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.disk import OWNER_FILE
 from reticent.engine.veil.domain import MISSING
-from reticent.engine.veil.prior.fitted import figures
+from reticent.engine.veil.prior.fitted import FittedPrior, figures
+from reticent.engine.veil.prior.kernel import Kernel
+from reticent.engine.veil.prior.prior import Prior
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import Prior as Strata
 from reticent.policy.prior import report_name
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fitted import FittedPrior
-    from reticent.engine.veil.prior.kernel import Kernel
-    from reticent.engine.veil.prior.prior import Prior
 
 _VALUE, _COUNT = "value", "count"
 _KERNEL = ("value", "stay", "within")

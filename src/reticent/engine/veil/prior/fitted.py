@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from reticent.engine.veil.prior.prior import apart
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.domain import Domain
-    from reticent.engine.veil.prior.follow import Followed
-    from reticent.engine.veil.prior.kernel import Kernel, Misfit
-    from reticent.engine.veil.prior.measure import Measures, Score
-    from reticent.engine.veil.prior.prior import Prior
+from reticent.engine.veil.domain import Domain
+from reticent.engine.veil.prior.follow import Followed
+from reticent.engine.veil.prior.kernel import Kernel, Misfit
+from reticent.engine.veil.prior.measure import Measures, Score
+from reticent.engine.veil.prior.prior import Prior, apart
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,7 @@ def _kappa(measures: Measures) -> list[str]:
 
 def _tells(measures: Measures) -> list[str]:
     lines = []
-    for one in measures.tells[:3]:
+    for one in [one for one in measures.tells if one.nats][:3]:  # a column at its root tells nothing
         levels = ", then ".join(f"{nats:.2f}" for nats in one.nats)
         lines.append(f"'{one.column}' alone tells {levels} nats per person, from its published level upwards.")
     return lines
