@@ -55,7 +55,7 @@ def _domain_share(persons: int) -> float:
     return next(share for least, share in _DOMAIN if persons >= least)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Past:
     """The past or a part of it as codes, one record per person, and how to count it.
 
