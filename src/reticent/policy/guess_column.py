@@ -143,23 +143,28 @@ def _direct(c: ColumnFacts) -> Sign | None:
     return Sign("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}") if what else None
 
 
+_ODD_DATES = {
+    "short date": "dates whose years have two digits: kept inside until they are written 1980-12-31",
+    "some date": "dates written in several ways: kept inside until all are written 1980-12-31",
+}
+
+
 def _date(c: ColumnFacts) -> Sign | None:
-    if c.distinct > 1 and c.share("date") == 1:
+    if c.distinct <= 1:
+        return None
+    if c.share("date") == 1:
         return Sign("known", "dates of a person's life are known to others", date_levels(c.counts))
-    if c.distinct > 1 and c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word)):
+    if c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word)):
         return Sign("known", "dates (YYYYMMDD) of a person's life are known to others", date_levels(c.counts))
-    if c.distinct > 1 and c.share("local date") > 0.95:
+    if c.share("local date") > 0.95:
         local = local_date_levels(c.counts) if c.share("local date") == 1 else None
         if local is not None:
             return Sign("known", f"dates ({local['written']}) of a person's life are known to others", local)
         return Sign(
             "person", "dates that do not tell the day from the month: add dates and written, or write 1980-12-31"
         )
-    if c.distinct > 1 and c.share("short date") > 0.95:
-        return Sign("person", "dates whose years have two digits: kept inside until they are written 1980-12-31")
-    if c.distinct > 1 and c.share("some date") > 0.95:
-        return Sign("person", "dates written in several ways: kept inside until all are written 1980-12-31")
-    return None
+    why = next((words for look, words in _ODD_DATES.items() if c.share(look) > 0.95), "")
+    return Sign("person", why) if why else None
 
 
 def _band(c: ColumnFacts) -> Sign | None:

@@ -46,7 +46,7 @@ from reticent.policy import Policy
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.hierarchy import Ladder
 from reticent.release import Counts, Guarantee
-from reticent.release.sentences import AGAINST
+from reticent.release.wording import AGAINST
 
 METHODS = ("optimal", "mondrian", "local")
 """The first is what `auto` means here."""
