@@ -94,3 +94,20 @@ def test_a_column_called_group_is_refused_where_groups_have_numbers(tmp_path, ro
     with pytest.raises(PolicyError, match="called 'group'"):
         run(*words[kind.split(":")[0]])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("choice", ["first", "last"])
+def test_an_evolving_table_of_one_record_each_verifies_beside_all_records(tmp_path, write, choice):
+    """The policy that `init --for evolving` writes for an export with several records of a person."""
+    policy, store, prior = (tmp_path / name for name in ("policy.yaml", "store.db", "prior.csv"))
+    policy.write_text(
+        f"version: 1\nperson: {{column: id, records: {choice}}}\ncolumns: {ROLES.replace('PLAIN', 'stay')}\n"
+        "privacy: {l: 2}\nprior: {file: prior.csv}\nevolving: {method: veil}\n"
+    )
+    prior.write_text("value,count\nflu,20\ngout,20\nhiv,20\nmumps,20\n")
+    rows = people("stay")
+    source = write(rows.set_column(0, "id", pa.array([f"p{n // 2}" for n in range(80)])), tmp_path)
+    run("evolve", "init", store, "-p", policy)
+    run("evolve", "insert", store, source)
+    run("evolve", "publish", store, "-o", tmp_path / "out")
+    run("verify", tmp_path / "out", "-p", policy, "--original", source)

@@ -26,7 +26,7 @@ from reticent.errors import DataError
 from reticent.release.folder import plain
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.release import Release
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
@@ -119,17 +119,17 @@ class Published:
         return self.tables.coded if isinstance(self.tables, AsText) else AsText(self.tables).coded
 
     @cached_property
-    def _classes(self) -> dict[tuple[str, ...], tuple[Codes, int]]:
+    def _classes(self) -> dict[tuple[str, ...], tuple[Int64s, int]]:
         return {}
 
     @cached_property
-    def grouped(self) -> tuple[Codes, Codes, int]:
+    def grouped(self) -> tuple[Int64s, Int64s, int]:
         """The group of every row of 'qit' and of 'st' under common numbers, and how many there are; found once for all judges."""
         (shown, names), (listed, others) = (numbers(self.coded[table]["group"]) for table in ("qit", "st"))
         here, there = [np.arange(len(names))] * 2 if names.equals(others) else shared(names, others)
         return here[shown], there[listed], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
 
-    def classes(self, table: str, columns: Sequence[str]) -> tuple[Codes, int]:
+    def classes(self, table: str, columns: Sequence[str]) -> tuple[Int64s, int]:
         """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""
         key = (table, *columns)
         if key not in self._classes:

@@ -122,7 +122,8 @@ def _sql_head(data: str, rows: int) -> pa.Table:
             raise
         raise ConnectorError(
             f"{source.name}: the database cannot be reached, or is no OMOP database.",
-            hint="Add ?table=NAME or ?query=SELECT... to the URL to say what to read.",
+            hint="Add ?table=NAME or ?query=SELECT... to the URL to say what to read. Of OMOP the tables person, visit_occurrence, "
+            "condition_occurrence, location and concept are read.",
         ) from None
 
 

@@ -77,10 +77,10 @@ KNOWN_NAMES: dict[str, str] = {
     r"(^|_)(age|ages|dob|born|yob|alter|edad|leeftijd)($|_)|dob($|_)|(start|end|admi|admission|pat|patient|bene|onset|mother|maternal)age($|_)|(^|_)geb_?(dat|tag|jahr)|birth|geburt|geboorte|naissance|nacimiento|nascita": "an age or a birth",
     r"(^|_)(sex|gender|sexe|sexo|geschl(echt)?|geslacht|female|male|weiblich|maennlich)($|_)": "a sex",
     r"^(prefix|suffix|title|salutation|anrede|titel|civilite)$": "a form of address",
-    r"(^|_)(race|ethnic|national|citizen|religio|language|migra|staatsang|herkunft)": "an origin",
+    r"(^|_)(race|ethn|national|citizen|religio|language|migra|staatsang|herkunft)": "an origin",
     r"(^|_)(marital|married|spouse|relationship|household|family|child|children|dependents?|parity|familienstand|estado_civil|etat_civil|situation_familiale|kinder|enfants)($|_)": "a family",
     r"(^|_)(educat|school|degree|occupation|profession|job|employ|workclass|industry|beruf)|hours_per_week": "work or schooling",
-    r"(^|_)(city|town|village|county|district|region|state|province|country|municipality|residence|area|urban|rural|geo|ort($|_)|wohnort|bundesland"
+    r"(^|_)(city|town|village|county|district|region|state|province|country|municipality|residence|area|urban|rural|geo|imd|depriv|ort($|_)|wohnort|bundesland"
     r"|gemeinde|ville|commune|ciudad|municipio|provincia|woonplaats)": "a place",
     r"(^|_)(lat|lon|lng|latitude|longitude|gps|coordinates?|easting|northing)($|_)": "a place",
     r"(^|_)(zip|post_?code|postal|plz|post_?(dist|sect)|pcds?($|_)|lsoa|msoa|oa\d\d($|_)|resladst|fips|census_?tract|tract($|_)|kreis|ags($|_)|nuts\d?($|_))": "a place",
@@ -179,7 +179,7 @@ def person_columns(names: Sequence[str]) -> list[str]:
         n
         for n in names
         if re.search(
-            r"(patient|paciente|person|subj|member|mrn|nhs|insur|versicherten|bene_?id|enroll?_?id|^(pid|eid|pat|pt)(_|id|nr|no|$)"
+            r"(patient|paciente|person|subj|member|mrn|nhs|insur|versicherten|bene_?id|enroll?_?id|hesid|^mbi$|vers_?nr|registry|pseudo|^(pid|eid|pat|pt)(_|id|nr|no|$)"
             r"|^(ipp|nip|nir|kvnr|bsn|dni|nhc)$)",
             plain_word(n),
         )

@@ -112,8 +112,9 @@ def allowed_l(c: ColumnFacts) -> int:
 
 
 def one_sensitive(guesses: Sequence[Guess]) -> list[Guess]:
-    """The first sensitive column stays; the others are kept inside, for methods that protect one."""
-    main = next((g.column for g in guesses if g.role == "sensitive"), None)
+    """One sensitive column stays, the first with codes of illnesses; the others are kept inside, for methods that protect one."""
+    ills = [g for g in guesses if g.role == "sensitive"]
+    main = next((g.column for g in ills if g.hierarchy), ills[0].column if ills else None)
     return [
         replace(g, role="identifier", why=f"{g.why}; kept inside, since this method protects one column: '{main}'")
         if g.role == "sensitive" and g.column != main

@@ -33,8 +33,8 @@ clinic: to the file alone."""
 _CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
-_GROUPS = "a group of illnesses"
-"""Their codes look like those of illnesses and have another hierarchy."""
+_OWN_CODES = ("a group of illnesses", "a treatment")
+"""Their codes (DRG, OPS, OPCS) may look like those of illnesses and have another hierarchy."""
 _YES_OR_NO, _SOME = 2, 30
 _FEW = 10
 """Different numbers up to which they may be names of something instead."""
@@ -143,28 +143,23 @@ def _direct(c: ColumnFacts) -> Sign | None:
     return Sign("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}") if what else None
 
 
-_ODD_DATES = {
-    "short date": "dates whose years have two digits: kept inside until they are written 1980-12-31",
-    "some date": "dates written in several ways: kept inside until all are written 1980-12-31",
-}
-
-
 def _date(c: ColumnFacts) -> Sign | None:
-    if c.distinct <= 1:
-        return None
-    if c.share("date") == 1:
-        return Sign("known", "dates of a person's life are known to others", date_levels(c.counts))
-    if c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word)):
-        return Sign("known", "dates (YYYYMMDD) of a person's life are known to others", date_levels(c.counts))
-    if c.share("local date") > 0.95:
+    compact = c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word))
+    if c.distinct > 1 and (compact or c.share("date") == 1):
+        written = " (YYYYMMDD)" if compact else ""
+        return Sign("known", f"dates{written} of a person's life are known to others", date_levels(c.counts))
+    if c.distinct > 1 and c.share("local date") > 0.95:
         local = local_date_levels(c.counts) if c.share("local date") == 1 else None
         if local is not None:
             return Sign("known", f"dates ({local['written']}) of a person's life are known to others", local)
         return Sign(
             "person", "dates that do not tell the day from the month: add dates and written, or write 1980-12-31"
         )
-    why = next((words for look, words in _ODD_DATES.items() if c.share(look) > 0.95), "")
-    return Sign("person", why) if why else None
+    if c.distinct > 1 and c.share("short date") > 0.95:
+        return Sign("person", "dates whose years have two digits: kept inside until they are written 1980-12-31")
+    if c.distinct > 1 and c.share("some date") > 0.95:
+        return Sign("person", "dates written in several ways: kept inside until all are written 1980-12-31")
+    return None
 
 
 def _band(c: ColumnFacts) -> Sign | None:
@@ -185,12 +180,12 @@ def _code(c: ColumnFacts) -> Sign | None:
     """
     ill = _named(c, SENSITIVE_NAMES)
     others = c.unique or _named(c, KNOWN_NAMES) or _named(c, VISIT_NAMES)
-    if c.distinct < 3 or (not ill and others) or ill == _GROUPS:
+    if c.distinct < 3 or (not ill and others):
         return None
     named = re.search(r"diag|(^|_)(dx|icd|cause)", c.word) is not None
     for look, what, hierarchy, plausible in (
         ("atc", "ATC codes: what is taken shows the illness", {"prefix": [5, 4, 3, 1]}, True),
-        ("icd10", "ICD-10 codes", {"icd10": True}, True),
+        ("icd10", "ICD-10 codes", {"icd10": True}, ill not in _OWN_CODES),
         ("icd9", "ICD-9 codes", {"icd9": True}, named or any(looks_like("icd9 letter", v) for v in c.counts)),
         ("loinc", "LOINC codes: what is tested hints at the illness", None, c.distinct > _FEW or "loinc" in c.word),
     ):
@@ -264,7 +259,8 @@ def _unknown(c: ColumnFacts) -> Sign | None:
 
 def levels(c: ColumnFacts) -> dict[str, Any] | None:
     """Intervals for numbers; codes made of few numbers have no order to speak of."""
-    coded = _NUMBERED.search(c.word) or (c.distinct <= 30 and _CODES_NAMED.search(c.word))
+    few = c.distinct <= _SOME and (_CODES_NAMED.search(c.word) or any(v[0] == "0" and v != "0" for v in c.counts))
+    coded = _NUMBERED.search(c.word) or few  # 0100 is the name of a ward
     if not c.numeric or c.distinct < 3 or (c.whole and coded):
         return None
     return number_levels(c.counts)

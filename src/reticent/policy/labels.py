@@ -44,6 +44,7 @@ _SHOW: dict[str, Callable[[dt.date], str]] = {
     "year": lambda d: str(d.year),
     "decade": lambda d: f"{d.year // 10}0s",
 }
+_YEAR_FIRST = re.compile(r"(\d{4}-\d\d-\d\d|\d{8})(?!\d)")
 _FIRST, _LAST = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.min, dt.date.max))
 
 
@@ -70,6 +71,14 @@ def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list
         return None
     missing = numbers.is_null().to_numpy(zero_copy_only=False)
     return [_nodes_of(level, days.astype("datetime64[D]"), missing) for level in _levels(spec)]
+
+
+def days_of(values: Sequence[Any], spec: HierarchySpec) -> list[str | None]:
+    """The day of every date, the year first; None where there is none, or it is written in a way that policies do not name."""
+    local = strptime_format(spec.written) if spec.written else None
+    plain = (local is not None or _YEAR_FIRST.match(str(value)) for value in values)
+    days = (_day(value, local) if known else None for value, known in zip(values, plain, strict=True))
+    return [None if day is None else day.isoformat() for day in days]
 
 
 def _levels(spec: HierarchySpec) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reticent.audit.linked import compare
+from reticent.audit.linked.judge import compare
 from reticent.audit.published import published
 from reticent.engine.linked import release_tables
 from reticent.engine.rng import Rng

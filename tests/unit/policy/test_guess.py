@@ -390,7 +390,19 @@ HOSPITAL_EXPORTS = {
     ],
     "quasi": [
         *("MYDOB", "STARTAGE", "GEBDAT", "POSTDIST", "LSOA11", "PLZ", "ADMIMETH", "DISDEST", "AUFNGRUND", "ENTL_GRUND"),
-        *("SPELDUR", "KASSE", "FACHABT", "PROCODE3", "GPPRAC", "CONSULT", "CLM_PMT_AMT", "AT_PHYSN_NPI", "hausarzt"),
+        *(
+            "SPELDUR",
+            "KASSE",
+            "FACHABT",
+            "PROCODE3",
+            "GPPRAC",
+            "ETHNOS",
+            "IMD04_DECILE",
+            "CONSULT",
+            "CLM_PMT_AMT",
+            "AT_PHYSN_NPI",
+            "hausarzt",
+        ),
     ],
     "sensitive": ["organism", "Erreger", "NDC_CD", "morphology", "comorb___1", "OPERTN_01", "DRG"],
 }
@@ -409,8 +421,9 @@ def test_numbers_of_persons_that_look_like_codes_are_no_codes():
     assert found["cause"].role == "sensitive"
 
 
-def test_groups_of_illnesses_have_no_tree_of_icd_codes():
-    assert columns(drg=[f"F{i % 40 + 10}B" for i in range(N)])["drg"].hierarchy is None
+@pytest.mark.parametrize("name", ["DRG", "OPERTN_01"])
+def test_codes_of_groups_and_treatments_have_no_tree_of_icd_codes(name):
+    assert columns(**{name: [f"F{i % 40 + 10}B" for i in range(N)]})[name].hierarchy is None
 
 
 def test_dates_without_marks_are_dates():
@@ -433,3 +446,15 @@ def test_many_figures_of_unknown_meaning_stay_inside():
     others = {f"x{i}": [f"{j * (i + 3) % 7}{i}" for j in range(rows)] for i in range(12)}
     found = columns(q17=[f"{i % 12 + 1:02d}{1930 + i % 83}" for i in range(rows)], **others)["q17"]
     assert found.role == "identifier"
+
+
+def test_codes_with_leading_zeros_are_no_numbers():
+    assert columns(FACHABT=["0100", "1500", "2400", "0300"] * 50)["FACHABT"].hierarchy is None
+    assert columns(children=["0", "1", "2", "3"] * 50)["children"].hierarchy is not None
+
+
+def test_of_several_illnesses_the_one_with_codes_is_protected():
+    table = pa.table(
+        {"morphology": ["8140/3", "8500/3", "8070/3"] * 50, "topography": ["C50.4", "C61.9", "C34.1"] * 50}
+    )
+    assert [g.role for g in one_sensitive(guess(table))] == ["identifier", "sensitive"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.linked import SHAPE, joined_view, shares
+from reticent.audit.linked.judge import SHAPE, joined_view, shares
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:

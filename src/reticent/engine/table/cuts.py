@@ -28,7 +28,7 @@ class Cuts:
         numeric: whether classes are published as intervals; as sets of values if not.
         size: leaves of the attribute's hierarchy, or its distinct values where it has none.
         order: the code of each value.
-        ends: characters of a value that the ends of intervals show; all where none is given.
+        ends: what the ends of intervals show of each value; the values where none are given.
     """
 
     values: list[Any]
@@ -38,7 +38,7 @@ class Cuts:
     numeric: bool
     size: int
     order: Int64s
-    ends: int | None = None
+    ends: list[str | None] | None = None
 
     uniform = False
 
@@ -120,8 +120,8 @@ class Cuts:
     def _interval(self, low: int, high: int) -> str | None:
         if low == high:
             return None if self.values[low] is None else str(self.values[low])
-        first, last = (str(self.values[end])[: self.ends] for end in (low, high))
-        return f"[{first}, {last}]"
+        ends = self.ends or self.values
+        return f"[{ends[low]}, {ends[high]}]"
 
     def _sets(self) -> list[str | None]:
         members: list[list[str]] = [[] for _ in range(int(self.classes.max()) + 1)]

@@ -19,7 +19,6 @@ costs most. Nothing is suppressed: if the whole table fails the policy, the rele
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,11 +36,10 @@ from reticent.engine.table.levels import Levels, common_levels
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
 from reticent.policy.hierarchy import Ladder
+from reticent.policy.labels import days_of
 from reticent.release import Release
 from reticent.utility.ncp import node_loss
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([ T][\d:.]+)?$")
-"""Dates, with times or not, whose order is that of their texts."""
 BRACKETS = frozenset(",{}")
 """A reader could not tell where one value of a set ends and the next begins."""
 
@@ -110,7 +108,7 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
                 sight.numeric,
                 ladder.size,
                 sight.order,
-                _ends(encoded, name),
+                _days(encoded, name, sight.order),
             )
     explain = {
         "classes": int(classes.max()) + 1,
@@ -147,9 +145,12 @@ def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None
     """In the order of its values, by sets of them, or by its tree."""
     ladder, codes = encoded.ladders[name], encoded.codes(name)
     given = encoded.columns.dictionaries[name].values.to_pylist()
-    places = order(given)
-    values = [given[place] for place in places]
     spans = bool(sets) and _spans(encoded, name)
+    days = _days(encoded, name, np.arange(len(given))) if spans else None
+    places = (
+        order(given) if days is None else np.array(sorted(range(len(given)), key=_by_day(days, given)), dtype=np.int64)
+    )
+    values = [given[place] for place in places]
     numeric = spans or _numeric(values)
     tree = not (spans or _free(encoded, name, sets=sets)) if ladder.numeric is None else False
     ranks = np.empty(len(values), dtype=np.int32)
@@ -192,14 +193,19 @@ def _spans(encoded: EncodedTable, name: str) -> bool:
         text for text in encoded.columns.dictionaries[name].values.cast(pa.string()).to_pylist() if text is not None
     ]
     if spec.kind == "dates":
-        return all(_DAY.match(text) for text in texts)
+        return None not in days_of(texts, spec)
     return len({len(text) for text in texts}) == 1 and not any(BRACKETS & set(text) for text in texts)
 
 
-def _ends(encoded: EncodedTable, name: str) -> int | None:
-    """Times are not shown at the ends of an interval: days are enough there."""
+def _days(encoded: EncodedTable, name: str, order: Int64s) -> list[str | None] | None:
+    """Dates as the ends of an interval show them: without times, and the year first, however the column writes them."""
     spec = encoded.policy.columns[name].hierarchy
-    return len("2000-12-31") if spec is not None and spec.kind == "dates" else None
+    return days_of(_texts(encoded, name, order), spec) if spec is not None and spec.kind == "dates" else None
+
+
+def _by_day(days: list[str | None], values: list[object]) -> Callable[[int], tuple[str, str]]:
+    """The order of dates in time; a missing one first."""
+    return lambda place: (days[place] or "", str(values[place]))
 
 
 def _texts(encoded: EncodedTable, name: str, order: Int64s) -> list[str | None]:

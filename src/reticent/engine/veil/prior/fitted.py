@@ -166,7 +166,7 @@ def _kappa(measures: Measures) -> list[str]:
 
 def _tells(measures: Measures) -> list[str]:
     lines = []
-    for one in measures.tells[:3]:
+    for one in [one for one in measures.tells if one.nats][:3]:  # a column at its root tells nothing
         levels = ", then ".join(f"{nats:.2f}" for nats in one.nats)
         lines.append(f"'{one.column}' alone tells {levels} nats per person, from its published level upwards.")
     return lines

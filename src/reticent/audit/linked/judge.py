@@ -24,16 +24,16 @@ from reticent.audit.folder.papers import is_figure
 from reticent.audit.groups import codes
 from reticent.audit.labels.legal import illegal
 from reticent.audit.labels.meaning import stands_for
+from reticent.audit.linked.shifts import Moves
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
-from reticent.audit.shifts import Moves
 from reticent.audit.spellings import check_spellings, same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.policy.settings.linked import Layout
@@ -169,7 +169,7 @@ def _count(flags: pa.ChunkedArray) -> int:
     return int(pc.sum(flags).as_py() or 0)
 
 
-def _owners(table: pa.Table, persons: Mapping[str, int]) -> Codes:
+def _owners(table: pa.Table, persons: Mapping[str, int]) -> Int64s:
     """The number of each row's person."""
     named = pa.array(list(persons), pa.string())
     return np.asarray(pc.index_in(table[_PERSON], value_set=named).to_numpy()).astype(np.int64)
@@ -177,7 +177,7 @@ def _owners(table: pa.Table, persons: Mapping[str, int]) -> Codes:
 
 def joined_view(
     tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], policy: Policy
-) -> tuple[dict[str, int], Codes]:
+) -> tuple[dict[str, int], Int64s]:
     """All persons by number, and the view of each: the same number for those who look alike in all tables joined.
 
     Rows are compared as a multiset within their visit, visits as a multiset within their person; tables whose rows the
@@ -217,7 +217,7 @@ def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
     return rows
 
 
-def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Codes) -> tuple[Codes, Codes, Codes]:
+def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """Per view and value of a column: the view, how many of its persons have the value, and how many there are.
 
     Spellings of one value are one, and who has a value twice has it once.
@@ -232,7 +232,7 @@ def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Codes)
     return views // width, holders, np.bincount(kinds)[views // width]
 
 
-def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Codes) -> Finding:
+def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Int64s) -> Finding:
     """The largest share of alike persons who have a value, over all values and views."""
     claim, where = f"no value of more than 1/{l} of alike persons", f"column '{name}'"
     _, holders, sizes = shares(table, name, persons, kinds)
@@ -259,7 +259,7 @@ def view_table(release: Published, policy: Policy) -> pa.Table:
     return whole
 
 
-def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Codes:
+def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Int64s:
     """How many persons share each joined view of the input as it is; rows without a person are nobody's."""
     assert policy.tables is not None  # noqa: S101 - the caller looked
     layout = policy.tables.layout(policy.released)
@@ -273,7 +273,7 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Codes:
 
 
 def compare(
-    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Codes]
+    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Int64s]
 ) -> Verdict:
     """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
     assert policy.tables is not None  # noqa: S101 - the release was judged before
