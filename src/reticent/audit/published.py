@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from reticent.audit.folder.written import as_text as cells_as_text
 from reticent.audit.folder.written import odd_files
 from reticent.audit.groups import as_text, coded, numbered, numbers, shared
 from reticent.audit.stream.lines import in_order
@@ -322,13 +323,7 @@ def _read_parquet(file: Path) -> pa.Table:
 def _read_csv(file: Path) -> pa.Table:
     with pc.open_csv(file) as head:
         names = head.schema.names
-    convert = pc.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()),
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        null_values=[""],
-    )
-    return plain(pc.read_csv(file, convert_options=convert, parse_options=pc.ParseOptions(newlines_in_values=True)))
+    return plain(pc.read_csv(file, **cells_as_text(names)))
 
 
 def _digest(file: Path) -> str:

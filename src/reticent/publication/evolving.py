@@ -26,7 +26,7 @@ from reticent.publication.publication import Also, Commit, Publication
 from reticent.publication.table import also_not_covered
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
 from reticent.store import evolving as rows_of
 from reticent.store.database import cut_log
 from reticent.store.erase import forget_words

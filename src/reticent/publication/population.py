@@ -26,7 +26,7 @@ from reticent.engine.base import Sights
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
-from reticent.release.release import Kind
+from reticent.release import Kind
 from reticent.store import Store, Transaction, schema
 
 _MOVED = 1

@@ -17,10 +17,9 @@ from reticent.errors import DataError, StateError
 from reticent.policy import Policy
 from reticent.publication.gate import Passed
 from reticent.publication.population import Population
-from reticent.release import Release
+from reticent.release import Kind, Release
 from reticent.release.codec import from_bytes
 from reticent.release.folder import read_manifest
-from reticent.release.release import Kind
 from reticent.store import OutboxEntry, Store, Transaction
 
 T = TypeVar("T")

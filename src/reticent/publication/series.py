@@ -22,7 +22,7 @@ from reticent.publication.publication import Also, Publication
 from reticent.publication.table import also_not_covered
 from reticent.release import Ledger, Release
 from reticent.release.codec import digest, from_bytes
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
 from reticent.store import OutboxEntry, Transaction
 
 

@@ -20,7 +20,7 @@ from reticent.publication.population import Population
 from reticent.publication.publication import Also, Commit, at_once, stamped
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
 from reticent.store import Store, Transaction
 from reticent.store.store import bind_house
 

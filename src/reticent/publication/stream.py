@@ -36,7 +36,7 @@ from reticent.publication.records import Batch
 from reticent.publication.resume import Receipts, beyond, refuse_unread
 from reticent.publication.stream_publication import Released, StreamPublication, house_of
 from reticent.release import Counts, Guarantee
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
 from reticent.store import DeadLetter, Store, Transaction
 
 __all__ = ["NAME", "Released", "Stream", "StreamPublication", "Summary", "at_once"]

@@ -24,8 +24,8 @@ from reticent.errors import DAMAGED, GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import Bad, Batch, RecordReader
+from reticent.release import person_hashes
 from reticent.release.codebook import stream_codebook
-from reticent.release.release import person_hashes
 from reticent.store import Store
 
 # A journal is cheap to write and slow to replay: at most this much, or as much as the snapshot itself.

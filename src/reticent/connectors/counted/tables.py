@@ -47,7 +47,7 @@ from reticent.policy.column_patterns import person_columns
 from reticent.policy.hierarchy import Ladder
 from reticent.publication.namesakes import tell_of
 from reticent.release import Counts, Guarantee
-from reticent.release.sentences import AGAINST
+from reticent.release.wording import AGAINST
 
 METHODS = ("optimal", "mondrian", "local")
 """The first is what `auto` means here."""

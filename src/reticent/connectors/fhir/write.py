@@ -11,28 +11,22 @@ import logging
 import os
 import secrets
 import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import orjson
 import pyarrow as pa
 
-from reticent.connectors.fhir.elements import setter
+from reticent.connectors.fhir.elements import Put, setter
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
 from reticent.connectors.fhir.systems import ICD10
 from reticent.connectors.files.atomic import system_errors
 from reticent.disk import make_folder, move, open_new, sync
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.release.folder import read, refuse_taken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
-
-    from reticent.connectors.fhir.elements import Put
-    from reticent.policy import Policy
 
 LOG = logging.getLogger(__name__)
 _ROWS = 8192

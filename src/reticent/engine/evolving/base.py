@@ -21,7 +21,7 @@ from reticent.engine.spellings import spelled
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import UNMET
+from reticent.release.wording import UNMET
 
 
 class Named(NamedTuple):

@@ -25,8 +25,7 @@ from reticent.errors import InternalError
 from reticent.policy import Policy
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee, Release
-from reticent.release.sentences import AGAINST, EVOLVING
-from reticent.release.wording import not_covered
+from reticent.release.wording import AGAINST, EVOLVING, not_covered
 
 NOT_COVERED = not_covered(*EVOLVING)
 

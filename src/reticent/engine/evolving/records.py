@@ -16,7 +16,7 @@ import pyarrow as pa
 from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError
-from reticent.release.release import person_hashes
+from reticent.release import person_hashes
 
 NONE = -1
 

@@ -25,8 +25,7 @@ from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.settings.linked import PERSON, VISIT
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST
-from reticent.release.wording import not_covered
+from reticent.release.wording import AGAINST, not_covered
 
 METHOD = "linked"
 

@@ -22,10 +22,8 @@ from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
-from reticent.release import Counts, Guarantee, Release
-from reticent.release.release import person_hashes
-from reticent.release.sentences import AGAINST, SERIES
-from reticent.release.wording import not_covered
+from reticent.release import Counts, Guarantee, Release, person_hashes
+from reticent.release.wording import AGAINST, SERIES, not_covered
 
 
 class GroupPublisher(SeriesPublisher):

@@ -39,8 +39,7 @@ from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.release import Guarantee, Release
-from reticent.release.sentences import AGAINST, DELAY_FREE
-from reticent.release.wording import not_covered
+from reticent.release.wording import AGAINST, DELAY_FREE, not_covered
 from reticent.utility.stream import sau_limit
 
 NOT_COVERED = not_covered(*DELAY_FREE)

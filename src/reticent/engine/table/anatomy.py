@@ -34,7 +34,7 @@ from reticent.engine.table.people import coded, persons_of, row_keys, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
+from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
 from reticent.release.wording import not_covered as readers
 
 

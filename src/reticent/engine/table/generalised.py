@@ -17,7 +17,7 @@ from reticent.engine.table.encoded_table import EncodedTable, claims
 from reticent.engine.table.levels import Levels
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST, RECORDS_IN_CLASS
+from reticent.release.wording import AGAINST, RECORDS_IN_CLASS
 from reticent.release.wording import not_covered as readers
 from reticent.utility.balance import Balance
 from reticent.utility.metrics import Metrics, measure

@@ -26,7 +26,7 @@ from reticent.engine.veil.prior.noise import noised, two_sided
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Guarantee
-from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
+from reticent.release.wording import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
 
 if TYPE_CHECKING:
     from reticent.engine.veil.house import House

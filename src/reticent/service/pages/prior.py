@@ -64,7 +64,7 @@ def _counted(visit: Visit, plan: Plan) -> str:
     """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
     import numpy as np
 
-    from reticent.engine.veil.prior.file import kernel_name, write_fit
+    from reticent.engine.veil.prior.fitted import kernel_name, write_fit
     from reticent.engine.veil.prior.released import fit_released
 
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}
