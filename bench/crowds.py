@@ -24,8 +24,8 @@ from reticent.audit.attack.sights import sights
 from reticent.audit.original.persons import Input
 from reticent.audit.published import published, text_table
 from reticent.datasets import adult
-from reticent.engine.veil.prior.file import write_prior
 from reticent.engine.veil.prior.fit import fit
+from reticent.engine.veil.prior.fitted import write_prior
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.read.received import read as receive

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.veil.prior.file import write_fit
 from reticent.engine.veil.prior.fit import fit
+from reticent.engine.veil.prior.fitted import write_fit
 from reticent.engine.veil.prior.prior import candidates, random_orders
 from reticent.policy import Policy
 from reticent.publication import table

@@ -28,9 +28,8 @@ from reticent.audit.published import published, text_table
 from reticent.datasets import adult, feed, hospital
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
-from reticent.engine.veil.prior.file import write_prior
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.fitted import FittedPrior
+from reticent.engine.veil.prior.fitted import FittedPrior, write_prior
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.prior import read_strata

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.api import anonymize
-from reticent.audit.attack.bound import kappa_bound
+from reticent.audit.attack.concession import kappa_bound
 from reticent.audit.attack.definetti import definetti
 from reticent.audit.attack.informed import informed
 from reticent.audit.attack.joint import joint

@@ -18,7 +18,7 @@ from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
-from reticent.release.sentences import UNIT
+from reticent.release.wording import UNIT
 
 L, SIZE, RELATIVES, HOMES = 4, 20, 5, 400
 NAMES = np.array([f"v{code:02}" for code in range(SIZE)])

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from reticent.api import anonymize, audit
 from reticent.audit.groups import histograms, numbered
-from reticent.engine.table.utility_tree import utility_tree
+from reticent.engine.table.supervision import utility_tree
 from reticent.policy import Policy
 
 QUASI = ("zip", "age", "sex")

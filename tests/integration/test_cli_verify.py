@@ -9,8 +9,7 @@ import pytest
 
 from reticent.cli import main
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST
-from reticent.release.wording import not_covered
+from reticent.release.wording import AGAINST, not_covered
 
 POLICY = """
 version: 1

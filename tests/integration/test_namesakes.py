@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reticent import EvolvingTable, Series, anonymize
@@ -128,3 +129,36 @@ def test_which_names_meet(names, number):
     assert (
         tell_namesakes(pa.chunked_array([pa.array(names[:2], pa.string()), pa.array(names[2:], pa.string())])) == number
     )
+
+
+COUNTED = {
+    "version": 1,
+    "person": "id",
+    "columns": {"id": "identifier", "line": {"role": "quasi", "hierarchy": {"intervals": [20]}}, "ill": "plain"},
+    "privacy": {"k": 2, "suppression": 0.2},
+    "table": {"method": "optimal"},
+}
+FAR = ["P7", "p07", "x-012", "x-12", *PLAIN]
+
+
+def test_rows_that_duckdb_counts(tmp_path, caplog):
+    from reticent.connectors.duck import anonymize as on_disk
+
+    for names, number in ((FAR, 3), (PLAIN, 0), (list(range(N)), 0)):
+        pq.write_table(people(names), tmp_path / "data.parquet")
+        on_disk(
+            tmp_path / "data.parquet",
+            Policy.from_dict(COUNTED),
+            tmp_path / f"release-{len(names)}-{number}-{type(names[0])}",
+        )
+        told = words(caplog)
+        assert told.startswith(f"{number} persons have the name of another") if number else not told
+
+
+def test_rows_that_spark_counts(spark, caplog):
+    from reticent.connectors import spark as on_spark
+
+    on_spark.release(spark.createDataFrame(people(FAR)), Policy.from_dict(COUNTED))
+    assert words(caplog).startswith("3 persons have the name of another")
+    on_spark.release(spark.createDataFrame(people(PLAIN)), Policy.from_dict(COUNTED))
+    assert "persons have the name" not in words(caplog)

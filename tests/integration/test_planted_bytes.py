@@ -15,7 +15,7 @@ import pytest
 
 from reticent import Policy, anonymize, verify
 from reticent.release.codebook import citation, readme
-from reticent.release.sentences import AGAINST, strange
+from reticent.release.wording import AGAINST, strange
 
 COLUMNS = {
     "id": "identifier",

@@ -14,7 +14,7 @@ from reticent.connectors.stream import Stream
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication.population import seen_of
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
 from reticent.store import Store, schema
 
 ANATOMY = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})

@@ -230,7 +230,7 @@ def test_a_lost_lock_is_noticed(store, where, monkeypatch):
     """Without the fence the first writer would go on beside the second one."""
     with store.lock("feed"), Store.open(where) as other:
         with monkeypatch.context() as patch:
-            patch.setattr("reticent.store.lock.held", lambda *_: contextlib.nullcontext())
+            patch.setattr("reticent.store.database.held", lambda *_: contextlib.nullcontext())
             taken = other.lock("feed")
             taken.__enter__()
         with pytest.raises(StateError, match="took over"), store.transaction() as tx:

@@ -8,7 +8,7 @@ import pytest
 from starlette.middleware.base import BaseHTTPMiddleware
 
 from reticent.service.guard import Guard
-from reticent.service.quiet import Quiet
+from reticent.service.problems import Quiet
 from reticent.service.settings import Settings
 
 SCOPE = {"type": "http", "path": "/", "method": "POST", "headers": [], "query_string": b""}

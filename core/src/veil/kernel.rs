@@ -1,7 +1,7 @@
 //! How slots move from event to event: the public kernel T, and the two kinds of event that read it differently.
 
 use super::matrix::Matrix;
-use super::prf::{Question, Steps};
+use super::prf::Steps;
 use super::shares::Shares;
 
 /// A visit may find the same value again; a correction by its nature changes it, so it moves by T / (1 - T_vv).
@@ -9,19 +9,6 @@ use super::shares::Shares;
 pub enum Kind {
     Visit,
     Correction,
-}
-
-/// The draws of one slot at one event.
-pub struct Draw<'a> {
-    pub steps: &'a Steps,
-    pub event: u32,
-    pub slot: usize,
-}
-
-impl Draw<'_> {
-    pub fn below(&self, question: Question, n: u64) -> u64 {
-        self.steps.below(self.event, self.slot, question, n)
-    }
 }
 
 pub enum Kernel {
@@ -53,13 +40,7 @@ impl Kernel {
         match self {
             Kernel::Still => (),
             Kernel::Shares(shares) => shares.walk(kind, row, (steps, event), truth, slots),
-            Kernel::Matrix(matrix) => {
-                for (slot, value) in slots.iter_mut().enumerate() {
-                    if Some(slot) != truth {
-                        *value = matrix.next(kind, *value, &Draw { steps, event, slot });
-                    }
-                }
-            }
+            Kernel::Matrix(matrix) => matrix.walk(kind, (steps, event), truth, slots),
         }
     }
 

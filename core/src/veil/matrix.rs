@@ -1,7 +1,9 @@
 //! A kernel written out: for every value its targets with integer weights, as read from a file of updates.
 
-use super::kernel::{Draw, Kind};
-use super::prf::Question;
+use std::array::from_fn;
+
+use super::kernel::Kind;
+use super::prf::{BLOCK, Question, Steps, word};
 
 pub struct Matrix {
     /// Targets of value v: starts[v] .. starts[v + 1].
@@ -10,6 +12,8 @@ pub struct Matrix {
     targets: Vec<u16>,
     /// Sums of the weights within a value, up to and with each target.
     ends: Vec<u64>,
+    /// Weights before each value's own and up to it: empty if it cannot stay.
+    own: Vec<(u64, u64)>,
 }
 
 impl Matrix {
@@ -23,7 +27,14 @@ impl Matrix {
                 sum
             }));
         }
+        let own = starts.windows(2).zip(0..).map(|(span, value)| {
+            let (targets, ends) = (&targets[span[0]..span[1]], &ends[span[0]..span[1]]);
+            let sum = |count: usize| count.checked_sub(1).map_or(0, |at| ends[at]);
+            let place = targets.binary_search(&value);
+            place.map_or((0, 0), |at| (sum(at), sum(at + 1)))
+        });
         Matrix {
+            own: own.collect(),
             starts,
             targets,
             ends,
@@ -35,18 +46,8 @@ impl Matrix {
         (&self.targets[span.clone()], &self.ends[span])
     }
 
-    /// Weights before the value's own and up to it: empty if it cannot stay.
-    fn own(&self, value: u16) -> (u64, u64) {
-        let (targets, ends) = self.row(value);
-        let sum = |count: usize| count.checked_sub(1).map_or(0, |at| ends[at]);
-        match targets.binary_search(&value) {
-            Ok(at) => (sum(at), sum(at + 1)),
-            Err(_) => (0, 0),
-        }
-    }
-
     fn absorbs(&self, value: u16) -> bool {
-        let (before, after) = self.own(value);
+        let (before, after) = self.own[usize::from(value)];
         self.row(value)
             .1
             .last()
@@ -61,8 +62,30 @@ impl Matrix {
         (kind == Kind::Visit || from != to) && self.row(from).0.binary_search(&to).is_ok()
     }
 
+    /// Moves all slots but the true one on to an event; the hashes of many are made side by side.
+    pub fn walk(
+        &self,
+        kind: Kind,
+        (steps, event): (&Steps, u32),
+        truth: Option<usize>,
+        slots: &mut [u16],
+    ) {
+        for (block, first) in slots.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
+            let ask = |slot: usize| word(event, first + slot, Question::Target);
+            let mut hashes: [u64; BLOCK] = from_fn(ask);
+            steps.hashed(&mut hashes[..block.len()]);
+            for (slot, value) in block.iter_mut().enumerate() {
+                if Some(first + slot) != truth {
+                    let below = |n| steps.answer(ask(slot), hashes[slot], n);
+                    *value = self.next(kind, *value, below);
+                }
+            }
+        }
+    }
+
     /// Where a slot goes from a value.
-    pub fn next(&self, kind: Kind, from: u16, draw: &Draw) -> u16 {
+    #[inline]
+    fn next(&self, kind: Kind, from: u16, below: impl FnOnce(u64) -> u64) -> u16 {
         let (targets, ends) = self.row(from);
         if self.absorbs(from) {
             return from;
@@ -70,10 +93,10 @@ impl Matrix {
         let (before, after) = if kind == Kind::Visit {
             (0, 0)
         } else {
-            self.own(from)
+            self.own[usize::from(from)]
         };
         let own = after - before;
-        let point = draw.below(Question::Target, ends[ends.len() - 1] - own);
+        let point = below(ends[ends.len() - 1] - own);
         let point = if point < before { point } else { point + own };
         targets[ends.partition_point(|&end| end <= point)]
     }
@@ -93,12 +116,9 @@ mod tests {
         for kind in [Kind::Visit, Kind::Correction] {
             for from in 0..4 {
                 let next = |person: u64| {
-                    let draw = Draw {
-                        steps: &prf.steps(person),
-                        event: 1,
-                        slot: 0,
-                    };
-                    matrix.next(kind, from, &draw)
+                    let mut slots = [from];
+                    matrix.walk(kind, (&prf.steps(person), 1), None, &mut slots);
+                    slots[0]
                 };
                 let mut reached: Vec<u16> = (0..500).map(next).collect();
                 reached.sort_unstable();

@@ -24,6 +24,9 @@ pub struct Prf {
     step: Sip,
 }
 
+/// Slots whose questions are hashed together.
+pub const BLOCK: usize = 16;
+
 /// The three questions of one step along a kernel.
 #[derive(Clone, Copy)]
 pub enum Question {
@@ -87,19 +90,13 @@ impl Prf {
 pub struct Steps(Begun);
 
 impl Steps {
-    /// An answer below `n` to one question of the step that a slot takes at an event.
-    #[inline]
-    pub fn below(&self, event: u32, slot: usize, question: Question, n: u64) -> u64 {
-        below(&self.0, word(event, slot, question), n)
-    }
-
     /// Turns questions, each in a `word`, into their hashes; `answer` scales them.
     #[inline]
     pub fn hashed(&self, words: &mut [u64]) {
         self.0.each(words);
     }
 
-    /// The answer below `n` that a question's hash gives: that of `below`.
+    /// The answer below `n` that a question's hash gives.
     #[inline]
     pub fn answer(&self, word: u64, hash: u64, n: u64) -> u64 {
         settled(&self.0, word, hash, n)
@@ -130,13 +127,18 @@ mod tests {
     fn every_argument_matters() {
         let prf = Prf::new([7; 32]);
         let n = u64::MAX;
-        let first = prf.steps(1).below(2, 3, Question::Stay, n);
+        let answer = |prf: &Prf, person, word| {
+            let (steps, mut hashes) = (prf.steps(person), [word]);
+            steps.hashed(&mut hashes);
+            steps.answer(word, hashes[0], n)
+        };
+        let first = answer(&prf, 1, word(2, 3, Question::Stay));
         for other in [
-            prf.steps(2).below(2, 3, Question::Stay, n),
-            prf.steps(1).below(3, 3, Question::Stay, n),
-            prf.steps(1).below(2, 4, Question::Stay, n),
-            prf.steps(1).below(2, 3, Question::Within, n),
-            Prf::new([8; 32]).steps(1).below(2, 3, Question::Stay, n),
+            answer(&prf, 2, word(2, 3, Question::Stay)),
+            answer(&prf, 1, word(3, 3, Question::Stay)),
+            answer(&prf, 1, word(2, 4, Question::Stay)),
+            answer(&prf, 1, word(2, 3, Question::Within)),
+            answer(&Prf::new([8; 32]), 1, word(2, 3, Question::Stay)),
             prf.point(1, 2, n),
         ] {
             assert_ne!(first, other);

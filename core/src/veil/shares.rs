@@ -8,10 +8,7 @@ use std::array::from_fn;
 
 use super::ONE;
 use super::kernel::Kind;
-use super::prf::{Question, Steps, word};
-
-/// Slots whose questions are hashed together.
-const BLOCK: usize = 16;
+use super::prf::{BLOCK, Question, Steps, word};
 
 pub struct Shares {
     stay: Vec<u64>,

@@ -25,7 +25,7 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -121,7 +121,7 @@ def _kind(release: Published) -> str:
     return release.kind if release.kind in ("table", "evolving") else "evolving"
 
 
-def _groups(release: Published, st: pa.Table) -> tuple[Codes, Groups, list[Finding]]:
+def _groups(release: Published, st: pa.Table) -> tuple[Int64s, Groups, list[Finding]]:
     """Rows per group of the first table, histograms of the second, and what is malformed."""
     in_qit, in_st, size = release.grouped
     counts = _whole(st["count"])
@@ -138,7 +138,7 @@ def _groups(release: Published, st: pa.Table) -> tuple[Codes, Groups, list[Findi
     return np.bincount(in_qit, minlength=size), groups, broken
 
 
-def _agreement(members: Codes, slots: Codes, counterfeits: float) -> list[Finding]:
+def _agreement(members: Int64s, slots: Int64s, counterfeits: float) -> list[Finding]:
     findings = [
         none_of("every group of 'qit' has its values in 'st'", int(((members > 0) & (slots == 0)).sum())),
         none_of("no group holds more records than values", int((members > slots).sum())),
@@ -152,7 +152,7 @@ def _agreement(members: Codes, slots: Codes, counterfeits: float) -> list[Findin
     return [*findings, Finding("values without a record = counterfeits stated", stated, share, counterfeits)]
 
 
-def _whole(column: pa.ChunkedArray) -> Codes:
+def _whole(column: pa.ChunkedArray) -> Int64s:
     """The counts as numbers; -1 for what is none."""
     code, texts = numbers(column)
     try:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.audit.figures import figures
+from reticent.audit import measures
+from reticent.audit.all_classes import OVERALL, check_overall
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.labels.legal import illegal
-from reticent.audit.overall import OVERALL, check_overall
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -87,7 +87,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         notes += [] if rules else [_NOTHING_ASKED]
     else:
         findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
-    measured = figures(data, policy) if release.bare else {}
+    measured = _figures(data, policy) if release.bare else {}
     return Verdict(
         tuple(findings),
         tuple(dict.fromkeys(notes)),
@@ -178,6 +178,29 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, left
 def _legal(data: pa.Table, name: str, policy: Policy, method: str) -> Finding:
     unknown = illegal(codes(data[name])[1], policy, name, method)
     return none_of("published values are nodes of the hierarchy", unknown, f"column '{name}'")
+
+
+def _figures(data: pa.Table, policy: Policy) -> dict[str, float]:
+    """What holds of a table, whoever made it: classes, the records that are alone, k, and per sensitive column distinct l, entropy l and t with equal distances."""
+    rows, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
+    if not data.num_rows:
+        return {}
+    sizes = np.bincount(rows, minlength=size)
+    shown: dict[str, float] = {"k": int(sizes.min()), "classes": size, "alone": int((sizes == 1).sum())}
+    open_rows, open_size = numbered(
+        data, [name for name in (*policy.quasi, *policy.plain) if name in data.column_names]
+    )
+    shown["alone_with_plain"] = int((np.bincount(open_rows, minlength=open_size) == 1).sum())
+    for name in (name for name in policy.sensitive if name in data.column_names):
+        groups = histograms(rows, size, data[name])
+        whole = np.array(list(groups.totals().values()))
+        varied = measures.entropy_l(groups, Fraction(1))[0].min()
+        far = measures.distance(groups, whole, np.arange(len(whole)), measures.equal_parts(len(whole)), Fraction(1))[
+            0
+        ].max()
+        shown |= {f"l of '{name}'": int(groups.distinct().min()), f"entropy l of '{name}'": round(float(varied), 6)}
+        shown[f"t of '{name}'"] = round(float(far), 6)
+    return shown
 
 
 def _sensitive(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,27 +26,27 @@ class Groups:
         values: the text of each value code.
     """
 
-    group: Codes
-    value: Codes
-    count: Codes
+    group: Int64s
+    value: Int64s
+    count: Int64s
     size: int
     values: tuple[str | None, ...]
 
-    def sizes(self) -> Codes:
+    def sizes(self) -> Int64s:
         """Records per group."""
         return np.bincount(self.group, weights=self.count, minlength=self.size).astype(np.int64)
 
-    def distinct(self) -> Codes:
+    def distinct(self) -> Int64s:
         """Distinct values per group."""
         return np.bincount(self.group, minlength=self.size).astype(np.int64)
 
-    def largest(self) -> Codes:
+    def largest(self) -> Int64s:
         """Count of the most frequent value per group."""
         out = np.zeros(self.size, dtype=np.int64)
         np.maximum.at(out, self.group, self.count)
         return out
 
-    def shares(self) -> Vector:
+    def shares(self) -> Floats:
         """Per entry, the part of its group that has the value."""
         return np.asarray(self.count / np.maximum(self.sizes(), 1)[self.group])
 
@@ -60,7 +60,7 @@ class Groups:
         sums = np.bincount(self.value, weights=self.count, minlength=len(self.values)).astype(np.int64)
         return {value: int(total) for value, total in zip(self.values, sums, strict=True)}
 
-    def matrices(self, width: int, places: Codes) -> Iterator[tuple[int, Vector]]:
+    def matrices(self, width: int, places: Int64s) -> Iterator[tuple[int, Floats]]:
         """Shares per group over ``width`` values, a block of groups at a time; places maps value codes to columns."""
         step = max(1, (1 << 21) // max(1, width))
         sizes = np.maximum(self.sizes(), 1)
@@ -72,13 +72,13 @@ class Groups:
             yield first, block
 
 
-def codes(column: pa.ChunkedArray) -> tuple[Codes, tuple[str | None, ...]]:
+def codes(column: pa.ChunkedArray) -> tuple[Int64s, tuple[str | None, ...]]:
     """Number the distinct values of a column; a missing value is a value of its own."""
     code, values = numbers(column)
     return code, tuple(values.to_pylist())
 
 
-def numbers(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
+def numbers(column: pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
     """`codes` with the values as they lie in Arrow: a column of days has tens of thousands."""
     encoded = _encoded(column)
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
@@ -121,7 +121,7 @@ def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([encoded])
 
 
-def shared(*columns: pa.Array) -> list[Codes]:
+def shared(*columns: pa.Array) -> list[Int64s]:
     """Texts under common numbers, a missing one as one more."""
     texts = pa.concat_arrays([column.cast(pa.string()) for column in columns])
     code = pc.dictionary_encode(texts, null_encoding="encode").indices.to_numpy(zero_copy_only=False)
@@ -129,7 +129,7 @@ def shared(*columns: pa.Array) -> list[Codes]:
     return [code[end - len(column) : end].astype(np.int64) for end, column in zip(ends, columns, strict=True)]
 
 
-def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Codes, int]:
+def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Int64s, int]:
     """The group of every row: rows alike in all the columns share a number."""
     key, cardinality = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in columns:
@@ -141,7 +141,7 @@ def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Codes, int]:
     return _dense(key)
 
 
-def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> Codes:
+def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> Int64s:
     """The place of each text among all: as numbers where all are, else by their text; a missing one first, or last."""
     try:
         keys = [((text is None) == missing_last, float(text or 0), "") for text in texts]
@@ -152,13 +152,19 @@ def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> Codes
     return place
 
 
-def different(key: Codes) -> Codes:
+def ranks(column: pa.ChunkedArray, *, missing_last: bool = False) -> Int64s:
+    """The place of each cell among the different ones of its column, as `by_size` has them."""
+    code, texts = codes(coded_column(column))
+    return by_size(texts, missing_last=missing_last)[code]
+
+
+def different(key: Int64s) -> Int64s:
     """The different numbers, sorted."""
     ordered = np.sort(key)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def histograms(rows: Codes, size: int, column: pa.ChunkedArray) -> Groups:
+def histograms(rows: Int64s, size: int, column: pa.ChunkedArray) -> Groups:
     """Count a sensitive column within groups."""
     code, values = codes(column)
     width = max(1, len(values))
@@ -166,6 +172,6 @@ def histograms(rows: Codes, size: int, column: pa.ChunkedArray) -> Groups:
     return Groups(pairs // width, pairs % width, count.astype(np.int64), size, values)
 
 
-def _dense(key: Codes) -> tuple[Codes, int]:
+def _dense(key: Int64s) -> tuple[Int64s, int]:
     encoded = pc.dictionary_encode(pa.array(key))
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)

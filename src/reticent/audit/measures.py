@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int32s, Int64s
     from reticent.audit.groups import Groups
 
 _CLOSE = 1e-9  # doubles nearer to the bound than this are decided again, exactly
 
 
-def entropy_l(groups: Groups, bound: Fraction) -> tuple[Vector, Flags]:
+def entropy_l(groups: Groups, bound: Fraction) -> tuple[Floats, Bools]:
     """exp(entropy) of each group, and whether it reaches l."""
     share = groups.count / groups.sizes()[groups.group]
     entropy = -np.bincount(groups.group, weights=share * np.log(share), minlength=groups.size)
@@ -37,7 +37,7 @@ def entropy_l(groups: Groups, bound: Fraction) -> tuple[Vector, Flags]:
     return reached, _decide(holds, gap, lambda group: _reaches(groups, group, bound))
 
 
-def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[Vector, Flags]:
+def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[Floats, Bools]:
     """f1 / (f_l + ... + f_m) of each group, and whether it stays below c."""
     order = np.lexsort((-groups.count, groups.group))
     rank = np.arange(len(order)) - np.searchsorted(groups.group, groups.group)
@@ -52,7 +52,7 @@ def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[Vector, Flags]
     return ratio, _decide(ratio < float(c), close, again)
 
 
-def share(groups: Groups, limit: Fraction) -> tuple[Vector, Flags]:
+def share(groups: Groups, limit: Fraction) -> tuple[Floats, Bools]:
     """The largest share one value has of each group, and whether it stays within the limit."""
     largest, sizes = groups.largest(), groups.sizes()
     shares = largest / np.maximum(sizes, 1)
@@ -76,8 +76,8 @@ class Part:
     """
 
     weight: Fraction
-    order: Codes
-    starts: Codes | None
+    order: Int64s
+    starts: Int64s | None
 
     def moved(self, extra: NDArray[Any]) -> NDArray[Any]:
         """Sum of absolute sums, per row."""
@@ -94,12 +94,12 @@ def equal_parts(width: int) -> list[Part]:
     return [Part(Fraction(1, 2), np.arange(width), np.arange(width))]
 
 
-def ordered_parts(order: Codes) -> list[Part]:
+def ordered_parts(order: Int64s) -> list[Part]:
     """Ordered distance: differences of the cumulative shares over the m - 1 steps; order sorts the values."""
     return [Part(Fraction(1, max(1, len(order) - 1)), order, None)]
 
 
-def tree_parts(tables: tuple[NDArray[np.int32], ...]) -> list[Part]:
+def tree_parts(tables: tuple[Int32s, ...]) -> list[Part]:
     """Hierarchical distance: a tree metric with edges of 1/(2 height); each edge carries its node's imbalance."""
     weight = Fraction(1, 2 * (len(tables) - 1))
     orders = [np.argsort(table, kind="stable") for table in tables[:-1]]
@@ -110,8 +110,8 @@ def tree_parts(tables: tuple[NDArray[np.int32], ...]) -> list[Part]:
 
 
 def distance(
-    groups: Groups, reference: Codes, places: Codes, parts: list[Part], bound: Fraction
-) -> tuple[Vector, Flags]:
+    groups: Groups, reference: Int64s, places: Int64s, parts: list[Part], bound: Fraction
+) -> tuple[Floats, Bools]:
     """The distance of each group from the reference, and whether it stays within t; places maps value codes."""
     table = reference / reference.sum()
     out = np.zeros(groups.size)
@@ -126,7 +126,7 @@ def distance(
     return out, _decide(out <= float(bound), np.abs(out - float(bound)), again)
 
 
-def _decide(holds: Flags, gap: Vector, again: Callable[[int], bool]) -> Flags:
+def _decide(holds: Bools, gap: Floats, again: Callable[[int], bool]) -> Bools:
     """Replace the answers within a hair of the bound by exact ones."""
     holds = holds.copy()
     for group in np.flatnonzero(gap < _CLOSE):
@@ -134,7 +134,7 @@ def _decide(holds: Flags, gap: Vector, again: Callable[[int], bool]) -> Flags:
     return holds
 
 
-def _exact_extra(groups: Groups, group: int, reference: Codes, places: Codes) -> NDArray[Any]:
+def _exact_extra(groups: Groups, group: int, reference: Int64s, places: Int64s) -> NDArray[Any]:
     first, last = np.searchsorted(groups.group, [group, group + 1])
     size, total = int(groups.count[first:last].sum()), int(reference.sum())
     extra = np.array([[-Fraction(int(count), total) for count in reference]], dtype=object)

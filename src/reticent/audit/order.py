@@ -21,7 +21,7 @@ from reticent.audit.verdict import Finding, none_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
 
 _DRIFT = 5.0
 """Standard deviations: a random order is beyond them once in a million and more."""
@@ -61,7 +61,7 @@ def check_lines(table: pa.Table, name: str, columns: list[str]) -> list[Finding]
     ]
 
 
-def _group_numbers(column: pa.ChunkedArray) -> tuple[Codes, NDArray[Any]]:
+def _group_numbers(column: pa.ChunkedArray) -> tuple[Int64s, NDArray[Any]]:
     """Which group stands in each row, and its number; what is no number stands before all.
 
     Those of more than eighteen digits are compared as Python does.
@@ -74,7 +74,7 @@ def _group_numbers(column: pa.ChunkedArray) -> tuple[Codes, NDArray[Any]]:
     return code, np.array(values, dtype=object if any(value >= _LARGE for value in values) else np.int64)
 
 
-def _ranks(table: pa.Table, columns: list[str]) -> Codes:
+def _ranks(table: pa.Table, columns: list[str]) -> Int64s:
     """The place of every row among all by the texts of some columns, a missing cell first; the same for rows that read alike."""
     place = np.zeros(table.num_rows, dtype=np.int64)
     for name in columns:
@@ -86,7 +86,7 @@ def _ranks(table: pa.Table, columns: list[str]) -> Codes:
     return place
 
 
-def _pairs(first: NDArray[Any], second: Codes) -> Codes:
+def _pairs(first: NDArray[Any], second: Int64s) -> Int64s:
     """The place of each pair among all."""
     width = int(second.max(initial=0)) + 1
     if first.dtype == object or int(first.max(initial=0)) + 1 >= _LARGE // width:
@@ -94,11 +94,11 @@ def _pairs(first: NDArray[Any], second: Codes) -> Codes:
     return np.asarray(first * width + second, dtype=np.int64)
 
 
-def _falls(places: Codes) -> int:
+def _falls(places: Int64s) -> int:
     return int((places[1:] < places[:-1]).sum())
 
 
-def _lists_that_fall(group: Codes, row: Codes, *, sorted_: bool) -> int:
+def _lists_that_fall(group: Int64s, row: Int64s, *, sorted_: bool) -> int:
     """How many groups stand before the one before them, each as the sorted list of its rows."""
     rows, sizes = row if sorted_ else row[np.lexsort((row, group))], np.bincount(group)
     starts = np.cumsum(sizes) - sizes
@@ -111,13 +111,13 @@ def _lists_that_fall(group: Codes, row: Codes, *, sorted_: bool) -> int:
     return falls
 
 
-def _nth(rows: Codes, starts: Codes, sizes: Codes, place: int) -> Codes:
+def _nth(rows: Int64s, starts: Int64s, sizes: Int64s, place: int) -> Int64s:
     """A row of every list, -1 behind its end: a list stands behind those that it begins with."""
     there = place < sizes
     return np.where(there, rows[np.where(there, starts + place, 0)], -1)
 
 
-def _standing(places: Codes) -> Codes:
+def _standing(places: Int64s) -> Int64s:
     """Each one's place among all of them."""
     there = np.zeros(int(places.max(initial=-1)) + 1, dtype=np.bool_)
     if int(places.min(initial=0)) >= 0:
@@ -136,7 +136,7 @@ def drift(cells: NDArray[Any]) -> float:
     return float(np.corrcoef(cells, np.arange(len(cells)))[0, 1]) * math.sqrt(len(cells) - 1)
 
 
-def check_shuffled(places: Codes) -> Finding:
+def check_shuffled(places: Int64s) -> Finding:
     """Whether positions depend on those in the input: their rank correlation, and neighbours that stayed neighbours."""
     size = len(places)
     ranks = _standing(places)

@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from reticent.audit.folder.written import as_text as cells_as_text
 from reticent.audit.folder.written import odd_files
 from reticent.audit.groups import as_text, coded, numbered, numbers, shared
 from reticent.audit.stream.lines import in_order
@@ -26,7 +27,7 @@ from reticent.errors import DataError
 from reticent.release.folder import plain
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.release import Release
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
@@ -119,17 +120,17 @@ class Published:
         return self.tables.coded if isinstance(self.tables, AsText) else AsText(self.tables).coded
 
     @cached_property
-    def _classes(self) -> dict[tuple[str, ...], tuple[Codes, int]]:
+    def _classes(self) -> dict[tuple[str, ...], tuple[Int64s, int]]:
         return {}
 
     @cached_property
-    def grouped(self) -> tuple[Codes, Codes, int]:
+    def grouped(self) -> tuple[Int64s, Int64s, int]:
         """The group of every row of 'qit' and of 'st' under common numbers, and how many there are; found once for all judges."""
         (shown, names), (listed, others) = (numbers(self.coded[table]["group"]) for table in ("qit", "st"))
         here, there = [np.arange(len(names))] * 2 if names.equals(others) else shared(names, others)
         return here[shown], there[listed], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
 
-    def classes(self, table: str, columns: Sequence[str]) -> tuple[Codes, int]:
+    def classes(self, table: str, columns: Sequence[str]) -> tuple[Int64s, int]:
         """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""
         key = (table, *columns)
         if key not in self._classes:
@@ -322,13 +323,7 @@ def _read_parquet(file: Path) -> pa.Table:
 def _read_csv(file: Path) -> pa.Table:
     with pc.open_csv(file) as head:
         names = head.schema.names
-    convert = pc.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()),
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        null_values=[""],
-    )
-    return plain(pc.read_csv(file, convert_options=convert, parse_options=pc.ParseOptions(newlines_in_values=True)))
+    return plain(pc.read_csv(file, **cells_as_text(names)))
 
 
 def _digest(file: Path) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int64s
     from reticent.audit.groups import Groups
     from reticent.policy import Policy
 
@@ -107,7 +107,7 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     return Requirement(model, kind, exact)
 
 
-def check_size(sizes: Codes, requirement: Requirement, where: str) -> Finding:
+def check_size(sizes: Int64s, requirement: Requirement, where: str) -> Finding:
     """Whether every group is as large as required: k records or persons, or a matching of l persons with l values."""
     least = math.ceil(requirement.numbers[0])
     return _finding(str(requirement), sizes, sizes >= least, float(least), where, worst=np.min)
@@ -119,7 +119,7 @@ def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
     return _finding(str(requirement), figures, holds, required, where, worst=worst)
 
 
-def diversity(groups: Groups, requirement: Requirement) -> tuple[NDArray[Any], Flags, float, Any]:
+def diversity(groups: Groups, requirement: Requirement) -> tuple[NDArray[Any], Bools, float, Any]:
     """Per group the figure of a kind of l-diversity and whether it is enough; the bound, and which figure is the worst."""
     number, distinct = requirement.numbers[-1], groups.distinct()
     enough = distinct >= math.ceil(number)
@@ -172,7 +172,7 @@ def _parts(kind: str, known: list[str | None], policy: Policy, column: str) -> l
     return measures.tree_parts(ladder(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
 
 
-def _finding(claim: str, figures: NDArray[Any], holds: Flags, required: float, where: str, *, worst: Any) -> Finding:
+def _finding(claim: str, figures: NDArray[Any], holds: Bools, required: float, where: str, *, worst: Any) -> Finding:
     failing = int((~holds).sum())
     if len(figures) == 0:
         return Finding(claim, holds=True, measured=None, required=required, where=where)

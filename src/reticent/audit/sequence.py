@@ -27,9 +27,7 @@ from reticent.audit.verdict import Verdict, none_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    import numpy.typing as npt
-
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s, UInt64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
@@ -53,7 +51,7 @@ class Publication:
         return cls(named, _counts(st))
 
     @classmethod
-    def told(cls, st: pa.Table, persons: npt.NDArray[np.uint64], groups: Codes) -> Publication:
+    def told(cls, st: pa.Table, persons: UInt64s, groups: Int64s) -> Publication:
         """From the values of the groups and the ledger; who stands in several groups has no one value to narrow."""
         alone, first, often = np.unique(persons, return_index=True, return_counts=True)
         named = zip(alone[often == 1].tolist(), map(str, groups[first[often == 1]].tolist()), strict=True)

@@ -13,7 +13,7 @@ Differences from the paper: the largest share of any candidate stands for the ri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.generalised import check_columns, check_counts
-from reticent.audit.groups import codes, histograms, numbered
+from reticent.audit.groups import codes, different, histograms, numbered
 from reticent.audit.labels.legal import exact, illegal
 from reticent.audit.order import check_lines
 from reticent.audit.original.matching import matching
@@ -30,16 +30,18 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.updates import Updates, updates_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s, UInt64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.release import Ledger
 
     Groups = dict[int, tuple[int, ...]]
 
+Way = tuple[tuple[int, tuple[int, ...]], ...]
+"""Where a person stood: the place of each release in the series, and the candidates of the group."""
 SHAPE = "m-distinct"
+_STILL = "m-invariance"
+"""The method under which nobody's value changes."""
 TOLERANCE = 1e-7
 LINKING = "legal update instances and risk over several releases (give the ledger: --ledger STORE)"
 
@@ -53,7 +55,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
     sizes, distinct = dict(zip(groups, values.sizes().tolist(), strict=True)), values.distinct()
     least = int(distinct.min()) if size else 0
     odd = sum(not 0 < n < sizes.get(group, 0) for group, n in fakes.items())
-    of_class = np.unique(np.stack([row, numbered(data, policy.quasi)[0]]), axis=1)[0]
+    kind, kinds = numbered(data, policy.quasi)
+    of_class = different(row * max(1, kinds) + kind) // max(1, kinds)
     return Verdict(
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
@@ -119,15 +122,20 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
         return Verdict(())
     if ledger is None:
         return Verdict((), unchecked=(LINKING,) if len(series) > 1 else ())
-    still = series[-1].method == "m-invariance"
-    values = [value for r in series for value in r.tables["data"].column(policy.sensitive[0]).to_pylist()]
-    updates = updates_of(policy, policy.sensitive[0], dict.fromkeys(values), still=still)
-    views = [view(release, policy, ledger, updates, place) for place, release in enumerate(series)]
+    views, updates = views_of(series, policy, ledger)
     findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
     if not findings[0].holds:
         return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
-    findings += _distinct(views, updates, policy, "still" if still else "")
+    findings += _distinct(views, updates, policy, still=series[-1].method == _STILL)
     return Verdict(tuple(replace(f, where=f.where or "over the series") for f in findings))
+
+
+def views_of(series: Sequence[Published], policy: Policy, ledger: Ledger) -> tuple[list[View], Updates]:
+    """All releases with their persons, and what may follow what."""
+    column = policy.sensitive[0]
+    values = dict.fromkeys(value for release in series for value in codes(release.coded["data"][column])[1])
+    updates = updates_of(policy, column, values, still=series[-1].method == _STILL)
+    return [_view(release, policy, ledger, updates, place) for place, release in enumerate(series)], updates
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,21 +143,21 @@ class View:
     """One release as a reader sees it who can tell in which group each person stands."""
 
     number: int
-    person: npt.NDArray[np.uint64]
-    group: Codes
+    person: UInt64s
+    group: Int64s
     groups: Groups
     off: int
 
 
-def view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
+def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
     """One release, persons placed by the ledger; without them where it does not know the release."""
     number = int(release.explain.get("release", place + 1))
-    data = release.tables["data"]
-    members: dict[int, list[int]] = {}
-    codes = (updates.codes[value] for value in data.column(policy.sensitive[0]).to_pylist())
-    for group, code in zip(data.column("group").to_pylist(), codes, strict=True):
-        members.setdefault(int(group), []).append(code)
-    groups = {group: tuple(sorted(values)) for group, values in members.items()}
+    data = release.coded["data"]
+    (row, names), (place_of, values) = codes(data["group"]), codes(data[policy.sensitive[0]])
+    slot = np.array([updates.codes[value] for value in values], dtype=np.int64)[place_of]
+    slots = slot[np.lexsort((slot, row))].tolist()
+    ends = np.cumsum(np.bincount(row, minlength=len(names))).tolist()
+    groups = {int(name or ""): tuple(slots[a:b]) for name, a, b in zip(names, [0, *ends], ends, strict=False)}
     if number > len(ledger):
         return View(number, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
@@ -160,29 +168,36 @@ def view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, p
     return View(number, person, group, groups, off)
 
 
-def _links(views: list[View]) -> Iterator[tuple[View, View, int, int, int]]:
-    """Each person's neighbouring versions: both views, both groups, and the person."""
-    last: dict[int, tuple[View, int]] = {}
-    for view in views:
-        for person, group in zip(view.person.tolist(), view.group.tolist(), strict=True):
-            if person in last:
-                yield last[person][0], view, last[person][1], group, person
-            last[person] = (view, group)
+def _ways(views: list[View]) -> tuple[UInt64s, Int64s, list[Way]]:
+    """All persons, the way that each went, and the ways: many persons went the same one."""
+    persons = np.unique(np.concatenate([view.person for view in views]))
+    way, ways = np.zeros(len(persons), dtype=np.int64), [Way()]
+    for place, view in enumerate(views):
+        at, (groups, group) = np.searchsorted(persons, view.person), np.unique(view.group, return_inverse=True)
+        numbers: dict[tuple[int, ...], int] = {}
+        shown = [numbers.setdefault(view.groups[group], len(numbers)) for group in groups.tolist()]
+        further, own = np.unique(way[at] * len(groups) + np.array(shown, dtype=np.int64)[group], return_inverse=True)
+        way[at] = len(ways) + own
+        candidates = list(numbers)
+        steps = (divmod(step, len(groups)) for step in further.tolist())
+        ways += [(*ways[before], (place, candidates[now])) for before, now in steps]
+    last, way = np.unique(way, return_inverse=True)
+    return persons, way, [ways[at] for at in last.tolist()]
 
 
-def _distinct(views: list[View], updates: Updates, policy: Policy, still: str) -> list[Finding]:
+def _distinct(views: list[View], updates: Updates, policy: Policy, *, still: bool) -> list[Finding]:
     rows = updates.matrix
     sets = [frozenset(rows.indices[rows.indptr[v] : rows.indptr[v + 1]].tolist()) for v in range(len(updates))]
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
+    _, way, ways = _ways(views)
     illegal = 0
-    for before, after, was, now, _ in _links(views):
-        pair = before.groups[was], after.groups[now]
-        if pair not in known:
-            known[pair] = matched([sets[value] for value in pair[0]], pair[1])
-        illegal += not known[pair]
-    worst = shares(views, updates)
+    for steps, persons in zip(ways, np.bincount(way).tolist(), strict=True):
+        for pair in pairwise(candidates for _, candidates in steps):
+            if pair not in known:
+                known[pair] = matched([sets[value] for value in pair[0]], pair[1])
+            illegal += 0 if known[pair] else persons
     what = "a person's groups show the same values" if still else "candidates are a legal update instance, one to one"
-    top = max(worst.values(), default=0.0)
+    top = float(_worst(ways, views, updates).max(initial=0.0))
     limit = policy.series.limit
     return [
         none_of(what, illegal),
@@ -198,28 +213,29 @@ def matched(sets: Sequence[frozenset[int]], values: Sequence[int]) -> bool:
 
 def shares(views: list[View], updates: Updates) -> dict[int, float]:
     """Per person the largest share of any candidate in any version (equation (2), by forward and backward sums)."""
-    chains: dict[int, tuple[tuple[int, int], ...]] = {}
-    for place, view in enumerate(views):
-        for person, group in zip(view.person.tolist(), view.group.tolist(), strict=True):
-            chains[person] = (*chains.get(person, ()), (place, group))
-    shapes: dict[tuple[tuple[int, int], ...], list[tuple[tuple[int, int], ...]]] = {}
-    for chain in dict.fromkeys(chains.values()):  # many persons went the same way
-        shape = tuple((views[place].number, len(views[place].groups[group])) for place, group in chain)
-        shapes.setdefault(shape, []).append(chain)
-    powers: dict[int, Vector] = {1: updates.matrix.toarray()}
-    worst: dict[tuple[tuple[int, int], ...], float] = {}
-    for shape, ways in shapes.items():
-        layers = [np.array([views[way[i][0]].groups[way[i][1]] for way in ways]) for i in range(len(shape))]
+    persons, way, ways = _ways(views)
+    return dict(zip(persons.tolist(), _worst(ways, views, updates)[way].tolist(), strict=True))
+
+
+def _worst(ways: list[Way], views: list[View], updates: Updates) -> Floats:
+    """The same per way."""
+    shapes: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for at, way in enumerate(ways):
+        shape = tuple((views[place].number, len(candidates)) for place, candidates in way)
+        shapes.setdefault(shape, []).append(at)
+    powers: dict[int, Floats] = {1: updates.matrix.toarray()}
+    worst = np.zeros(len(ways))
+    for shape, alike in shapes.items():
+        layers = [np.array([ways[at][step][1] for at in alike]) for step in range(len(shape))]
         gaps = [b[0] - a[0] for a, b in pairwise(shape)]
         for gap in gaps:
             if gap not in powers:
                 powers[gap] = np.linalg.matrix_power(powers[1], gap)
-        marginals = _forward_backward(layers, [powers[gap] for gap in gaps])
-        worst |= dict(zip(ways, marginals.tolist(), strict=True))
-    return {person: worst[chain] for person, chain in chains.items()}
+        worst[alike] = _forward_backward(layers, [powers[gap] for gap in gaps])
+    return worst
 
 
-def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
+def _forward_backward(layers: list[Int64s], steps: list[Floats]) -> Floats:
     """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
     edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
@@ -237,18 +253,21 @@ def _forward_backward(layers: list[Codes], steps: list[Vector]) -> Vector:
     return worst
 
 
-def _scale(weights: Vector) -> Vector:
+def _scale(weights: Floats) -> Floats:
     total = weights.sum(axis=1, keepdims=True)
-    scaled: Vector = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    scaled: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return scaled
 
 
 def _exposed(release: Published, policy: Policy, lone: set[int]) -> int:
     """Lone persons' groups that generalise no quasi-identifier; one that is the same in the whole release needs no hiding."""
-    data = release.tables["data"]
-    columns = {name: data.column(name).to_pylist() for name in policy.quasi}
-    telling = [name for name, cells in columns.items() if len(set(cells)) > 1]
-    first = {int(group): row for row, group in reversed(list(enumerate(data.column("group").to_pylist())))}
+    data = release.coded["data"]
+    row, names = codes(data["group"])
+    first = dict(zip((int(name or "") for name in names), np.unique(row, return_index=True)[1].tolist(), strict=True))
+    columns = {name: codes(data[name]) for name in policy.quasi}
+    telling = {name: cells for name, cells in columns.items() if len(cells[1]) > 1}
     return sum(
-        bool(telling) and all(exact(columns[name][first[group]], policy, name) for name in telling) for group in lone
+        bool(telling)
+        and all(exact(values[code[first[group]]], policy, name) for name, (code, values) in telling.items())
+        for group in lone
     )

@@ -38,7 +38,7 @@ JUDGES = {
     "anatomy": ("anatomy", "judge"),
     "m-distinct": ("series", "judge"),
     "veil": ("veil.judge", "judge"),
-    "linked": ("linked", "judge"),
+    "linked": ("linked.judge", "judge"),
 }
 """The judge of each shape of release that stands by itself: its module, loaded where such a release is judged, and its name."""
 

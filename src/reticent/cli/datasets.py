@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
-from click.decorators import FC
 
 from reticent.cli import options
 from reticent.cli.options import Ordered
@@ -42,125 +43,108 @@ of_disease = click.option("--disease", help="With --outbreak: which diagnosis; i
 LAYOUTS = ("evolving", "m-distinct", "ipums")
 
 
-def rows_of(default: int) -> Callable[[FC], FC]:
-    """How many rows, with a default of its own for each kind."""
-    words = "How many rows (series: persons in the first release)."
-    return click.option("-n", "--rows", type=click.IntRange(min=1), default=default, help=words)
+Made = Callable[[Callable[..., dict[str, Any]]], click.Command]
 
 
-@app.command()
-@output_file
-@rows_of(100_000)
-@repeatable
-@visits_each
-@options.json
-def hospital(output: Path, rows: int, seed: int | None, visits: float | None, json: bool) -> None:
+def dataset(writer: str, rows: int, *more: Callable[[Any], Any], output: Callable[[Any], Any] = output_file) -> Made:
+    """A command that writes a data set: `writer` names its function, `rows` is its usual size; it is given what the command gives back."""
+
+    def made(settings: Callable[..., dict[str, Any]]) -> click.Command:
+        @wraps(settings)
+        def command(output: Path, rows: int, seed: int | None, json: bool, **chosen: Any) -> None:
+            module, _, name = writer.partition(".")
+            _write(
+                getattr(import_module(f"reticent.datasets.{module}"), name),
+                output,
+                rows,
+                seed,
+                json,
+                settings(**chosen),
+            )
+
+        words = "How many rows (series: persons in the first release)."
+        size = click.option("-n", "--rows", type=click.IntRange(min=1), default=rows, help=words)
+        for option in (options.json, *reversed(more), repeatable, size, output):
+            command = option(command)
+        return app.command()(command)
+
+    return made
+
+
+@dataset("files.write_hospital", 100_000, visits_each)
+def hospital(visits: float | None) -> dict[str, Any]:
     """One year of admissions with ICD-10 diagnoses."""
-    from reticent.datasets.files import write_hospital
-
-    _write(write_hospital, output, rows, seed, json=json, visits=visits)
+    return {"visits": visits}
 
 
-@app.command()
-@output_file
-@rows_of(100_000)
-@repeatable
-@click.option("--layout", type=click.Choice(LAYOUTS), default=LAYOUTS[0])
-@options.json
-def census(output: Path, rows: int, seed: int | None, layout: str, json: bool) -> None:
+@dataset("files.write_census", 100_000, click.option("--layout", type=click.Choice(LAYOUTS), default=LAYOUTS[0]))
+def census(layout: str) -> dict[str, Any]:
     """The census tables of three papers, redrawn."""
-    from reticent.datasets.files import write_census
-
-    _write(write_census, output, rows, seed, json=json, layout=layout)
+    return {"layout": layout}
 
 
-@app.command()
-@output_file
-@rows_of(117_047)
-@repeatable
-@options.json
-def nps(output: Path, rows: int, seed: int | None, json: bool) -> None:
+@dataset("files.write_nps", 117_047)
+def nps() -> dict[str, Any]:
     """One day of a national patients sample: 4,848 diseases."""
-    from reticent.datasets.files import write_nps
-
-    _write(write_nps, output, rows, seed, json=json)
+    return {}
 
 
-@app.command()
-@output_file
-@rows_of(100_000)
-@repeatable
-@with_outbreak
-@of_disease
-@options.json
-def feed(output: Path, rows: int, seed: int | None, outbreak: bool, disease: str | None, json: bool) -> None:
+@dataset("files.write_feed", 100_000, with_outbreak, of_disease)
+def feed(outbreak: bool, disease: str | None) -> dict[str, Any]:
     """Admissions in time: seasons, households, persons who return."""
-    from reticent.datasets.files import write_feed
-
-    _write(write_feed, output, rows, seed, json=json, outbreak=_outbreak(outbreak, disease))
+    return {"outbreak": _outbreak(outbreak, disease)}
 
 
-@app.command()
-@output_folder
-@rows_of(10_000)
-@repeatable
-@click.option("--releases", type=click.IntRange(min=1), default=5, help="How many releases.")
-@options.json
-def series(output: Path, rows: int, seed: int | None, releases: int, json: bool) -> None:
+@dataset(
+    "files.write_series",
+    10_000,
+    click.option("--releases", type=click.IntRange(min=1), default=5, help="How many releases."),
+    output=output_folder,
+)
+def series(releases: int) -> dict[str, Any]:
     """The same persons over several releases."""
-    from reticent.datasets.files import write_series
-
-    _write(write_series, output, rows, seed, json=json, total=rows * releases, releases=releases)
+    return {"releases": releases}
 
 
-@app.command()
-@output_folder
-@rows_of(10_000)
-@repeatable
-@visits_each
-@whole_courses
-@click.option("--bundles", is_flag=True, help="Bundles instead of NDJSON.")
-@click.option("--r5", is_flag=True, help="FHIR R5 instead of R4.")
-@options.json
-def fhir(
-    output: Path, rows: int, seed: int | None, visits: float | None, courses: bool, bundles: bool, r5: bool, json: bool
-) -> None:
+@dataset(
+    "fhir.write_fhir",
+    10_000,
+    visits_each,
+    whole_courses,
+    click.option("--bundles", is_flag=True, help="Bundles instead of NDJSON."),
+    click.option("--r5", is_flag=True, help="FHIR R5 instead of R4."),
+    output=output_folder,
+)
+def fhir(visits: float | None, **form: bool) -> dict[str, Any]:
     """The hospital as a FHIR export."""
-    from reticent.datasets.fhir import Form, write_fhir
+    from reticent.datasets.fhir import Form
 
-    form = Form(bundles=bundles, r5=r5, courses=courses)
-    _write(write_fhir, output, rows, seed, json=json, visits=visits, form=form)
+    return {"visits": visits, "form": Form(**form)}
 
 
-@app.command()
-@click.option("-o", "--output", type=options.PATH, required=True, help="SQLite database to write.")
-@rows_of(10_000)
-@repeatable
-@visits_each
-@whole_courses
-@options.json
-def omop(output: Path, rows: int, seed: int | None, visits: float | None, courses: bool, json: bool) -> None:
+@dataset(
+    "omop.write_omop",
+    10_000,
+    visits_each,
+    whole_courses,
+    output=click.option("-o", "--output", type=options.PATH, required=True, help="SQLite database to write."),
+)
+def omop(visits: float | None, courses: bool) -> dict[str, Any]:
     """The hospital as an OMOP database (SQLite)."""
-    from reticent.datasets.omop import write_omop
-
-    _write(write_omop, output, rows, seed, json=json, visits=visits, further=courses)
+    return {"visits": visits, "further": courses}
 
 
-@app.command()
-@output_folder
-@rows_of(10_000)
-@repeatable
-@with_outbreak
-@of_disease
-@click.option("--courses", is_flag=True, help="Second diagnoses, next of kin, deaths.")
-@options.json
-def adt(
-    output: Path, rows: int, seed: int | None, outbreak: bool, disease: str | None, courses: bool, json: bool
-) -> None:
+@dataset(
+    "adt.write_adt",
+    10_000,
+    with_outbreak,
+    of_disease,
+    click.option("--courses", is_flag=True, help="Second diagnoses, next of kin, deaths."),
+    output=output_folder,
+)
+def adt(outbreak: bool, disease: str | None, courses: bool) -> dict[str, Any]:
     """Admissions as HL7 v2 ADT messages."""
-    from reticent.datasets.adt import write_adt
-
-    _write(write_adt, output, rows, seed, json=json, outbreak=_outbreak(outbreak, disease), further=courses)
+    return {"outbreak": _outbreak(outbreak, disease), "further": courses}
 
 
 def _outbreak(outbreak: bool, disease: str | None) -> str | None:
@@ -174,10 +158,8 @@ def _write(
     output: Path,
     rows: int,
     seed: int | None,
-    *,
     json: bool,
-    total: int | None = None,
-    **settings: Any,
+    settings: dict[str, Any],
 ) -> None:
     """Writes a data set with a bar on a terminal, then says which files there are."""
     from reticent.cli.output import emit, figures, quiet, say
@@ -188,7 +170,9 @@ def _write(
     with ExitStack() as stack:
         bar = None
         if sys.stderr.isatty() and not quiet():
-            bar = stack.enter_context(click.progressbar(length=total or rows, label="Writing", file=sys.stderr))
+            bar = stack.enter_context(
+                click.progressbar(length=rows * settings.get("releases", 1), label="Writing", file=sys.stderr)
+            )
 
         def heard(number: int) -> None:
             written.append(number)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from reticent.connectors.inputs import count_values, is_fhir, is_hl7, is_sql
+from reticent.datasets.writers import csv_text
 from reticent.errors import DataError, PolicyError
 from reticent.policy.check import KINDS
 from reticent.policy.guess import SUPPRESSION, Guess, K, guess_l
@@ -152,8 +151,5 @@ def _possible(counts: dict[str | None, int], column: str) -> int:
 
 
 def _csv(counts: dict[str | None, int]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("value", "count"))
-    writer.writerows(sorted((value or "", count) for value, count in counts.items()))
-    return text.getvalue()
+    rows = sorted((value or "", count) for value, count in counts.items())
+    return csv_text(pa.table({"value": [value for value, _ in rows], "count": [count for _, count in rows]}))

@@ -48,9 +48,8 @@ def prior(
     from reticent.cli.output import emit, say
     from reticent.cli.progress import working
     from reticent.connectors.inputs import read_input
-    from reticent.engine.veil.prior.file import kernel_name, write_fit
     from reticent.engine.veil.prior.fit import fit
-    from reticent.engine.veil.prior.fitted import figures, report
+    from reticent.engine.veil.prior.fitted import figures, kernel_name, report, write_fit
     from reticent.engine.veil.prior.released import fit_released
     from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy

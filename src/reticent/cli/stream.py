@@ -157,7 +157,7 @@ def _stream_kafka(route: tuple[str, str], policy: Policy, store: str, own: Setti
     from reticent.cli.output import emit, figures, say
     from reticent.connectors.kafka import run_kafka
     from reticent.release import Counts
-    from reticent.release.sentences import DESPITE
+    from reticent.release.wording import DESPITE
     from reticent.store import Store
 
     if not all(end.startswith("kafka://") for end in route):

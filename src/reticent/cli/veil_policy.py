@@ -12,8 +12,7 @@ import yaml
 
 from reticent.cli.kinds import Kind, commands, required
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
-from reticent.engine.veil.prior.file import kernel_name, write_fit
-from reticent.engine.veil.prior.fitted import FittedPrior
+from reticent.engine.veil.prior.fitted import FittedPrior, kernel_name, write_fit
 from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy

@@ -10,19 +10,16 @@ import logging
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from reticent.connectors.fhir.paths import Getter
 from reticent.connectors.inputs import is_sql
 from reticent.errors import DataError, PolicyError
-from reticent.policy.settings.linked import VISIT
-
-if TYPE_CHECKING:
-    from reticent.connectors.fhir.paths import Getter
-    from reticent.policy import Policy
-    from reticent.policy.settings.inputs import FhirColumn
-    from reticent.policy.settings.linked import Layout, LinkedSettings
+from reticent.policy import Policy
+from reticent.policy.settings.inputs import FhirColumn
+from reticent.policy.settings.linked import VISIT, Layout, LinkedSettings
 
 LOG = logging.getLogger(__name__)
 _FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".ndjson")

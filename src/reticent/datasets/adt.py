@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from reticent.datasets import courses, feed
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import private_file, write, write_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from reticent.datasets.writers import Heard
+from reticent.datasets.writers import Heard, private_file, write, write_text
 
 _MESSAGE = (
     "MSH|^~\\&|HIS|HOSPITAL|||{time}||ADT^A01^ADT_A01|{number}|P|2.5\r"

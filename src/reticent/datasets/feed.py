@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from reticent.datasets import households, illnesses, people
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
-from reticent.datasets.illnesses import VALUES
-from reticent.datasets.outbreak import Outbreak
+from reticent.datasets.illnesses import VALUES, Outbreak
 from reticent.datasets.seasons import MONTHS
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "ambulance")

@@ -5,22 +5,18 @@ With courses: several conditions of an encounter, procedures, drugs, families, d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import compress
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 from reticent.datasets import courses
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import private_file, write_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from reticent.datasets.writers import Heard
+from reticent.datasets.writers import Heard, private_file, write_text
 
 KINDS = ("Patient", "Encounter", "Condition", "Observation")
 COURSES = ("Procedure", "MedicationRequest", "RelatedPerson")

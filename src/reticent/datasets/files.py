@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pyarrow as pa
 
 from reticent.datasets import census, feed, hospital, nps, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import csv_text, table_file, write, write_text
+from reticent.datasets.writers import Heard, csv_text, table_file, write, write_text
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from reticent.datasets.writers import Heard
 
 
 def write_hospital(

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from itertools import accumulate, compress, islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from reticent.connectors.files import atomic_path
 from reticent.datasets import courses, people
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import make_folder, write_text
+from reticent.datasets.writers import Heard, make_folder, write_text
 from reticent.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from reticent.datasets.writers import Heard
 
 TABLES = {
     "concept": "concept_id INTEGER PRIMARY KEY, concept_name VARCHAR(255)",

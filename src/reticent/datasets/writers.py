@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
 
 from reticent.connectors.files import atomic_file, open_table
 from reticent.connectors.files.atomic import system_errors
 from reticent.errors import PolicyError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    Heard = Callable[[int], None] | None
-    """Hears how many rows were written."""
+Heard = Callable[[int], None] | None
+"""Hears how many rows were written."""
 
 SUFFIXES = (".csv", ".parquet", ".arrow", ".ndjson")
 """What a data file may end in."""

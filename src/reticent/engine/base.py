@@ -15,8 +15,7 @@ from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
-from reticent.release import Counts, Guarantee, Release
-from reticent.release.release import Kind
+from reticent.release import Counts, Guarantee, Kind, Release
 
 if TYPE_CHECKING:
     from reticent._core.table import Watch

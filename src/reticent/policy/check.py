@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.errors import PolicyError
+from reticent.policy.bundle import named_files
+from reticent.policy.policy import Policy
 from reticent.policy.prior import read_report
 from reticent.policy.tree import Tree, tree_of
-
-if TYPE_CHECKING:
-    from reticent.policy.policy import Policy
-
 
 KINDS = ("table", "evolving", "series", "stream")
 
@@ -20,7 +18,6 @@ def check(policy: Policy) -> list[str]:
     hierarchies = {name: tree_of(column.hierarchy, policy.base, column=name) for name, column in policy.columns.items()}
     trees = {name: tree for name, tree in hierarchies.items() if tree is not None}
     _files(policy)
-    _keys(policy)
     _sensitive(policy, trees)
     if "table" in policy.model_fields_set and policy.table.method != "veil" and not (policy.quasi or policy.tables):
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
@@ -28,20 +25,16 @@ def check(policy: Policy) -> list[str]:
 
 
 def _files(policy: Policy) -> None:
-    for place, path in policy.files().items():
+    for named in named_files(policy):
+        path = policy.path(named.name)
+        if not path.is_file() and named.secret:
+            place = named.place.removesuffix(".identifier")
+            raise PolicyError(
+                f"{place}: there is no key file {named.name}.", hint=f"Make one: reticent keys new {named.name}"
+            )
         if not path.is_file():
-            raise PolicyError(
-                f"{place}: there is no file {path.name}.", hint="Correct the path; it starts from the policy's folder."
-            )
-
-
-def _keys(policy: Policy) -> None:
-    for name, column in policy.columns.items():
-        file = column.identifier.key_file if column.identifier else None
-        if file is not None and not policy.path(file).is_file():
-            raise PolicyError(
-                f"columns.{name}: there is no key file {file}.", hint=f"Make one: reticent keys new {file}"
-            )
+            hint = "Correct the path; it starts from the policy's folder."
+            raise PolicyError(f"{named.place}: there is no file {path.name}.", hint=hint)
 
 
 def _sensitive(policy: Policy, trees: dict[str, Tree]) -> None:

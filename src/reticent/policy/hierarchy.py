@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +26,11 @@ from reticent.policy.labels import (
     prefix_labels,
     to_numbers,
 )
+from reticent.policy.policy import Policy
+from reticent.policy.spec import HierarchySpec
 from reticent.policy.tree import Tree, tree_of
 
-if TYPE_CHECKING:
-    from reticent.policy.policy import Policy
-    from reticent.policy.spec import HierarchySpec
-
-    Nodes = tuple[Int32s, list[str | None]]
+Nodes = tuple[Int32s, list[str | None]]
 
 ROOT = "*"
 Labels = list[list[str | None]]

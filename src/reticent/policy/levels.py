@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +13,9 @@ from reticent.arrays import Int64s
 from reticent.errors import DataError
 from reticent.policy.column_patterns import KNOWN_NAMES, plain_word
 from reticent.policy.hierarchy import ladder
+from reticent.policy.policy import Policy
 
-if TYPE_CHECKING:
-    from reticent.policy.policy import Policy
-
-    Steps = list[Int64s]
+Steps = list[Int64s]
 
 ALONE = 0.02
 """Share of the records that may be the only one of their published combination."""

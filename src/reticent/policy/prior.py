@@ -56,7 +56,7 @@ def read_prior(path: Path, place: str) -> Counts:
 
 def read_strata(path: Path, place: str) -> Prior:
     """The counts of a file by stratum; without columns before `value` the head may be left out. `place` is the setting that names it."""
-    rows = _rows(path, place)
+    rows = read_rows(path, place)
     head = [cell.strip() for cell in rows[0]] if rows else []
     headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]
     by = tuple(head[:-2]) if headed else ()
@@ -139,9 +139,10 @@ def _count(cell: str) -> float | None:
     return count if 0 <= count < math.inf else None
 
 
-def _rows(path: Path, place: str) -> list[list[str]]:
+def read_rows(path: Path, place: str, hint: str = "Give a file of value,count.") -> list[list[str]]:
+    """The lines of a CSV file that the setting `place` names, but empty ones."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return [row for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise PolicyError(f"{place}: cannot read {path.name} as CSV.", hint="Give a file of value,count.") from None
+        raise PolicyError(f"{place}: cannot read {path.name} as CSV.", hint=hint) from None

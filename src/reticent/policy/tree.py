@@ -10,12 +10,10 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from reticent.policy.spec import HierarchySpec
+from reticent.policy.spec import HierarchySpec
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,13 +30,12 @@ import pyarrow as pa
 from reticent.arrays import Int32s
 from reticent.errors import DataError, PolicyError
 from reticent.policy.hierarchy import ladder
+from reticent.policy.policy import Policy
+from reticent.policy.spec import UpdatesSpec
 from reticent.policy.tree import tree_of
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-    from reticent.policy.policy import Policy
-    from reticent.policy.spec import UpdatesSpec
 
 Value = str | None
 Rows = dict[Value, dict[Value, float]]

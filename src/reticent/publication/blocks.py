@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from reticent.errors import DataError
 from reticent.policy.cells import with_points
-from reticent.publication.records import Bad, RecordReader
-
-if TYPE_CHECKING:
-    from reticent.publication.records import Batch
+from reticent.publication.records import Bad, Batch, RecordReader
 
 # A record longer than this is taken for a quote that was never closed.
 _LONGEST = 16 << 20

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -19,23 +20,20 @@ from reticent.engine import publisher, publisher_class
 from reticent.engine.evolving.change import is_feed
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
+from reticent.policy import Policy
 from reticent.publication.gate import Passed, let_through
 from reticent.publication.publication import Also, Commit, Publication
 from reticent.publication.table import also_not_covered
+from reticent.release import Release
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
 from reticent.store import evolving as rows_of
 from reticent.store.database import cut_log
 from reticent.store.erase import forget_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from reticent.engine.evolving.base import EvolvingPublisher
     from reticent.engine.evolving.change import Change
-    from reticent.policy import Policy
-    from reticent.release import Release
     from reticent.store import Store, Transaction
 
     Rows = np.ndarray[Any, np.dtype[np.uint32]]

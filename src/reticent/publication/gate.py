@@ -21,10 +21,9 @@ from reticent.audit.published import published
 from reticent.engine.base import Members, Original, Sights
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.release import Ledger, LedgerEntry, Release
+from reticent.release import Kind, Ledger, LedgerEntry, Release
 from reticent.release.codebook import with_codebook
 from reticent.release.codec import to_bytes
-from reticent.release.release import Kind
 
 if TYPE_CHECKING:
     from reticent.audit.verdict import Verdict

@@ -76,7 +76,8 @@ class LineWriter:
         line: dict[str, object] = {"type": "record", "seq": row["seq"]}
         line |= {"qi": {name: row[name] for name in self._quasi}, "sensitive": row[self._sensitive]}
         if self._plain:
-            line["plain"] = {name: _fragment(row[name]) for name in self._plain}
+            cells = {name: row[name] for name in self._plain}
+            line["plain"] = {name: None if cell is None else orjson.Fragment(str(cell)) for name, cell in cells.items()}
         return orjson.dumps(line) + b"\n"
 
 
@@ -84,10 +85,6 @@ def _form(batch: Batch, name: str) -> int:
     if name in batch.tokens:
         return _TOKEN
     return _NUMBER if name in batch.numbers else _TEXT
-
-
-def _fragment(token: str | int | None) -> orjson.Fragment | None:
-    return None if token is None else orjson.Fragment(str(token))
 
 
 def packed(lines: bytes) -> tuple[str, bytes]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from reticent.audit.linked import compare
+from reticent.audit.linked.judge import compare
 from reticent.audit.published import published
 from reticent.engine.linked import release_tables
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
-from reticent.publication.gate import let_through, refuse_refuted
+from reticent.publication.gate import Passed, let_through, refuse_refuted
 from reticent.publication.table import also_not_covered
-
-if TYPE_CHECKING:
-    from reticent.publication.gate import Passed
 
 LOG = logging.getLogger(__name__)
 LAYOUT = "linked"

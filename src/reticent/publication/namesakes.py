@@ -4,7 +4,7 @@
 over one truth; taken for one, two persons would share a veil and an erasure. Only the steward knows, so the steward is told how many there are.
 
 Guarantee: none; a warning in the log, with counts and no name.
-Not covered: streams, Spark and DuckDB; other differences; of the persons of a table who are new to a store that knows others, at most 20,000.
+Not covered: streams; other differences; of the persons of a table who are new to a store that knows others, at most 20,000.
 Cost: a look at the bytes; where they have both cases or leading zeros, 0.3 microseconds per name.
 """
 
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from reticent.arrays import UInt64s
 
 LOG = logging.getLogger(__name__)
-_ZEROS, _BARE = r"(^|[^0-9])0+([0-9])", r"\1\2"
+ZEROS, _BARE = r"(^|[^0-9])0+([0-9])", r"\1\2"
 _WIDEST, _SOME = 12, 20_000
 _HINT = (
     "They are taken for different persons. If they are not, correct the names before: two veils over one truth tell it."
@@ -32,7 +32,11 @@ def tell_namesakes(names: pa.ChunkedArray) -> int:
     if not pa.types.is_string(names.type) or not _may_meet(names):
         return 0
     different = pc.unique(names.combine_chunks()).drop_null()
-    number = len(different) - len(pc.unique(_loose(different)))
+    return tell_of(len(different) - len(pc.unique(_loose(different))))
+
+
+def tell_of(number: int) -> int:
+    """Warns of so many persons who have the name of another."""
     if number:
         LOG.warning("%s persons have the name of another but for case or leading zeros. %s", f"{number:,}", _HINT)
     return number
@@ -54,7 +58,7 @@ def tell_strangers(names: pa.Array, hashes: Callable[[pa.Array], UInt64s], known
 
 
 def _loose(names: pa.Array) -> pa.Array:
-    return pc.utf8_lower(pc.replace_substring_regex(names, pattern=_ZEROS, replacement=_BARE))
+    return pc.utf8_lower(pc.replace_substring_regex(names, pattern=ZEROS, replacement=_BARE))
 
 
 def _others(names: pa.Array) -> list[pa.Array]:

@@ -12,7 +12,6 @@ Cost: eight bytes a person and publication; a hash per record; one small query p
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +26,8 @@ from reticent.engine.base import Sights
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
-from reticent.release.release import Kind
-from reticent.store import schema
-
-if TYPE_CHECKING:
-    from reticent.store import Store, Transaction
-
+from reticent.release import Kind
+from reticent.store import Store, Transaction, schema
 
 _MOVED = 1
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
@@ -17,13 +17,10 @@ from reticent.errors import DataError, StateError
 from reticent.policy import Policy
 from reticent.publication.gate import Passed
 from reticent.publication.population import Population
-from reticent.release import Release
+from reticent.release import Kind, Release
 from reticent.release.codec import from_bytes
 from reticent.release.folder import read_manifest
-from reticent.release.release import Kind
-
-if TYPE_CHECKING:
-    from reticent.store import OutboxEntry, Store, Transaction
+from reticent.store import OutboxEntry, Store, Transaction
 
 T = TypeVar("T")
 Also = Callable[["Transaction", Passed], None]

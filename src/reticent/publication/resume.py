@@ -13,14 +13,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reticent.errors import StateError
+from reticent.publication.ports import Sink
+from reticent.store import Store, Transaction
 from reticent.store.values import read_restored
-
-if TYPE_CHECKING:
-    from reticent.publication.ports import Sink
-    from reticent.store import Store, Transaction
 
 
 def beyond(store: Store, name: str, sink: Sink, out: int) -> Sink:

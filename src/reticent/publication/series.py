@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,10 +22,8 @@ from reticent.publication.publication import Also, Publication
 from reticent.publication.table import also_not_covered
 from reticent.release import Ledger, Release
 from reticent.release.codec import digest, from_bytes
-from reticent.release.sentences import DESPITE
-
-if TYPE_CHECKING:
-    from reticent.store import OutboxEntry, Transaction
+from reticent.release.wording import DESPITE
+from reticent.store import OutboxEntry, Transaction
 
 
 @dataclass(frozen=True, repr=False)

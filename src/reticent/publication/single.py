@@ -15,18 +15,17 @@ from reticent.errors import StateError
 from reticent.policy import Policy
 from reticent.publication import linked
 from reticent.publication import table as tables
+from reticent.publication.gate import Passed
 from reticent.publication.population import Population
-from reticent.publication.publication import at_once, stamped
+from reticent.publication.publication import Also, Commit, at_once, stamped
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
+from reticent.store import Store, Transaction
 from reticent.store.store import bind_house
 
 if TYPE_CHECKING:
     from reticent._core.table import Watch
-    from reticent.publication.gate import Passed
-    from reticent.publication.publication import Also, Commit
-    from reticent.store import Store, Transaction
 
 _NAME = "table-"
 

@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -30,18 +30,14 @@ from reticent.policy import Policy
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
 from reticent.publication.population import Population
-from reticent.publication.ports import Recognising, refuse_replaced
+from reticent.publication.ports import Recognising, Sink, Source, Watch, refuse_replaced
 from reticent.publication.publication import Commit, at_once
+from reticent.publication.records import Batch
 from reticent.publication.resume import Receipts, beyond, refuse_unread
 from reticent.publication.stream_publication import Released, StreamPublication, house_of
 from reticent.release import Counts, Guarantee
-from reticent.release.sentences import DESPITE
-from reticent.store import Store
-
-if TYPE_CHECKING:
-    from reticent.publication.ports import Sink, Source, Watch
-    from reticent.publication.records import Batch
-    from reticent.store import DeadLetter, Transaction
+from reticent.release.wording import DESPITE
+from reticent.store import DeadLetter, Store, Transaction
 
 __all__ = ["NAME", "Released", "Stream", "StreamPublication", "Summary", "at_once"]
 

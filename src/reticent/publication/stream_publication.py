@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import orjson
@@ -23,13 +23,10 @@ from reticent.engine.stream.contract import Placed, StreamPublisher, stream_clas
 from reticent.errors import DAMAGED, GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
-from reticent.publication.records import RecordReader
+from reticent.publication.records import Bad, Batch, RecordReader
+from reticent.release import person_hashes
 from reticent.release.codebook import stream_codebook
-from reticent.release.release import person_hashes
-
-if TYPE_CHECKING:
-    from reticent.publication.records import Bad, Batch
-    from reticent.store import Store
+from reticent.store import Store
 
 # A journal is cheap to write and slow to replay: at most this much, or as much as the snapshot itself.
 _JOURNAL = 16 << 20

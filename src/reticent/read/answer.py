@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.errors import ConnectorError
 from reticent.frames import pandas_of
-from reticent.notebook import picture
+from reticent.notebook import picture, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,12 +71,9 @@ class Answer:
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.table.column_names)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._cells())
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         plot = picture(self._drawing()) if 1 < len(self) <= _ROWS else ""
-        return f"<p><b>{escape(self.question)}</b></p>{table}{plot}{notes}"
+        return shown(self.question, self.table.column_names, self._cells()) + plot + notes
 
     def _cells(self) -> list[list[str]]:
         rows = self.table.slice(0, _ROWS).to_pylist()

@@ -27,7 +27,7 @@ from reticent.errors import PolicyError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from reticent.read.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.read.estimate.groups import Groups
     from reticent.read.estimate.veil import Veil
 
@@ -42,11 +42,11 @@ _WEIGHT = 1.0
 class Pooled:
     """Estimates pooled over draws: `error` is the standard error, `freedom` the degrees of freedom behind it."""
 
-    estimate: Vector
-    error: Vector
-    freedom: Vector
-    low: Vector
-    high: Vector
+    estimate: Floats
+    error: Floats
+    freedom: Floats
+    low: Floats
+    high: Floats
 
 
 def pool(estimates: npt.ArrayLike, variances: npt.ArrayLike, *, interval: float = 0.95) -> Pooled:
@@ -85,8 +85,8 @@ def _student(interval: float, freedom: float) -> float:
 
 
 def veiled_values(
-    veil: Veil, rows: Codes, sets: Codes, strata: Codes, draws: int, rng: np.random.Generator
-) -> list[Codes]:
+    veil: Veil, rows: Int64s, sets: Int64s, strata: Int64s, draws: int, rng: np.random.Generator
+) -> list[Int64s]:
     """Values of veiled records: a slot each, by the stratum's shares over the row's stretches."""
     pi = veil.shares * sets.shape[1]
     weight = np.divide(1.0, pi, out=np.zeros_like(pi), where=pi > 0)
@@ -105,7 +105,7 @@ def veiled_values(
     return out
 
 
-def grouped_values(groups: Groups, mine: Codes, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
+def grouped_values(groups: Groups, mine: Int64s, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
     """Values of records in groups: those of the group are dealt out, and pairs of records exchange theirs."""
     place, seat_group, seat_value = _seats(groups, mine, rng)
     totals = np.bincount(groups.values, groups.counts, minlength=groups.size) / max(groups.counts.sum(), 1)
@@ -122,7 +122,7 @@ def grouped_values(groups: Groups, mine: Codes, strata: Codes, draws: int, rng: 
     return out
 
 
-def _seats(groups: Groups, mine: Codes, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
+def _seats(groups: Groups, mine: Int64s, rng: np.random.Generator) -> tuple[Int64s, Int64s, Int64s]:
     """A seat for every listed value, and a first seat of each record in its group, at random."""
     group, value = np.repeat(groups.groups, groups.counts), np.repeat(groups.values, groups.counts)
     order = np.lexsort((rng.random(len(group)), group))
@@ -136,8 +136,8 @@ def _seats(groups: Groups, mine: Codes, rng: np.random.Generator) -> tuple[Codes
 
 
 def _exchange(
-    place: Codes, seat_group: Codes, seat_value: Codes, strata: Codes, shares: Vector, rng: np.random.Generator
-) -> Codes:
+    place: Int64s, seat_group: Int64s, seat_value: Int64s, strata: Int64s, shares: Floats, rng: np.random.Generator
+) -> Int64s:
     """Pairs of seats of a group exchange their records, as often as the shares say; a seat may be empty."""
     order = np.lexsort((rng.random(len(seat_group)), seat_group))
     left, right = order[:-1], order[1:]
@@ -157,21 +157,21 @@ def _exchange(
     return place
 
 
-def _gain(owner: Codes, have: Codes, get: Codes, strata: Codes, shares: Vector) -> Vector:
+def _gain(owner: Int64s, have: Int64s, get: Int64s, strata: Int64s, shares: Floats) -> Floats:
     """How much likelier a record makes the value it would get; 1 for an empty seat."""
     stratum = strata[owner]
     ratio = shares[stratum, get] / np.maximum(shares[stratum, have], 1e-300)
     return np.where(owner < 0, 1.0, ratio)
 
 
-def _prior(strata: Codes, shares: Vector) -> Vector:
+def _prior(strata: Int64s, shares: Floats) -> Floats:
     """Per stratum the mean prior of its records, worth `_WEIGHT` records."""
     size = int(strata.max(initial=0)) + 1
     total = np.stack([np.bincount(strata, column, minlength=size) for column in shares.T], axis=1)
     return np.asarray(_WEIGHT * total / np.maximum(np.bincount(strata, minlength=size), 1)[:, None])
 
 
-def _shares(prior: Vector, strata: Codes, values: Codes, rng: np.random.Generator) -> Vector:
+def _shares(prior: Floats, strata: Int64s, values: Int64s, rng: np.random.Generator) -> Floats:
     """Shares of the values in each stratum, drawn given the values (Dirichlet)."""
     flat = np.bincount(strata * prior.shape[1] + values, minlength=prior.size).reshape(prior.shape)
     gammas = rng.standard_gamma(prior + flat)

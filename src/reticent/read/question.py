@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.read.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.read.estimate.veil import Counts
     from reticent.read.where import Match
 
@@ -27,13 +27,13 @@ class Question:
         level: of the interval.
     """
 
-    target: Vector
+    target: Floats
     match: Match
-    groups: Codes
+    groups: Int64s
     size: int
     level: float
 
-    def sums(self, values: Vector, at: Codes | None = None) -> Vector:
+    def sums(self, values: Floats, at: Int64s | None = None) -> Floats:
         """Sums of a number per record, by group; `at` says which records the numbers are of, all if left out."""
         groups = self.groups if at is None else self.groups[at]
         return np.bincount(groups, values, minlength=self.size).astype(np.float64)
@@ -61,17 +61,17 @@ class Shape(Protocol):
     def counts(self, question: Question) -> Counts:
         """Estimates with intervals."""
 
-    def scores(self, target: Vector) -> Vector:
+    def scores(self, target: Floats) -> Floats:
         """Per record a number whose mean is that of the target."""
 
-    def shares(self, target: Vector) -> Vector:
+    def shares(self, target: Floats) -> Floats:
         """Per record the share of the target among its candidates, or in its group: what a reader believes who knows nothing more."""
 
-    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
+    def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
         """Completed values of every record, so many times."""
 
 
-def smoothed(counts: Counts, shares: Vector) -> Counts:
+def smoothed(counts: Counts, shares: Floats) -> Counts:
     """The estimate drawn toward the sum of shares, as far as the two agree; the interval stays that of the unbiased estimate.
 
     The nearer they lie, beside the standard error, the more of their difference is noise (James and Stein, 1961). Smaller errors where
@@ -82,13 +82,13 @@ def smoothed(counts: Counts, shares: Vector) -> Counts:
     return replace(counts, estimate=shares + weight * gap)
 
 
-def between(point: Vector, sure: Counts, perhaps: Counts) -> Counts:
+def between(point: Floats, sure: Counts, perhaps: Counts) -> Counts:
     """Where cells leave open which records count: from the low end of those that surely do to the high end of all that may."""
     low, high = np.minimum(sure.low, perhaps.low), np.maximum(sure.high, perhaps.high)
     return replace(perhaps, estimate=np.clip(point, low, high), low=low, high=high)
 
 
-def shares_of(counts: Counts, match: Match, groups: Codes) -> Counts:
+def shares_of(counts: Counts, match: Match, groups: Int64s) -> Counts:
     """Counts over the records that fulfil the conditions; where those are open, in the worst case."""
     size = len(counts.estimate)
     point, least, most = (

@@ -28,7 +28,7 @@ from reticent.read.where import Condition, Match, everybody, match, nearest, par
 from reticent.read.windows import by_records, by_time, changes, moments_in
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Vector
+    from reticent.arrays import Floats
 
 
 Words = str | Sequence[str]
@@ -183,7 +183,7 @@ class Received:
         text = self._in_words("count", values, _listed(where), [f"windows of {every}"], interval)
         return Answer(table, text, interval, self.shape.notes)
 
-    def scores(self, values: Words) -> Vector:
+    def scores(self, values: Words) -> Floats:
         """Per record a number whose mean, given the truth, is 1 for the values and 0 for others: a response for linear models."""
         return self.shape.scores(self._target(values))
 
@@ -259,7 +259,7 @@ class Received:
     def _part(
         self,
         label: str | None,
-        target: Vector,
+        target: Floats,
         piece: _Piece,
         fields: list[str],
         interval: float,
@@ -313,7 +313,7 @@ class Received:
         line = any(number_extent(cell) or date_extent(cell) or prefix(cell) for cell in fine)
         return () if not coarse or line or not fine else tuple(fine)
 
-    def _targets(self, values: Words | None, by: list[str]) -> list[tuple[str | None, Vector]]:
+    def _targets(self, values: Words | None, by: list[str]) -> list[tuple[str | None, Floats]]:
         """What to count: the values together, or each by itself where `by` names the sensitive column."""
         whole = self._target(values)
         if self.sensitive not in by:
@@ -321,7 +321,7 @@ class Received:
         every = np.eye(len(self.values))
         return [(self.values[code], every[code]) for code in np.flatnonzero(whole).tolist()]
 
-    def _target(self, values: Words | None) -> Vector:
+    def _target(self, values: Words | None) -> Floats:
         labels = np.array(self.values)
         if values is None:
             return np.ones(len(labels))

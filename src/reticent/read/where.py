@@ -33,7 +33,7 @@ from reticent.read.cells import (
 )
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
 
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
@@ -57,9 +57,9 @@ class Condition:
 class Match:
     """Per record: the share of its cell that fulfils the conditions, and whether it does for sure, or perhaps."""
 
-    share: Vector
-    sure: Flags
-    perhaps: Flags
+    share: Floats
+    sure: Bools
+    perhaps: Bools
 
     @property
     def exact(self) -> bool:
@@ -158,7 +158,7 @@ def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes 
     return Match(share[codes], sure[codes], perhaps[codes])
 
 
-def _usual(table: list[tuple[float | None, bool, bool]], counts: Codes) -> float:
+def _usual(table: list[tuple[float | None, bool, bool]], counts: Int64s) -> float:
     """What cells that say nothing are taken for: the mean of the others."""
     known = [(share, count) for (share, _, _), count in zip(table, counts.tolist(), strict=True) if share is not None]
     total = sum(count for _, count in known)
@@ -258,7 +258,7 @@ def _under(cell: str, pattern: str) -> bool:
 
 def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
     """A cut code such as `12***`: each unknown digit is taken for one of ten."""
-    share, sure = 0.0, False
+    share = 0.0
     for value in asked:
         known = prefix(value)
         wanted = value if known is None else known
@@ -266,7 +266,7 @@ def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float 
             return 1.0, True, True
         if wanted.startswith(beginning) and (known is not None or len(value) == len(cell)):
             share += 10.0 ** -(len(wanted) - len(beginning))
-    return min(share, 1.0), sure, share > 0
+    return min(share, 1.0), False, share > 0
 
 
 def _between(first: str, last: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:

@@ -24,13 +24,13 @@ from reticent.errors import PolicyError
 from reticent.read.shape.labels import text
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
 
 
 _UNITS = {"minute": "m", "hour": "h", "day": "D", "week": "W", "month": "M", "year": "Y"}
 
 
-def by_records(position: Codes, every: int) -> tuple[Codes, list[str]]:
+def by_records(position: Int64s, every: int) -> tuple[Int64s, list[str]]:
     """Windows of so many records each, in the order of their position."""
     if every < 1:
         raise PolicyError("A window needs a record at least.", hint="Write every=1000, or every='day'.")
@@ -41,7 +41,7 @@ def by_records(position: Codes, every: int) -> tuple[Codes, list[str]]:
     return windows, [str(window * every) for window in range(number)]
 
 
-def by_time(column: pa.ChunkedArray, unit: str, name: str) -> tuple[Codes, list[str]]:
+def by_time(column: pa.ChunkedArray, unit: str, name: str) -> tuple[Int64s, list[str]]:
     """Windows of a unit of time; the windows between the first and the last are all there."""
     if unit not in _UNITS:
         raise PolicyError(f"Windows of time are one of: {', '.join(_UNITS)}.", hint="Or write a number of records.")
@@ -59,7 +59,7 @@ def by_time(column: pa.ChunkedArray, unit: str, name: str) -> tuple[Codes, list[
     return windows, [str(first + i) for i in range(int(windows.max()) + 1)]
 
 
-def changes(values: Vector, variances: Vector) -> list[bool]:
+def changes(values: Floats, variances: Floats) -> list[bool]:
     """Marks the windows with which a new level begins.
 
     Example:

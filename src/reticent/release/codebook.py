@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,11 +20,9 @@ import pyarrow.compute as pc
 from reticent.policy import Policy
 from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.spec import Column, HierarchySpec
-from reticent.policy.tree import Tree, read_tree, tree_from_dict
+from reticent.policy.tree import Tree, tree_of
+from reticent.release.release import Guarantee, Release
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
-
-if TYPE_CHECKING:
-    from reticent.release.release import Guarantee, Release
 
 FORMAT = 1
 NAME = "codebook"
@@ -176,7 +174,7 @@ def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: 
     """Node of the hierarchy -> the published labels below it, and how many values it stands for in all where that is known."""
     if hierarchy.kind not in ("file", "tree", "icd9", "icd10"):
         return {}
-    tree, labels = _tree(hierarchy, policy), _labels(cells)
+    tree, labels = tree_of(hierarchy, policy.base, column=""), _labels(cells)
     below: dict[str, list[str]] = {}
     for label in labels:
         for node in _above(label, hierarchy, tree):
@@ -187,12 +185,6 @@ def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: 
         node: {"below": sorted(below.get(node, [])), "size": sizes.get(node, len(below.get(node, [])))}
         for node in sorted(names)
     }
-
-
-def _tree(hierarchy: HierarchySpec, policy: Policy) -> Tree | None:
-    if hierarchy.kind == "file":
-        return read_tree(policy.path(str(hierarchy.file)), column="")
-    return tree_from_dict(hierarchy.tree or {}, column="") if hierarchy.kind == "tree" else None
 
 
 def _above(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]:

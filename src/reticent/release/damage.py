@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.policy import Policy
-
-if TYPE_CHECKING:
-    from reticent.release.release import Release
+from reticent.release.release import Release
 
 _ROOT = "*"
 _LINES = 12

@@ -19,10 +19,11 @@ import platform
 import secrets
 import shutil
 import time
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +34,7 @@ from reticent.disk import make_folder, move, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.release.codebook import README, readme, typed
 from reticent.release.codec import to_dict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from reticent.release.release import Release
+from reticent.release.release import Release
 
 MANIFEST = "release.json"
 FORMAT = 2

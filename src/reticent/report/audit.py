@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
-from reticent.audit.linked import original_views
+from reticent.audit.linked.judge import original_views
 from reticent.audit.original.persons import Input
 from reticent.audit.published import Published, published, text_table
 from reticent.audit.risk import Assessment, assess

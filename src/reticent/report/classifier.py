@@ -14,7 +14,7 @@ import numpy as np
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.report.spread import Column, Spread
 
 ROWS = 5_000
@@ -56,11 +56,11 @@ class _Task:
     """What is learnt from which columns: the class of every original record, and one drawn for some published ones."""
 
     columns: list[Column]
-    truth: Codes
-    drawn: Codes
+    truth: Int64s
+    drawn: Int64s
 
 
-def _task(beside: Spread, released: Codes, rng: np.random.Generator, target: str | None) -> _Task:
+def _task(beside: Spread, released: Int64s, rng: np.random.Generator, target: str | None) -> _Task:
     if target is None:
         labels = _targets(beside.sensitive, len(beside.values))
         drawn = labels[_draw(beside.offered(released), rng)]
@@ -76,7 +76,7 @@ def _task(beside: Spread, released: Codes, rng: np.random.Generator, target: str
     return _Task([one for name, one in beside.columns.items() if name != target], labels[column.source], drawn)
 
 
-def _targets(values: Codes, size: int) -> Codes:
+def _targets(values: Int64s, size: int) -> Int64s:
     """The class of every value: the most frequent ones by themselves, the rest together."""
     often = np.bincount(values, minlength=size)
     rank = np.empty(len(often), dtype=np.int64)
@@ -84,12 +84,12 @@ def _targets(values: Codes, size: int) -> Codes:
     return np.minimum(rank, CLASSES)
 
 
-def _homes(columns: list[Column], rows: Codes) -> Codes:
+def _homes(columns: list[Column], rows: Int64s) -> Int64s:
     """Original records as the published labels that cover them, the narrowest where several do."""
     return np.stack([column.home[column.source[rows]] for column in columns], axis=1)
 
 
-def _draw(chances: Vector, rng: np.random.Generator) -> Codes:
+def _draw(chances: Floats, rng: np.random.Generator) -> Int64s:
     running = chances.cumsum(axis=1)
     below = running < (rng.random(len(running)) * running[:, -1])[:, None]
     return np.asarray(np.minimum(below.sum(axis=1), chances.shape[1] - 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Flags, Vector
+    from reticent.arrays import Bools, Floats
     from reticent.report.spread import Column
 
 _BINS = 8
@@ -26,7 +26,7 @@ def distribution(column: Column) -> list[dict[str, Any]]:
     ]
 
 
-def _numbers(values: tuple[str | None, ...]) -> Vector | None:
+def _numbers(values: tuple[str | None, ...]) -> Floats | None:
     try:
         numbers = np.array([np.nan if value is None else float(value) for value in values])
     except ValueError:
@@ -34,7 +34,7 @@ def _numbers(values: tuple[str | None, ...]) -> Vector | None:
     return numbers if len(set(values)) > _BINS and np.isfinite(numbers).any() else None
 
 
-def _by_size(numbers: Vector) -> list[tuple[str, Flags]]:
+def _by_size(numbers: Floats) -> list[tuple[str, Bools]]:
     """Even bins from low to high, by their rank: a border may be somebody's number."""
     edges = np.linspace(np.nanmin(numbers), np.nanmax(numbers), _BINS + 1)
     names = ["lowest", *(f"bin {at}" for at in range(2, _BINS)), "highest"]
@@ -43,7 +43,7 @@ def _by_size(numbers: Vector) -> list[tuple[str, Flags]]:
     return [*bins, ("missing", ~np.isfinite(numbers))]
 
 
-def _by_name(column: Column) -> list[tuple[str, Flags]]:
+def _by_name(column: Column) -> list[tuple[str, Bools]]:
     """The values that stand in the release as they are, the most frequent of them first; all others together."""
     often = np.bincount(column.label, minlength=len(column.labels))
     published = {label: int(often[code]) for code, label in enumerate(column.labels) if often[code] > 0}

@@ -20,11 +20,11 @@ from reticent.audit.labels.meaning import cover
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-    Shares = tuple[Vector, Vector]
+    Shares = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,11 +40,11 @@ class Column:
         values, labels: the texts of both codes.
     """
 
-    source: Codes
-    label: Codes
+    source: Int64s
+    label: Int64s
     within: csr_array
-    covered: Codes
-    home: Codes
+    covered: Int64s
+    home: Int64s
     values: tuple[str | None, ...] = ()
     labels: tuple[str | None, ...] = ()
 
@@ -66,21 +66,21 @@ class Spread:
     """
 
     columns: dict[str, Column]
-    sensitive: Codes
+    sensitive: Int64s
     group_share: csr_array
-    group: Codes
+    group: Int64s
     values: tuple[str | None, ...]
 
     def shares(self) -> Shares:
         """Of each sensitive value: before, and as a reader would reconstruct them."""
         return _shares(self.sensitive, self.group_share, self.group)
 
-    def offered(self, rows: Codes | slice) -> Vector:
+    def offered(self, rows: Int64s | slice) -> Floats:
         """Probability of each sensitive value for some published records."""
         return np.asarray(self.group_share[self.group[rows]].toarray())
 
 
-def _shares(source: Codes, within: csr_array, label: Codes) -> Shares:
+def _shares(source: Int64s, within: csr_array, label: Int64s) -> Shares:
     before = np.bincount(source, minlength=within.shape[1]) / max(1, len(source))
     often = np.bincount(label, minlength=within.shape[0])
     return before, np.asarray(within.T @ often / max(1, len(label)))

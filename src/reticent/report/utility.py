@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -82,7 +82,7 @@ def _loss(column: Column, rows_in: int) -> float:
     return attribute_loss(filled, size, counts, gone)
 
 
-def _distance(before: Vector, after: Vector) -> float:
+def _distance(before: Floats, after: Floats) -> float:
     """Total variation between the original distribution and what a reader would reconstruct."""
     return float(np.abs(before - after).sum() / 2)
 
@@ -135,5 +135,5 @@ def _query_error(beside: Spread, rng: np.random.Generator) -> dict[str, float]:
     return {"median": float(np.median(errors)), "p90": float(np.quantile(errors, 0.9)), "queries": len(errors)}
 
 
-def _some(rows: int, rng: np.random.Generator) -> Codes:
+def _some(rows: int, rng: np.random.Generator) -> Int64s:
     return np.sort(rng.permutation(rows)[:ROWS]) if rows > ROWS else np.arange(rows)

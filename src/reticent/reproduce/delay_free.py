@@ -13,12 +13,12 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,15 +31,11 @@ from reticent.engine.stream.castle import Castle
 from reticent.engine.stream.delay_free import DelayFree
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
+from reticent.release import Release
 from reticent.reproduce.windows import Monitor, Query, truth
 from reticent.utility.stream import stream_information_loss
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reticent.release import Release
-
-    Curves = dict[str, list[float | None]]
+Curves = dict[str, list[float | None]]
 
 PAPER = {
     "time per tuple, Adult, milliseconds": 0.037,

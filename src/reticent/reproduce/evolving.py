@@ -13,10 +13,11 @@ import atexit
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +30,7 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Curve = dict[str, dict[int, float]]
+Curve = dict[str, dict[int, float]]
 
 PAPER = {
     "8": "insertion: ENC is fastest, RED slowest",

@@ -9,22 +9,18 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.sug import risk_of
 from reticent.reproduce.census_series import SIZES, Series, Setting, Snapshot, census, diameter, snapshots
 from reticent.reproduce.queries import Queries, errors
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from reticent.engine.series.grouping import Grouping
-
-    Curve = dict[str, list[float]]
+Curve = dict[str, list[float]]
 
 PAPER = {
     "vulnerable share, 2-diversity, 20 releases": 0.66,

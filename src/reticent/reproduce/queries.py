@@ -10,18 +10,14 @@ Reference: F. Li, S. Zhou, "Challenging more updates", 2008, section VI-C.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from reticent import _core
+from reticent.engine.series.grouping import Grouping
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.engine.series.grouping import Grouping
-
-    Grid = npt.NDArray[np.int32]
+Grid = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, repr=False)

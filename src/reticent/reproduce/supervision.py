@@ -30,8 +30,7 @@ from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import Outcome, measured
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
-from reticent.engine.table.supervision import Critic, critic_of, generalise, optimally, sample
-from reticent.engine.table.utility_tree import utility_tree
+from reticent.engine.table.supervision import Critic, critic_of, generalise, optimally, sample, utility_tree
 from reticent.policy import Policy
 
 SETTINGS: dict[str, dict[str, Any]] = {

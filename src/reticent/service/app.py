@@ -11,11 +11,11 @@ from fastapi import FastAPI
 
 from reticent.service import problems, routes
 from reticent.service.access import Access
-from reticent.service.fast_push import FastPush
 from reticent.service.guard import Guard
 from reticent.service.hub import Hub
 from reticent.service.oidc import Oidc
-from reticent.service.quiet import hush
+from reticent.service.problems import hush
+from reticent.service.routes.feeds import FastPush
 from reticent.store import Store
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from reticent.connectors.files import to_ndjson
 from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
-from reticent.service.audits import audit
-from reticent.service.live import PushStep
 from reticent.service.pages import drafts
 from reticent.service.pages.plan import Plan
+from reticent.service.routes.audits import audit
 from reticent.service.routes.evolving import change_table
+from reticent.service.routes.feeds import PushStep
 from reticent.service.routes.series import begin
 from reticent.service.routes.tables import keep
 from reticent.service.shelf import parse

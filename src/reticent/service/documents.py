@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.service.problems import ServiceError
-
-if TYPE_CHECKING:
-    from reticent.store import Store, Transaction
+from reticent.store import Store, Transaction
 
 OWNER = "service"
 

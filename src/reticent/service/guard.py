@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reticent.service.problems import ServiceError, response
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from reticent.service.settings import Settings
+from reticent.service.settings import Settings
 
 _YEAR = 365 * 86_400
 # Bytes a second below which a body is too slow, once the time for a short one is over.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
 
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from jinja2 import BaseLoader, Environment
 from nicegui import client as kit_client
@@ -19,15 +20,11 @@ from nicegui import core
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Match, Mount
+from starlette.types import Scope
 
 from reticent.service.actor import act_as
-from reticent.service.quiet import hush, named
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-    from starlette.types import Scope
-
-    from reticent.service.tokens import Token
+from reticent.service.problems import hush, named
+from reticent.service.tokens import Token
 
 Handler = Callable[..., Any]
 # What the template asks for; the guard puts the same word into the policy of the answer.

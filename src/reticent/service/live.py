@@ -6,7 +6,6 @@ with its key gets the stored lines again: to place it anew would be a second pub
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections import OrderedDict, deque
@@ -24,13 +23,11 @@ from reticent.publication.population import Population
 from reticent.publication.records import Batch
 from reticent.publication.stream import StreamPublication
 from reticent.release import Counts, Guarantee
-from reticent.service.meter import Meter
 from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
 from reticent.service.together import joined, parted
 from reticent.service.unpacked import unpackable
 from reticent.service.uploads import ARROW
-from reticent.service.writer import Step
 from reticent.store import Rewriting, Store, Transaction
 
 KEYS, STOPPED = "key", "stopped"
@@ -42,6 +39,36 @@ _TOGETHER = 10_000
 _LOOK = 0.25
 # Points of the charts: an hour of a busy stream, a second apart.
 _TREND = 3_600
+# Seconds that the meter looks back.
+_SPAN = 10.0
+
+
+class Meter:
+    """Counts rows and times of batches; `read` looks back ten seconds."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._seen: deque[tuple[float, int, float]] = deque(maxlen=20_000)
+        self.rows = 0
+        self.batches = 0
+
+    def add(self, rows: int, seconds: float) -> None:
+        """A batch is on disk, so many seconds after it came in."""
+        self._seen.append((time.monotonic(), rows, seconds))
+        self.rows += rows
+        self.batches += 1
+
+    def read(self) -> dict[str, float]:
+        """Rows per second, and the median and the 99th percentile of the latency in milliseconds."""
+        now = time.monotonic()
+        recent = [(rows, seconds) for at, rows, seconds in tuple(self._seen) if at > now - _SPAN]
+        times = sorted(seconds for _, seconds in recent)
+        span = max(min(_SPAN, now - self._began), 1e-3)
+        return {
+            "rows_per_second": sum(rows for rows, _ in recent) / span,
+            "median_ms": 1e3 * times[len(times) // 2] if times else 0.0,
+            "p99_ms": 1e3 * times[min(len(times) - 1, int(0.99 * len(times)))] if times else 0.0,
+        }
 
 
 @dataclass(repr=False)
@@ -253,7 +280,8 @@ class LiveStream:
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
         self._forget(tx)
-        self.retention.note(tx, number)
+        if self.retention.limited:
+            self.retention.note(tx, number)
         self._look()
 
     def rest(self) -> None:
@@ -318,41 +346,3 @@ class LiveStream:
             "against": guarantee.against,
             "not_covered": list(guarantee.not_covered),
         } | self.meter.read()
-
-
-class PushStep(Step):
-    """A batch on its way through the writer; the stream stores all batches of a group at once."""
-
-    def __init__(self, stream: LiveStream, body: bytes, kind: str, key: str | None) -> None:
-        self.owner = self._stream = stream
-        self._body, self._kind, self._key = body, kind, key
-        self._digest = hashlib.blake2b(body, digest_size=16).hexdigest()
-        self._began = time.perf_counter()
-        self._known: Pushed | None = None
-        self._batch: Batch | None = None
-        self._done: Pushed | None = None
-
-    def check(self) -> None:
-        """Reads the batch; it is refused here, before anything is placed."""
-        self._known = self._stream.replay(self._key, self._digest)
-        if self._known is None:
-            if self._stream.stopped:
-                raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
-            self._batch = self._stream.read(self._body, self._kind)
-
-    def apply(self, _: Transaction) -> Pushed:
-        """Releases it, unless it was released before."""
-        self._done = self._known
-        if self._done is None:
-            assert self._batch is not None  # noqa: S101 - check comes first
-            self._done = self._stream.push(self._batch, self._key, self._digest)
-        return self._done
-
-    def settled(self) -> None:
-        """On disk."""
-        if self._done is not None:
-            self._stream.settled(self._done, self._began)
-
-    def drop(self) -> None:
-        """The engine may be ahead of the store."""
-        self._stream.drop()

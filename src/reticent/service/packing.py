@@ -10,16 +10,13 @@ import os
 import threading
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from reticent.disk import make_folder, move
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from reticent.release import Release
+from reticent.release import Release
 
 _FILES = 8
 

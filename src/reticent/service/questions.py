@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reticent.errors import ReticentError
-
-if TYPE_CHECKING:
-    from reticent.read.answer import Answer
-    from reticent.read.received import Received
+from reticent.read.answer import Answer
+from reticent.read.received import Received
 
 _WINDOWS, _STRETCHES = 40, 10
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.publication.gate import Passed
+from reticent.release import Release
 from reticent.release.codec import from_bytes, to_dict
 from reticent.service.actor import actor, reaches
 from reticent.service.asking import Place
 from reticent.service.documents import Documents, fresh_id, now
+from reticent.service.packing import Packer
 from reticent.service.problems import ServiceError
-from reticent.store import schema
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
-
-    from reticent.publication.gate import Passed
-    from reticent.release import Release
-    from reticent.service.packing import Packer
-    from reticent.store import Store, Transaction
+from reticent.store import Store, Transaction, schema
 
 # Releases whose first rows are remembered: a release does not change, and to read a large one takes its time.
 _GLANCES = 32

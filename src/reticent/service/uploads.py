@@ -6,11 +6,9 @@ import io
 from collections.abc import Callable
 
 import pyarrow as pa
-from starlette.requests import Request
 
 from reticent.connectors.files import read_head, read_table
 from reticent.errors import DataError
-from reticent.service.problems import ServiceError
 from reticent.service.unpacked import refuse_bombs
 
 NDJSON = "application/x-ndjson"
@@ -24,17 +22,6 @@ KINDS = {
     "application/octet-stream": "any of these",
 }
 _PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")  # gzip; zip, and the workbooks that are one
-
-
-def media_type(request: Request) -> str:
-    """The content type that a request names, without parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def check_kind(request: Request) -> None:
-    """Refuses a content type that tables do not come in."""
-    if media_type(request) not in KINDS:
-        raise ServiceError(415, "content-type", f"Tables are sent as {', '.join(KINDS)}.", "Set Content-Type.")
 
 
 def read_upload(data: bytes) -> pa.Table:

@@ -13,12 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from reticent.errors import StateError
-
-if TYPE_CHECKING:
-    from reticent.store import Store, Transaction
+from reticent.store import Store, Transaction
 
 LOG = logging.getLogger(__name__)
 # A group is closed at this many steps, so that the first of them does not wait for ever.

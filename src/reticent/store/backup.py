@@ -14,7 +14,7 @@ from typing import Any
 
 from reticent.disk import move, open_private, sync
 from reticent.errors import ConnectorError, StateError
-from reticent.store import database, generation, schema
+from reticent.store import database, integrity, schema
 from reticent.store.opening import check_structure, remove
 from reticent.store.store import Store
 from reticent.store.values import Restored, note_restored
@@ -88,7 +88,9 @@ def restore(
         _copy(source, draft)
         said = witness.said()
         with Store.open(draft, create=False) as store:
-            complete = said is not None and (said.store, said.generation, said.commits) == _stand(store.head)
+            head = store.head
+            stand = (head.store, head.generation, head.commits)
+            complete = said is not None and (said.store, said.generation, said.commits) == stand
             outcomes = {name: _outcome(store, name, seen, complete=complete) for name in store.publishers()}
             _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
             head = store.head
@@ -120,10 +122,6 @@ def _restore_in_place(
     return outcomes
 
 
-def _stand(head: generation.Head) -> tuple[str, int, int]:
-    return head.store, head.generation, head.commits
-
-
 def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> None:
     """A new generation, in one transaction with what is known of each publication."""
     with store.transaction() as tx:
@@ -133,7 +131,7 @@ def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> Non
             tx.delete(_SERVICE, _TOKENS, token)
     with database.writing(store.engine) as connection:
         store.head = store.head.reborn(above)
-        generation.write_head(connection, store.head, store.seal)
+        integrity.write_head(connection, store.head, store.seal)
 
 
 def _outcome(store: Store, name: str, seen: Published, *, complete: bool) -> Restored:

@@ -1,14 +1,20 @@
-"""Connecting to SQLite or PostgreSQL so that a commit is durable, and saying in our words what went wrong.
+"""Connecting to SQLite or PostgreSQL so that a commit is durable, one writer per publisher, and saying in our words what went wrong.
 
 SQLite: WAL with synchronous=FULL, because NORMAL does not reach the disk at every commit; writers begin with the
 write lock in hand, so that two of them never meet halfway. PostgreSQL: synchronous commit.
+
+The lock of a publisher is a file lock beside an SQLite store or an advisory lock of PostgreSQL; both vanish with the process that
+holds them, however it dies. A lock can be lost without noticing (a broken connection), so whoever gets it also writes a
+fresh owner into the publisher's row, and every transaction checks that the row still names its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +23,7 @@ from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
+from reticent.disk import locked
 from reticent.errors import DAMAGED, StateError
 
 # How long one writer waits for another before it gives up: longer than any sane commit, shorter than patience.
@@ -65,13 +72,8 @@ def link_of(where: str | os.PathLike[str]) -> Path | None:
     return path if url.get_backend_name() == "sqlite" and path.is_symlink() else None
 
 
-def insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that knows ON CONFLICT, in the dialect of the connection."""
-    return of_dialect(connection.dialect.name, table)
-
-
-def of_dialect(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    """The same, by the name of the dialect."""
+def insert(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that knows ON CONFLICT, in a dialect."""
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
@@ -173,3 +175,64 @@ def _on_postgres(raw: Any, _: Any) -> None:
 def _begin(connection: sa.Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+_PAUSE = 0.02
+
+
+@contextlib.contextmanager
+def held(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
+    """Hold the lock of a publisher; wait at most `wait` seconds for it."""
+    of_backend = _file_lock if engine.dialect.name == "sqlite" else _advisory_lock
+    with of_backend(engine, publisher, wait):
+        yield
+
+
+@contextlib.contextmanager
+def _file_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
+    store = Path(str(engine.url.database)).resolve()
+    path = store.with_name(f"{store.name}.{_digest(publisher).hex()}.lock")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(path, wait, _PAUSE))
+        except TimeoutError:
+            raise _taken(publisher) from None
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise StateError(f"Store {store}: cannot be locked: {reason}.", hint="Check the directory.") from None
+        yield
+
+
+@contextlib.contextmanager
+def _advisory_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
+    number = int.from_bytes(_digest(publisher), "big", signed=True)
+    with errors(engine):
+        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        take = sa.select(sa.func.pg_try_advisory_lock(number))
+        with errors(engine):
+            _until(lambda: bool(connection.execute(take).scalar()), publisher, wait)
+        yield
+    finally:
+        # The lock belongs to the connection: closing it for good frees the lock, whatever state it is in.
+        connection.invalidate()
+        connection.close()
+
+
+def _until(take: Callable[[], bool], publisher: str, wait: float) -> None:
+    deadline = time.monotonic() + wait
+    while not take():
+        if time.monotonic() >= deadline:
+            raise _taken(publisher)
+        time.sleep(_PAUSE)
+
+
+def _taken(publisher: str) -> StateError:
+    return StateError(
+        f"Another process writes for {publisher!r} at this moment.",
+        hint="Wait until it has finished, or stop it; two writers would release the same people twice.",
+    )
+
+
+def _digest(publisher: str) -> bytes:
+    return hashlib.blake2b(publisher.encode(), digest_size=8, person=b"reticent-lock").digest()

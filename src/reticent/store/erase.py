@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +21,9 @@ from reticent.arrays import Int32s
 from reticent.errors import StateError
 from reticent.release.codec import table_bytes, table_from
 from reticent.store import database, schema
+from reticent.store.store import Store
+from reticent.store.transaction import Transaction
 from reticent.store.values import Restored, note_restored
-
-if TYPE_CHECKING:
-    from reticent.store.store import Store
-    from reticent.store.transaction import Transaction
-
 
 _OWN = (
     schema.outbox,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from reticent.store import schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from reticent.store.store import Store
-    from reticent.store.transaction import Transaction
+from reticent.store.store import Store
+from reticent.store.transaction import Transaction
 
 # Ids per query: well below what SQLite takes as parameters of one statement.
 _MANY = 500

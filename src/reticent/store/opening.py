@@ -10,20 +10,15 @@ import os
 import secrets
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from reticent.disk import open_private, sync
 from reticent.errors import DAMAGED, StateError
 from reticent.store import database, schema
-from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, read_seal
-from reticent.store.integrity import damaged
+from reticent.store.integrity import HEAD, SECRET, Head, Seal, damaged, head_text, new_seal, read_head, read_seal
+from reticent.store.keys import Key
 from reticent.store.witness import Witness, refuse_moved
-
-if TYPE_CHECKING:
-    from reticent.store.integrity import Seal
-    from reticent.store.keys import Key
 
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
 _MAKING = 7_265_746_963

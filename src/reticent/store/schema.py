@@ -6,6 +6,8 @@ use changes. State that only one engine understands needs no table: it fits into
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
 VERSION = 3
@@ -14,9 +16,9 @@ VERSION = 3
 metadata = MetaData()
 
 
-def _digest() -> Column[bytes]:
-    """Over the row, under the store's secret; see `integrity`."""
-    return Column("digest", LargeBinary, nullable=False)
+def _table(name: str, *columns: Column[Any]) -> Table:
+    """A table whose rows bear a digest under the store's secret; see `integrity`."""
+    return Table(f"reticent_{name}", metadata, *columns, Column("digest", LargeBinary, nullable=False))
 
 
 meta = Table(
@@ -27,9 +29,8 @@ meta = Table(
 )
 
 # One row per publisher: what it may do, where it is, and who writes for it now.
-publishers = Table(
-    "reticent_publishers",
-    metadata,
+publishers = _table(
+    "publishers",
     Column("publisher", Text, primary_key=True),
     Column("policy_hash", Text, nullable=False),
     Column("secret", LargeBinary, nullable=False),
@@ -42,35 +43,29 @@ publishers = Table(
     Column("next_unsent", BigInteger, nullable=False),
     Column("entries", BigInteger, nullable=False),
     Column("chain", LargeBinary, nullable=False),
-    _digest(),
 )
 
 # What was released, before any sink sees it: one blob per micro-batch.
-outbox = Table(
-    "reticent_outbox",
-    metadata,
+outbox = _table(
+    "outbox",
     Column("publisher", Text, primary_key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", Text, nullable=False),
     Column("payload", LargeBinary, nullable=False),
     Column("position", Text),
-    _digest(),
 )
 
 # The state to go on from: part 0 is whole, the following parts are changes to it, in order.
-snapshots = Table(
-    "reticent_snapshots",
-    metadata,
+snapshots = _table(
+    "snapshots",
     Column("publisher", Text, primary_key=True),
     Column("part", BigInteger, primary_key=True, autoincrement=False),
     Column("payload", LargeBinary, nullable=False),
-    _digest(),
 )
 
 # Publications, and per publication who stood in which group: keyed hashes and group numbers side by side, as blobs.
-ledger = Table(
-    "reticent_ledger",
-    metadata,
+ledger = _table(
+    "ledger",
     Column("publisher", Text, primary_key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("time", Text, nullable=False),
@@ -80,13 +75,11 @@ ledger = Table(
     Column("payload_digest", Text, nullable=False),
     Column("persons", LargeBinary, nullable=False),
     Column("groups", LargeBinary, nullable=False),
-    _digest(),
 )
 
 # Who stands in which publication, as keyed hashes of 8 bytes: the one ledger over all publications of a store.
-population = Table(
-    "reticent_population",
-    metadata,
+population = _table(
+    "population",
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("publisher", Text, nullable=False),
     Column("time", Text, nullable=False),
@@ -95,56 +88,47 @@ population = Table(
     Column("house", Text, nullable=False),
     Column("persons", LargeBinary, nullable=False),
     Column("shown", LargeBinary, nullable=False),
-    _digest(),
 )
 
-dead_letters = Table(
-    "reticent_dead_letters",
-    metadata,
+dead_letters = _table(
+    "dead_letters",
     # SQLite numbers rows by itself only where the key is a plain INTEGER.
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("publisher", Text, nullable=False, index=True),
     Column("position", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("payload", LargeBinary, nullable=False),
-    _digest(),
 )
 
 # Whatever an engine or the service needs beside that, by space and key.
-kv = Table(
-    "reticent_kv",
-    metadata,
+kv = _table(
+    "kv",
     Column("publisher", Text, primary_key=True),
     Column("space", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", LargeBinary, nullable=False),
-    _digest(),
 )
 
 # Live records of an evolving table: `fixed` holds codes, keyed hashes and what the record shows, which change only when the record
 # does; its class changes when others come and go. One row per record, so that a change costs what it touches and not what is there.
-evolving_records = Table(
-    "reticent_evolving_records",
-    metadata,
+evolving_records = _table(
+    "evolving_records",
     Column("publisher", Text, primary_key=True),
     Column("row", BigInteger, primary_key=True, autoincrement=False),
     Column("person", Text, nullable=False),
     Column("name", Text),
     Column("fixed", LargeBinary, nullable=False),
     Column("class", BigInteger, nullable=False),
-    _digest(),
 )
 
 Index("reticent_evolving_persons", evolving_records.c.publisher, evolving_records.c.person)
 Index("reticent_evolving_names", evolving_records.c.publisher, evolving_records.c.name)
 
 # The distinct values of each column, in the order of their codes; rows are only ever added.
-evolving_words = Table(
-    "reticent_evolving_words",
-    metadata,
+evolving_words = _table(
+    "evolving_words",
     Column("publisher", Text, primary_key=True),
     Column("column", Text, primary_key=True),
     Column("first", BigInteger, primary_key=True, autoincrement=False),
     Column("payload", LargeBinary, nullable=False),
-    _digest(),
 )

@@ -7,23 +7,19 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import sqlalchemy as sa
 
 from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
-from reticent.store import database, generation, lock, opening, rewriting, schema
-from reticent.store.integrity import damaged
+from reticent.store import database, integrity, opening, rewriting, schema
+from reticent.store.integrity import Head, Seal, damaged
 from reticent.store.keys import Key
 from reticent.store.transaction import Transaction
 from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
-
-if TYPE_CHECKING:
-    from reticent.store.generation import Head
-    from reticent.store.integrity import Seal
-    from reticent.store.witness import Witness
+from reticent.store.witness import Witness
 
 _NUMBERS = 1_000
 _HOUSE = "house"
@@ -107,7 +103,7 @@ class Store:
         engine = database.connect(where)
         try:
             with database.errors(engine), engine.connect() as connection:
-                return generation.is_encrypted(connection)
+                return integrity.is_encrypted(connection)
         finally:
             engine.dispose()
 
@@ -161,7 +157,7 @@ class Store:
                 "secret": secret or os.urandom(32),
             }
             row = {"publisher": publisher, "policy_hash": policy_hash, **fresh}
-            write = database.insert(connection, schema.publishers)
+            write = database.insert(connection.dialect.name, schema.publishers)
             connection.execute(write.values(self.seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
         if self.row(publisher)["policy_hash"] != policy_hash:
             raise StateError(
@@ -231,7 +227,7 @@ class Store:
             StateError: another one is, or the publisher is unknown.
         """
         self.row(publisher)
-        with lock.held(self.engine, publisher, wait):
+        with database.held(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
             with database.writing(self.engine) as connection:
                 table = schema.publishers
@@ -250,8 +246,8 @@ class Store:
             yield transaction
             transaction.flush()
             if self._witness is not None:
-                self.head = generation.read_head(connection, self.seal).next()
-                generation.write_head(connection, self.head, self.seal)
+                self.head = integrity.read_head(connection, self.seal).next()
+                integrity.write_head(connection, self.head, self.seal)
         if self._witness is not None:
             self._witness.note(self.head, self.seal)
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
@@ -16,14 +16,10 @@ from reticent.arrays import Int64s, UInt64s
 from reticent.errors import StateError
 from reticent.release import LedgerEntry
 from reticent.store import schema
-from reticent.store.database import of_dialect
-from reticent.store.integrity import DIGEST, SIZE
+from reticent.store.database import insert
+from reticent.store.integrity import DIGEST, SIZE, Seal
 from reticent.store.rewriting import IN_USE, SPACE
 from reticent.store.values import refuse_closed
-
-if TYPE_CHECKING:
-    from reticent.store.integrity import Seal
-
 
 # Statements are built once: building them costs more than running them.
 _OF = schema.publishers.c.publisher == sa.bindparam("of")
@@ -234,7 +230,7 @@ class Transaction:
 @functools.cache
 def _upsert(dialect: str, table: sa.Table) -> sa.Insert:
     """Built once per table: building it costs more than running it for one row."""
-    write = of_dialect(dialect, table)
+    write = insert(dialect, table)
     keys = [column.name for column in table.primary_key]
     change = {column.name: write.excluded[column.name] for column in table.c if column.name not in keys}
     return write.on_conflict_do_update(index_elements=keys, set_=change)

@@ -10,19 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import database, schema
 from reticent.store.backup import own_file
-from reticent.store.generation import HEAD, SECRET, Head, head_text, new_seal, read_head, write_head
+from reticent.store.integrity import HEAD, SECRET, Head, Seal, head_text, new_seal, read_head, write_head
 from reticent.store.keys import Key
 from reticent.store.store import Store
-
-if TYPE_CHECKING:
-    from reticent.store.integrity import Seal
 
 _OLDEST = 2
 _OLD = "old_"
@@ -58,17 +55,14 @@ def _from_two(connection: sa.Connection, key: Key | None) -> None:
     for table in old:
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" RENAME TO "{_OLD}{table.name}"')
     schema.metadata.create_all(connection)
-    facts = {name: _facts(connection, name) for name in _publishers(connection)}
+    names = connection.exec_driver_sql(f"SELECT publisher FROM {_OLD}reticent_publishers").scalars()  # noqa: S608
+    facts = {name: _facts(connection, name) for name in list(names)}
     for table in old:
         _fill(connection, table, seal, facts)
         connection.exec_driver_sql(f'DROP TABLE "{_OLD}{table.name}"')
     connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION)))
     first = {SECRET: secret, HEAD: head_text(Head.fresh(), seal)}
     connection.execute(sa.insert(schema.meta), [{"name": name, "value": value} for name, value in first.items()])
-
-
-def _publishers(connection: sa.Connection) -> list[str]:
-    return [str(name) for (name,) in connection.exec_driver_sql(f"SELECT publisher FROM {_OLD}reticent_publishers")]  # noqa: S608
 
 
 def _facts(connection: sa.Connection, publisher: str) -> dict[str, Any]:

@@ -17,17 +17,13 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from reticent.disk import open_private, write_at
 from reticent.errors import StateError
 from reticent.store import database, schema
-
-if TYPE_CHECKING:
-    from reticent.store.generation import Head
-    from reticent.store.integrity import Seal
+from reticent.store.integrity import Head, Seal
 
 _SLOT = 128
 
@@ -148,7 +144,7 @@ def refuse_moved(engine: sa.Engine, seal: Seal) -> None:
 def note_place(engine: sa.Engine, seal: Seal) -> None:
     """From now on the store lives here."""
     with database.writing(engine) as connection:
-        write = database.insert(connection, schema.meta).values(name=_NAME, value=_told(connection, seal))
+        write = database.insert(connection.dialect.name, schema.meta).values(name=_NAME, value=_told(connection, seal))
         connection.execute(write.on_conflict_do_update(index_elements=["name"], set_={"value": write.excluded.value}))
 
 

@@ -18,10 +18,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from reticent.arrays import Bools, Floats, Int64s
 
 
-def log_odds(masses: Sequence[NDArray[np.float64]], codes: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+def log_odds(masses: Sequence[Floats], codes: Sequence[Int64s]) -> Floats:
     """Per record and class, the logarithm of how well its values fit the class; per attribute a release teaches masses (classes, values)."""
     odds = np.zeros((len(codes[0]) if codes else 0, len(masses[0]) if masses else 0))
     for mass, code in zip(masses, codes, strict=True):
@@ -30,7 +30,7 @@ def log_odds(masses: Sequence[NDArray[np.float64]], codes: Sequence[NDArray[np.i
     return odds
 
 
-def auc(odds: NDArray[np.float64], target: NDArray[np.int64]) -> float:
+def auc(odds: Floats, target: Int64s) -> float:
     """Area under the curve of each class against all others, averaged over the classes that have both.
 
     >>> auc(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0]]), np.array([0, 0, 1, 1]))
@@ -42,7 +42,7 @@ def auc(odds: NDArray[np.float64], target: NDArray[np.int64]) -> float:
     return float(np.mean(areas)) if areas else 0.5
 
 
-def _area(score: NDArray[np.float64], hit: NDArray[np.bool_]) -> float:
+def _area(score: Floats, hit: Bools) -> float:
     """The chance that a hit scores above a miss; equal scores count half."""
     values, place = np.unique(score, return_inverse=True)
     counts = np.bincount(place, minlength=len(values))

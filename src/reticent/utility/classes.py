@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from reticent.arrays import Int64s
+
 _ROOM = 1 << 62
 """Rows that one packed number can tell apart."""
 
 
-def discernibility(sizes: NDArray[np.int64], suppressed: int = 0) -> float:
+def discernibility(sizes: Int64s, suppressed: int = 0) -> float:
     """DM: each published record costs the size of its class, each suppressed one the size of the table.
 
     >>> discernibility(np.array([3, 2]), suppressed=1)
@@ -33,7 +35,7 @@ def discernibility(sizes: NDArray[np.int64], suppressed: int = 0) -> float:
     return _squares(sizes) + float(suppressed) * float(int(sizes.sum()) + suppressed)
 
 
-def discernibility_star(sizes: NDArray[np.int64], outliers: NDArray[np.int64] | None = None) -> float:
+def discernibility_star(sizes: Int64s, outliers: Int64s | None = None) -> float:
     """DM*: every class costs its size squared, also those later suppressed (so it is monotone)."""
     return _squares(sizes) + (0.0 if outliers is None else _squares(outliers))
 
@@ -50,12 +52,12 @@ def average_class_size(rows: int, classes: int, suppressed: int = 0, balance: Ba
     return rows / (count or 1.0)
 
 
-def _squares(sizes: NDArray[np.int64]) -> float:
+def _squares(sizes: Int64s) -> float:
     exact = np.asarray(sizes, dtype=np.int64)
     return float((exact * exact).sum())  # below 2**63 for tables of up to three billion records
 
 
-def packed(columns: Sequence[tuple[NDArray[Any], int]]) -> NDArray[np.int64]:
+def packed(columns: Sequence[tuple[NDArray[Any], int]]) -> Int64s:
     """One number for every row, given the codes of its columns and their widths: the same for rows that are alike, in their order.
 
     >>> packed([(np.array([0, 1, 0]), 2), (np.array([2, 0, 2]), 3)]).tolist()

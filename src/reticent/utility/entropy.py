@@ -20,15 +20,17 @@ from reticent.utility.loss import floored
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from reticent.arrays import Bools, Int32s, Int64s
+
 _FEW = 4
 """Keys per record up to which counting is cheaper than sorting."""
 
 
 def attribute_entropy(
-    source: NDArray[np.int32],
-    node: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    suppressed: NDArray[np.bool_],
+    source: Int32s,
+    node: Int64s,
+    counts: Int64s,
+    suppressed: Bools,
     balance: Balance = EVEN,
 ) -> float:
     """Bits lost in one attribute over all records.
@@ -49,7 +51,7 @@ def attribute_entropy(
     return floored(bits)
 
 
-def _tally(key: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _tally(key: Int64s, counts: Int64s) -> tuple[Int64s, NDArray[Any]]:
     """The keys that occur, in order, and how often; counted where they are few, sorted where they are not."""
     if int(key.max(initial=0)) < _FEW * len(key):
         sums = np.bincount(key, weights=counts)

@@ -19,7 +19,7 @@ from reticent.utility.balance import EVEN, Balance
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from reticent.arrays import Bools, Floats, Int64s
 
 _DIGITS = 1e10  # values are cut to ten decimals, so that sums in another order give the same figure
 
@@ -30,10 +30,10 @@ def floored(value: float) -> float:
 
 
 def attribute_loss(
-    share: NDArray[np.float64],
+    share: Floats,
     size: int,
-    counts: NDArray[np.int64],
-    suppressed: NDArray[np.bool_],
+    counts: Int64s,
+    suppressed: Bools,
     balance: Balance = EVEN,
 ) -> float:
     """Loss of one attribute, 0 to 1.

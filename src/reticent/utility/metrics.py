@@ -16,8 +16,7 @@ from reticent.utility.ncp import information_loss, usefulness
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from reticent.arrays import Bools, Int64s
     from reticent.utility.recoding import Recoding
 
 
@@ -54,8 +53,8 @@ class Metrics:
 def measure(
     recodings: Mapping[str, Recoding],
     *,
-    suppressed: NDArray[np.bool_] | None = None,
-    counts: NDArray[np.int64] | None = None,
+    suppressed: Bools | None = None,
+    counts: Int64s | None = None,
     weights: Mapping[str, float] | None = None,
     balance: Balance = EVEN,
 ) -> Metrics:
@@ -91,9 +90,7 @@ def measure(
     )
 
 
-def _attribute(
-    recoding: Recoding, counts: NDArray[np.int64], suppressed: NDArray[np.bool_], balance: Balance
-) -> dict[str, float]:
+def _attribute(recoding: Recoding, counts: Int64s, suppressed: Bools, balance: Balance) -> dict[str, float]:
     figures = {
         "loss": attribute_loss(recoding.share, recoding.size, counts, suppressed, balance),
         "ncp": information_loss([recoding.ncp], counts, suppressed),
@@ -111,7 +108,7 @@ def _attribute(
     }
 
 
-def _sizes(key: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _sizes(key: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
     """Records of every class, and the first entry of each."""
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return np.bincount(inverse, weights=counts).astype(np.int64), first

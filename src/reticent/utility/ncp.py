@@ -21,10 +21,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from reticent.arrays import Bools, Floats, Int64s
 
 
-def node_loss(leaves: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+def node_loss(leaves: Int64s, size: int) -> Floats:
     """Equation (3): (leaves below the node - 1) / (leaves of the tree - 1).
 
     >>> node_loss(np.array([1, 3, 5]), 5).tolist()
@@ -33,9 +33,7 @@ def node_loss(leaves: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     return np.asarray((np.asarray(leaves, dtype=np.float64) - 1) / max(1, size - 1))
 
 
-def interval_loss(
-    low: NDArray[np.float64], high: NDArray[np.float64], bottom: float, top: float
-) -> NDArray[np.float64]:
+def interval_loss(low: Floats, high: Floats, bottom: float, top: float) -> Floats:
     """Equation (4): width of the interval / width of the domain; 0 for a domain of one value.
 
     >>> interval_loss(np.array([20.0]), np.array([30.0]), 0.0, 100.0).tolist()
@@ -46,16 +44,14 @@ def interval_loss(
     return spans / width if width > 0 else np.zeros_like(spans)
 
 
-def information_loss(
-    cells: Sequence[NDArray[np.float64]], counts: NDArray[np.int64], suppressed: NDArray[np.bool_]
-) -> float:
+def information_loss(cells: Sequence[Floats], counts: Int64s, suppressed: Bools) -> float:
     """Equation (5), averaged over the records; suppressed records lose 1."""
     per_record = sum(cells) / len(cells) if cells else np.zeros(len(counts))
     total = int(counts.sum())
     return float((np.where(suppressed, 1.0, per_record) * counts).sum() / total) if total else 0.0
 
 
-def usefulness(cells: Sequence[NDArray[np.float64]], classes: NDArray[np.int64]) -> float:
+def usefulness(cells: Sequence[Floats], classes: Int64s) -> float:
     """UM: the mean over the classes of a release, each the mean loss of its cells; suppressed records stand in none.
 
     Every record of a class is published alike, so any one of them tells its loss.

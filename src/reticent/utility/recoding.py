@@ -10,8 +10,7 @@ import numpy as np
 from reticent.utility.ncp import interval_loss, node_loss
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.arrays import Floats, Int32s, Int64s
     from reticent.policy.hierarchy import Ladder
 
 
@@ -29,16 +28,16 @@ class Recoding:
         height: highest level of the hierarchy.
     """
 
-    source: NDArray[np.int32]
-    node: NDArray[np.int64]
-    share: NDArray[np.float64]
-    ncp: NDArray[np.float64]
+    source: Int32s
+    node: Int64s
+    share: Floats
+    ncp: Floats
     size: int
-    level: NDArray[np.int64] | None
+    level: Int64s | None
     height: int
 
     @classmethod
-    def from_levels(cls, codes: NDArray[np.int32], ladder: Ladder, levels: int | NDArray[np.int64]) -> Self:
+    def from_levels(cls, codes: Int32s, ladder: Ladder, levels: int | Int64s) -> Self:
         """Full-domain recoding (one level) or local recoding (a level per record)."""
         level = np.broadcast_to(np.asarray(levels, dtype=np.int64), codes.shape)
         starts = np.cumsum([0, *(len(leaves) for leaves in ladder.leaves)], dtype=np.int64)
@@ -49,7 +48,7 @@ class Recoding:
         return cls(codes, node, shares[node], losses[node], ladder.size, level, ladder.height)
 
 
-def _cell_loss(ladder: Ladder, level: int) -> NDArray[np.float64]:
+def _cell_loss(ladder: Ladder, level: int) -> Floats:
     """Equation (4) for numeric attributes, from the values a node covers; equation (3) for the others."""
     table, leaves = ladder.tables[level], ladder.leaves[level]
     if ladder.numeric is None:

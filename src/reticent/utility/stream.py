@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from reticent.arrays import Int64s
 
 
-def stream_information_loss(candidates: NDArray[np.int64], tuples: NDArray[np.int64], quasi: int) -> float:
+def stream_information_loss(candidates: Int64s, tuples: Int64s, quasi: int) -> float:
     """Equations (6) and (7), averaged over the tuples.
 
     Args:

@@ -20,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from reticent.arrays import Floats, Int32s, Int64s
 
 QUERIES = 200
 ATTRIBUTES = 2
@@ -33,21 +33,17 @@ FLOOR = 0.001
 class Workload:
     """Queries, each a mapping from attributes to their values asked for (1 where asked, by code)."""
 
-    queries: tuple[Mapping[str, NDArray[np.float64]], ...]
+    queries: tuple[Mapping[str, Floats], ...]
 
     @classmethod
-    def random(
-        cls, places: Mapping[str, NDArray[np.int64]], weights: Sequence[float], generator: np.random.Generator
-    ) -> Self:
+    def random(cls, places: Mapping[str, Int64s], weights: Sequence[float], generator: np.random.Generator) -> Self:
         """Draws the queries from the codes of each attribute in the order of their values; weights say how often each is asked for."""
         names, odds = list(places), np.asarray(weights) / np.sum(weights)
         count = min(ATTRIBUTES, int((odds > 0).sum()))
         draws = (generator.choice(len(names), count, replace=False, p=odds) for _ in range(QUERIES))
         return cls(tuple({names[at]: _range(places[names[at]], generator) for at in draw} for draw in draws))
 
-    def error(
-        self, truth: Mapping[str, NDArray[np.int32]], chance: Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
-    ) -> float:
+    def error(self, truth: Mapping[str, Int32s], chance: Callable[[str, Floats], Floats]) -> float:
         """Mean relative error over all queries; `chance` says how likely each published record has one of the values asked for."""
         rows = len(next(iter(truth.values())))
         actual, estimate = np.zeros(len(self.queries)), np.zeros(len(self.queries))
@@ -57,7 +53,7 @@ class Workload:
         return float(relative_error(actual, estimate, floor=max(1.0, FLOOR * rows)).mean())
 
 
-def _range(order: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.float64]:
+def _range(order: Int64s, generator: np.random.Generator) -> Floats:
     size = max(1, round(SHARE * len(order)))
     start = int(generator.integers(0, len(order) - size + 1))
     asked = np.zeros(len(order))
@@ -65,9 +61,7 @@ def _range(order: NDArray[np.int64], generator: np.random.Generator) -> NDArray[
     return asked
 
 
-def relative_error(
-    truth: NDArray[np.float64], estimate: NDArray[np.float64], floor: float = 1.0
-) -> NDArray[np.float64]:
+def relative_error(truth: Floats, estimate: Floats, floor: float = 1.0) -> Floats:
     """|estimate - truth| / truth per query, the divisor being at least ``floor``."""
     actual = np.asarray(truth, dtype=np.float64)
     return np.abs(np.asarray(estimate, dtype=np.float64) - actual) / np.maximum(actual, floor)

@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.audit.attack.grouped import Grouped
-from reticent.audit.attack.knowledge import learn
-from reticent.audit.attack.likelihood import Likelihood
+from reticent.audit.attack.knowledge import Likelihood, learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.groups import histograms
 from reticent.policy import Policy

@@ -10,8 +10,7 @@ import pytest
 from reticent.audit import verify
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST
-from reticent.release.wording import not_covered
+from reticent.release.wording import AGAINST, not_covered
 
 TREE = {"Lung": ["flu", "asthma"], "Gut": ["ulcer", "colitis"]}
 AGES = {"intervals": [10, 20]}

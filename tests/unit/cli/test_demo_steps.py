@@ -1,7 +1,7 @@
 """The demo shows the commands, and of what they say no more than fits."""
 
 from reticent.cli import progress
-from reticent.cli.demo_steps import _run
+from reticent.cli.demo import _run
 
 
 def test_a_step_shows_its_command_and_some_lines(tmp_path, monkeypatch, capsys):

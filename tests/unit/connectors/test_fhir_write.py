@@ -8,8 +8,7 @@ import pytest
 
 from reticent import Policy
 from reticent.connectors.fhir.elements import setter
-from reticent.connectors.fhir.flat import flat_tables
-from reticent.connectors.fhir.write import write_fhir_release
+from reticent.connectors.fhir.write import flat_tables, write_fhir_release
 from reticent.connectors.linked import read_tables
 
 MODELS = {"R4": "fhir.resources.R4B", "R5": "fhir.resources"}

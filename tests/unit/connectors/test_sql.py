@@ -109,7 +109,7 @@ def test_omop_database_to_release_to_tables(tmp_path):
     table = read_sql(f"sqlite:///{file}", policy.sql.statement)
     assert table.num_rows == 2000
     folder = tmp_path / "release"
-    release = anonymize(table, policy)
+    release = anonymize(table, policy, method="anatomy")
     release.to_dir(folder, format="parquet")
     out = f"sqlite:///{tmp_path / 'out.db'}"
     assert write_release(folder, out, name="year") == ("year_qit", "year_st", "year_manifest")

@@ -11,7 +11,7 @@ import pytest
 
 from reticent.datasets import feed, illnesses
 from reticent.datasets.draw import BLOCK
-from reticent.datasets.outbreak import Outbreak
+from reticent.datasets.illnesses import Outbreak
 from reticent.errors import PolicyError
 
 WEEK = 7 * 86_400

@@ -16,7 +16,7 @@ from reticent.engine.linked.rows import people_of
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.publication.population import seen_of
-from reticent.release.sentences import DESPITE
+from reticent.release.wording import DESPITE
 from reticent.store import Store
 
 DATES = {"dates": ["day", "month", "year"]}

@@ -390,7 +390,19 @@ HOSPITAL_EXPORTS = {
     ],
     "quasi": [
         *("MYDOB", "STARTAGE", "GEBDAT", "POSTDIST", "LSOA11", "PLZ", "ADMIMETH", "DISDEST", "AUFNGRUND", "ENTL_GRUND"),
-        *("SPELDUR", "KASSE", "FACHABT", "PROCODE3", "GPPRAC", "ETHNOS", "IMD04_DECILE", "CONSULT", "CLM_PMT_AMT", "AT_PHYSN_NPI", "hausarzt"),
+        *(
+            "SPELDUR",
+            "KASSE",
+            "FACHABT",
+            "PROCODE3",
+            "GPPRAC",
+            "ETHNOS",
+            "IMD04_DECILE",
+            "CONSULT",
+            "CLM_PMT_AMT",
+            "AT_PHYSN_NPI",
+            "hausarzt",
+        ),
     ],
     "sensitive": ["organism", "Erreger", "NDC_CD", "morphology", "comorb___1", "OPERTN_01", "DRG"],
 }
@@ -442,5 +454,7 @@ def test_codes_with_leading_zeros_are_no_numbers():
 
 
 def test_of_several_illnesses_the_one_with_codes_is_protected():
-    table = pa.table({"morphology": ["8140/3", "8500/3", "8070/3"] * 50, "topography": ["C50.4", "C61.9", "C34.1"] * 50})
+    table = pa.table(
+        {"morphology": ["8140/3", "8500/3", "8070/3"] * 50, "topography": ["C50.4", "C61.9", "C34.1"] * 50}
+    )
     assert [g.role for g in one_sensitive(guess(table))] == ["identifier", "sensitive"]

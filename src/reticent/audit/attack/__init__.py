@@ -26,25 +26,11 @@ from reticent.audit.attack.sug import sug
 
 Attack = Callable[[Evidence], Outcome | None]
 
-ATTACKS: dict[str, Attack] = {
-    "linkage": linkage,
-    "homogeneity": homogeneity,
-    "skewness": skewness,
-    "similarity": similarity,
-    "minimality": minimality,
-    "intersection": intersection,
-    "subtraction": subtraction,
-    "sug": sug,
-    "averaging": averaging,
-    "join-or-open": join_or_open,
-    "informed": informed,
-    "definetti": definetti,
-    "insiders": insiders,
-    "outbreak": outbreak,
-    "joint": joint,
-    "presence": presence,
-    "linked-tables": linked_tables,
-}
+_ALL: tuple[Attack, ...] = (
+    *(linkage, homogeneity, skewness, similarity, minimality, intersection, subtraction, sug, averaging, join_or_open),
+    *(informed, definetti, insiders, outbreak, joint, presence, linked_tables),
+)
+ATTACKS = {attack.__name__.replace("_", "-"): attack for attack in _ALL}
 """Every attack by name; each returns None where it does not apply."""
 
 __all__ = ["ATTACKS", "Attack", "Evidence", "Outcome"]

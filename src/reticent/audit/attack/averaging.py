@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.audit.attack.concession import conceded
 from reticent.audit.attack.grouped import Grouped, stream_view, view
-from reticent.audit.attack.homogeneity import conceded
 from reticent.audit.attack.outcome import Outcome
 
 if TYPE_CHECKING:

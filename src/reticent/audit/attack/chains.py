@@ -21,7 +21,7 @@ from reticent.audit.attack.rules import MISFIT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.attack.rules import Rules
     from reticent.audit.attack.transcript import Transcript
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class _Value:
     """The slots of one value: a row per slot, a column per chain."""
 
-    def __init__(self, opened: NDArray[np.int16], groups: Codes, filled: NDArray[np.int16]) -> None:
+    def __init__(self, opened: NDArray[np.int16], groups: Int64s, filled: NDArray[np.int16]) -> None:
         self.opened = opened[:, None]
         self.groups = groups
         self.filled = filled
@@ -37,8 +37,8 @@ class _Value:
 
 
 class _Change(NamedTuple):
-    gain: Vector
-    touched: Flags
+    gain: Floats
+    touched: Bools
     step: NDArray[np.int16]
     free: NDArray[np.int16]
 
@@ -50,7 +50,7 @@ class Chains:
         self,
         transcript: Transcript,
         rules: Rules,
-        barred: dict[int, Codes],
+        barred: dict[int, Int64s],
         worlds: NDArray[np.int16],
     ) -> None:
         self._transcript = transcript
@@ -73,7 +73,7 @@ class Chains:
             for one, other in zip(order[0::2], order[1::2], strict=False):
                 self._swap(int(group), int(one), int(other), rng)
 
-    def tally(self, counts: Codes, chains: slice) -> None:
+    def tally(self, counts: Int64s, chains: slice) -> None:
         """Add, per tuple and slot, in how many of the chains it fills that slot now."""
         for group, slots in enumerate(self._transcript.slots):
             for slot, code in enumerate(slots):
@@ -81,7 +81,7 @@ class Chains:
                     times = self._values[code].filled[self._row[group, slot], chains]
                     counts[:, slot] += np.bincount(times, minlength=self._end + 1)[: self._end]
 
-    def _matrix(self, barred: dict[int, Codes]) -> Flags | None:
+    def _matrix(self, barred: dict[int, Int64s]) -> Bools | None:
         if not barred:
             return None
         out = np.zeros((self._end + 1, len(self._transcript.slots)), dtype=np.bool_)
@@ -102,7 +102,7 @@ class Chains:
             values.append(_Value(opened[groups], groups, np.ascontiguousarray(filled[:, groups, places].T)))
         return values
 
-    def _tables(self) -> tuple[Vector, Vector]:
+    def _tables(self) -> tuple[Floats, Floats]:
         """Per entry of `free`: the log chance it stands for, and what one free slot less or more would change."""
         free = np.arange(-self._most, self._most + 1)
         terms = np.where(free > 0, -np.log(np.maximum(free, 1)), np.where(free < -1, math.log(MISFIT), 0.0))
@@ -125,7 +125,7 @@ class Chains:
         filled = np.where(time == value.opened[row], -1 - others, others + 1)
         return np.where(time == self._end, 0, filled).astype(np.int16)
 
-    def _term(self, code: int, free: NDArray[np.int16]) -> Vector:
+    def _term(self, code: int, free: NDArray[np.int16]) -> Floats:
         chance = self._prior[code] + self._terms[free + self._most] + (free < 0) * self._opening[code]
         return np.where(free == 0, 0.0, chance)
 

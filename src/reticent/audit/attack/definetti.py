@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.concession import conceded_to
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
@@ -23,7 +23,7 @@ from reticent.audit.attack.persons import aimed
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
@@ -63,7 +63,7 @@ def definetti(evidence: Evidence) -> Outcome | None:
     )
 
 
-def learnt(seen: Sights, records: Codes, policy: Policy, rng: np.random.Generator) -> Vector:
+def learnt(seen: Sights, records: Int64s, policy: Policy, rng: np.random.Generator) -> Floats:
     """Records x values: what the release itself, learnt from, makes one believe of each record before its candidates."""
     fields = marks(seen.fields, seen.fields.column_names, policy, raw=True)[records]
     before = seen.prior(records)

@@ -16,7 +16,7 @@ from reticent.audit.groups import Groups, codes, histograms, numbered
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -38,10 +38,10 @@ class Grouped:
     """
 
     fields: pa.Table
-    group: Codes
+    group: Int64s
     offers: Groups
-    place: Codes | None = None
-    opens: Flags | None = None
+    place: Int64s | None = None
+    opens: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.group)
@@ -51,30 +51,30 @@ class Grouped:
         """The values that occur."""
         return self.offers.values
 
-    def top(self) -> Vector:
+    def top(self) -> Floats:
         """Per group the share of its most frequent value: the chance of the best guess."""
         return np.asarray(self.offers.largest() / np.maximum(self.offers.sizes(), 1))
 
-    def counts(self, groups: Codes) -> Vector:
+    def counts(self, groups: Int64s) -> Floats:
         """Groups x values."""
         offers = self.offers
         whole = csr_array((offers.count.astype(float), (offers.group, offers.value)), (offers.size, len(offers.values)))
         return np.asarray(whole[groups].toarray())
 
-    def prior(self, records: Codes) -> Vector:
+    def prior(self, records: Int64s) -> Floats:
         """What the release says of everybody: how often each value is published."""
         totals = np.bincount(self.offers.value, self.offers.count, minlength=len(self.values))
         return np.broadcast_to(totals / totals.sum(), (len(records), len(totals)))
 
-    def weight(self, records: Codes) -> Vector:
+    def weight(self, records: Int64s) -> Floats:
         """How much more frequent each value is in the group than everywhere, for one who takes members as independent."""
         return np.asarray(self.stated(records) / np.maximum(self.prior(records), 1e-12))
 
-    def stated(self, records: Codes) -> Vector:
+    def stated(self, records: Int64s) -> Floats:
         """A value's share of the group."""
         return normal(self.counts(self.group[records]))
 
-    def posterior(self, belief: Vector, records: Codes) -> Vector:
+    def posterior(self, belief: Floats, records: Int64s) -> Floats:
         """Beliefs fitted to the counts of each group by proportional fitting; the records are groups, or parts of large ones.
 
         The exact answer sums over all assignments of values to members (a permanent); row and column sums in turn come near it.
@@ -92,7 +92,7 @@ class Grouped:
             after[cells] = _fitted(belief[cells], counts[counts > 0])
         return after
 
-    def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
+    def readable(self, records: Int64s, rng: np.random.Generator) -> Int64s:
         """The records with everybody in their groups, so many groups as can be read at once, and of large ones a part."""
         names = rng.permutation(np.unique(self.group[records]))
         sizes = np.minimum(np.bincount(self.group, minlength=self.offers.size)[names], LARGE)
@@ -147,7 +147,7 @@ def _anatomy(release: Published, policy: Policy, column: str) -> Grouped | None:
     return Grouped(_fields(qit, policy), both[: qit.num_rows], offers)
 
 
-def _counted(group: Codes, values: pa.ChunkedArray, counts: pa.ChunkedArray, size: int) -> Groups:
+def _counted(group: Int64s, values: pa.ChunkedArray, counts: pa.ChunkedArray, size: int) -> Groups:
     value, names = codes(values)
     count = pc.cast(counts, pa.int64()).to_numpy()
     order = np.lexsort((value, group))
@@ -172,7 +172,7 @@ def stream_view(releases: Sequence[Published]) -> Grouped | None:
     return Grouped(pa.table({"qi": pa.array(seen.qi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens)
 
 
-def _fitted(belief: Vector, counts: Codes) -> Vector:
+def _fitted(belief: Floats, counts: Int64s) -> Floats:
     """Beliefs of the members of one group, fitted to the counts of its values."""
     free = max(int(counts.sum()) - len(belief), 0)
     average, scale = belief.mean(axis=0), np.ones(len(counts))
@@ -182,7 +182,7 @@ def _fitted(belief: Vector, counts: Codes) -> Vector:
     return normal(belief * scale)
 
 
-def normal(weights: Vector) -> Vector:
+def normal(weights: Floats) -> Floats:
     """Rows that sum to one; a row of zeros stays."""
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))

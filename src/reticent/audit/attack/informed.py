@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.concession import conceded_to
 from reticent.audit.attack.grouped import normal
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
@@ -26,7 +26,7 @@ from reticent.audit.attack.sights import Veiled, latest
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.knowledge import Knowledge
     from reticent.audit.attack.persons import Link
@@ -50,13 +50,13 @@ class Reading:
         singled: how often she expects to be right if she knew which record is whose.
     """
 
-    before: Vector
-    after: Vector
-    truth: Codes
+    before: Floats
+    after: Floats
+    truth: Int64s
     concession: float | None
     singled: float
 
-    def right(self, belief: Vector) -> Flags:
+    def right(self, belief: Floats) -> Bools:
         """Whose best guess is the truth."""
         return np.asarray(belief.argmax(axis=1) == self.truth)
 
@@ -72,7 +72,7 @@ def informed(evidence: Evidence) -> Outcome | None:
     return None if reading is None else _outcome(reading, evidence, seen, outside=len(source) > len(known))
 
 
-def _sources(evidence: Evidence, original: pa.Table, known: Flags, policy: Policy) -> tuple[Flags, pa.Table]:
+def _sources(evidence: Evidence, original: pa.Table, known: Bools, policy: Policy) -> tuple[Bools, pa.Table]:
     """Whom she learns from, in one table with the original: its known half, or the external table behind it."""
     external = evidence.external
     names = [n for n in (*policy.quasi, *policy.plain, *policy.sensitive) if n in original.column_names]
@@ -86,8 +86,8 @@ def _sources(evidence: Evidence, original: pa.Table, known: Flags, policy: Polic
 def read(
     seen: Sights,
     table: pa.Table,
-    source: Flags,
-    attacked: Flags,
+    source: Bools,
+    attacked: Bools,
     policy: Policy,
     rng: np.random.Generator,
     limit: int = ATTACKED,
@@ -125,9 +125,9 @@ class _Mind:
     seen: Sights
     match: Link
     marks: Any
-    alike: Codes
+    alike: Int64s
 
-    def before(self, records: Codes) -> Vector:
+    def before(self, records: Int64s) -> Floats:
         """What the release says of a record without its candidates; nothing is impossible, and -1 is anybody."""
         if (self.alike < 0).all():
             records = np.full(len(records), -1)
@@ -135,7 +135,7 @@ class _Mind:
         before = np.where(records[:, None] >= 0, self.seen.prior(np.maximum(records, 0)), anybody)
         return np.asarray(np.maximum(before, 1e-4 / before.shape[1]))
 
-    def read(self, persons: Codes, records: Codes, knowledge: Knowledge, truth: Codes) -> Reading:
+    def read(self, persons: Int64s, records: Int64s, knowledge: Knowledge, truth: Int64s) -> Reading:
         """Her belief of the persons without and with their records."""
         match = self.match
         belief = knowledge.belief(self.marks[persons], self.before(self.alike[persons]))
@@ -149,14 +149,14 @@ class _Mind:
         )
 
 
-def _bases(seen: Sights, table: pa.Table, policy: Policy) -> list[Codes]:
+def _bases(seen: Sights, table: pa.Table, policy: Policy) -> list[Int64s]:
     """What she may build on: the prior for everybody, or that of a person's row; those who teach her need not be in the release."""
     bases = [np.full(table.num_rows, -1)]
     rows = link(seen, table, policy, by=seen.by) if isinstance(seen, Veiled) and seen.by else None
     return bases if rows is None else [*bases, rows.record_of]
 
 
-def _some(places: Codes, limit: int, rng: np.random.Generator) -> Codes:
+def _some(places: Int64s, limit: int, rng: np.random.Generator) -> Int64s:
     return places if len(places) <= limit else np.sort(rng.choice(places, limit, replace=False))
 
 
@@ -195,7 +195,7 @@ def figures_of(reading: Reading, seen: Sights) -> dict[str, Any]:
     }
 
 
-def _strata(knew: Vector, before: Flags, after: Flags, top: Vector) -> list[dict[str, float]]:
+def _strata(knew: Floats, before: Bools, after: Bools, top: Floats) -> list[dict[str, float]]:
     """The same by fifths of how sure she was before."""
     fifth = np.minimum(np.argsort(np.argsort(knew, kind="stable")) * 5 // max(len(knew), 1), 4)
     parts = [np.flatnonzero(fifth == number) for number in range(5)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from reticent.audit.attack.bound import conceded_to
+from reticent.audit.attack.concession import conceded_to
 from reticent.audit.attack.grouped import normal
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
@@ -24,7 +24,7 @@ from reticent.audit.attack.sights import Veiled
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.grouped import Grouped
     from reticent.audit.attack.sights import Sights
@@ -59,8 +59,8 @@ def insiders(evidence: Evidence) -> Outcome | None:
 class _Reading:
     """How sure she is of each target, whether she is right, and what the release concedes to her."""
 
-    top: Vector
-    right: Flags
+    top: Floats
+    right: Bools
     concession: float | None
 
 
@@ -88,7 +88,7 @@ def _figures(reading: _Reading) -> dict[str, float]:
     }
 
 
-def _read(seen: Sights, truth: Codes, known: Flags, targets: Codes, rng: np.random.Generator) -> _Reading:
+def _read(seen: Sights, truth: Int64s, known: Bools, targets: Int64s, rng: np.random.Generator) -> _Reading:
     """She reads persons whom she does not know herself."""
     concession = None
     if isinstance(seen, Veiled):
@@ -100,7 +100,7 @@ def _read(seen: Sights, truth: Codes, known: Flags, targets: Codes, rng: np.rand
     return _Reading(posterior.max(axis=1), (posterior + noise).argmax(axis=1) == truth[targets], concession)
 
 
-def _subtracted(seen: Grouped, truth: Codes, known: Flags, targets: Codes) -> Vector:
+def _subtracted(seen: Grouped, truth: Int64s, known: Bools, targets: Int64s) -> Floats:
     """What is left of the target's group when all who are known are gone."""
     ones = np.ones(int(known.sum()))
     taken = csr_array((ones, (seen.group[known], truth[known])), (seen.offers.size, len(seen.values)))
@@ -108,7 +108,7 @@ def _subtracted(seen: Grouped, truth: Codes, known: Flags, targets: Codes) -> Ve
     return normal(np.maximum(seen.counts(at) - taken[at].toarray(), 0))
 
 
-def _tilt(seen: Veiled, truth: Codes, known: Flags) -> Vector:
+def _tilt(seen: Veiled, truth: Int64s, known: Bools) -> Floats:
     """Per value how much more often it is true, among the known who are offered it, than its weight says."""
     records = np.flatnonzero(known)
     stated = np.zeros(len(seen.values))

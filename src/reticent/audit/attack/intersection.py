@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.audit.attack.concession import conceded_by_all
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.publications import conceded_by_all, publications
+from reticent.audit.sequence import Publication, sequence
+from reticent.release import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -34,6 +36,15 @@ def intersection(evidence: Evidence) -> Outcome | None:
             offered = set(publication.counts.get(group, ()))
             possible[who] = possible[who] & offered if who in possible else offered
     return from_candidates("intersection", QUESTION, [len(left) for left in possible.values()], evidence)
+
+
+def publications(evidence: Evidence) -> list[Publication]:
+    """The releases in two tables, in order; fewer than two give nothing to compare."""
+    ours = [release for release in evidence.of_shape("anatomy") if {"qit", "st"} <= set(release.tables)]
+    ledger, size = evidence.ledger, len(ours)
+    if ledger is not None:  # of a store that has published on
+        ledger = Ledger(ledger.entries[:size], ledger.persons[:size], ledger.groups[:size])
+    return sequence(ours, evidence.policy, ledger) if size > 1 else []
 
 
 def from_candidates(attack: str, question: str, candidates: Sequence[int], evidence: Evidence) -> Outcome | None:

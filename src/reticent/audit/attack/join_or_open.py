@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.chains import Chains
+from reticent.audit.attack.concession import conceded_by_all
 from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
-from reticent.audit.attack.publications import conceded_by_all
 from reticent.audit.attack.rules import barred, rules
 from reticent.audit.attack.transcript import Transcript, transcript
 from reticent.audit.attack.worlds import Enumeration, TooManyWorldsError
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.rules import Rules
 
@@ -53,8 +53,8 @@ class Effort:
 class Inference:
     """Per tuple and slot of its group the posterior, once for guessing and once for judging the guess."""
 
-    guess: Vector
-    judge: Vector
+    guess: Floats
+    judge: Floats
     exact: bool
 
 
@@ -99,7 +99,7 @@ def _known(evidence: Evidence, seen: Transcript) -> Rules:
 
 
 def _outcome(
-    evidence: Evidence, seen: Transcript, inference: Inference, truth: Codes | None, claim: float | None
+    evidence: Evidence, seen: Transcript, inference: Inference, truth: Int64s | None, claim: float | None
 ) -> Outcome:
     offered, rows = seen.slots[seen.group], np.arange(len(seen))
     guess, judge = _by_value(offered, inference.guess), _by_value(offered, inference.judge)
@@ -123,7 +123,7 @@ def _outcome(
     )
 
 
-def _truth(evidence: Evidence, seen: Transcript) -> Codes | None:
+def _truth(evidence: Evidence, seen: Transcript) -> Int64s | None:
     """The first slot that offers each record's true value, where the original is at hand."""
     original = evidence.original
     if original is None or not len(seen) or int(seen.seq.max()) >= original.num_rows:
@@ -131,7 +131,7 @@ def _truth(evidence: Evidence, seen: Transcript) -> Codes | None:
     return seen.slot_of(original[evidence.policy.sensitive[0]].take(seen.seq).to_pylist())
 
 
-def _by_value(offered: Codes, share: Vector) -> Vector:
+def _by_value(offered: Int64s, share: Floats) -> Floats:
     """A value in several slots of a group: the first of them stands for all."""
     first = (offered[:, :, None] == offered[:, None, :]).argmax(axis=2)
     out = np.zeros_like(share)
@@ -139,5 +139,5 @@ def _by_value(offered: Codes, share: Vector) -> Vector:
     return out
 
 
-def _shares(counts: Codes) -> Vector:
+def _shares(counts: Int64s) -> Floats:
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))

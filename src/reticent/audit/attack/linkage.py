@@ -22,7 +22,7 @@ from reticent.audit.requirements import requirements
 from reticent.audit.veil.judge import SHAPE, codes_of, line_of
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -81,7 +81,7 @@ def _claim(release: Published) -> float | None:
     return float(1 / max(sizes)) if sizes and release.shape in ("generalised", "veil") else None
 
 
-def _values(evidence: Evidence, seen: Grouped, meeting: Meeting, chosen: Codes) -> dict[str, float]:
+def _values(evidence: Evidence, seen: Grouped, meeting: Meeting, chosen: Int64s) -> dict[str, float]:
     """How often the most frequent sensitive value among the candidates is the true one."""
     if evidence.external is not None or evidence.original is None or not evidence.policy.sensitive:
         return {}

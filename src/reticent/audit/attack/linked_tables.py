@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.linked import SHAPE, joined_view, shares
+from reticent.audit.linked.judge import SHAPE, joined_view, layout_of, shares
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ def linked_tables(evidence: Evidence) -> Outcome | None:
     release, policy = evidence.releases[-1], evidence.policy
     if release.shape != SHAPE or policy.tables is None:
         return None
-    layout = policy.tables.layout(policy.released)
-    persons, kinds = joined_view(release.tables, layout, policy)
+    persons, kinds = joined_view(release.tables, policy)
     best = np.zeros(int(kinds.max(initial=-1)) + 1)
-    for table, one in layout.items():
+    for table, one in layout_of(policy).items():
         for name in (name for name in one.columns if name in policy.sensitive):
             views, holders, sizes = shares(release.tables[table], name, persons, kinds)
             np.maximum.at(best, views, holders / sizes)

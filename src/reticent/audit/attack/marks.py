@@ -19,7 +19,7 @@ from reticent.audit.labels.nodes import levels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.policy import Policy
 
 
@@ -36,10 +36,10 @@ class Marks:
         nodes: patterns x nodes, a one for every node of a pattern.
     """
 
-    patterns: Codes
+    patterns: Int64s
     nodes: csr_array
 
-    def __getitem__(self, persons: Codes | Flags) -> Marks:
+    def __getitem__(self, persons: Int64s | Bools) -> Marks:
         return Marks(self.patterns[persons], self.nodes)
 
     def homes(self) -> csr_array:
@@ -48,7 +48,7 @@ class Marks:
         ends = np.arange(0, size * blocks + 1, blocks)
         return csr_array((np.ones(size * blocks), self.patterns.ravel(), ends), (size, self.nodes.shape[0]))
 
-    def __matmul__(self, weights: Vector) -> Vector:
+    def __matmul__(self, weights: Floats) -> Floats:
         return np.asarray(self.homes() @ (self.nodes @ weights))
 
 
@@ -66,7 +66,7 @@ def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -
     return Marks(patterns, csr_array(block_diag([_ones(nodes) for _, nodes in blocks], format="csr")))
 
 
-def _patterns(steps: list[Codes]) -> list[tuple[Codes, Codes]]:
+def _patterns(steps: list[Int64s]) -> list[tuple[Int64s, Int64s]]:
     """Blocks of levels: the different patterns, each with its node on every level, and the pattern of each value."""
     if not steps:
         return []
@@ -76,14 +76,14 @@ def _patterns(steps: list[Codes]) -> list[tuple[Codes, Codes]]:
     return [(nodes, pattern.reshape(-1))]
 
 
-def _ones(nodes: Codes) -> csr_array:
+def _ones(nodes: Int64s) -> csr_array:
     """Patterns x nodes of all levels, side by side."""
     widths = nodes.max(axis=0) + 1
     at = nodes + np.cumsum([0, *widths[:-1]])
     return csr_array((np.ones(at.size), at.ravel(), np.arange(0, at.size + 1, at.shape[1])), (len(at), widths.sum()))
 
 
-def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: int) -> list[Codes]:
+def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: int) -> list[Int64s]:
     """Per level the node of every value."""
     if name in policy.columns and policy.columns[name].hierarchy is not None:
         steps = levels(pa.array(values, pa.string()), policy, name)[level:]
@@ -91,7 +91,7 @@ def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: in
     return [np.arange(len(values)), *([_binned(values)] if len(values) > NODES else [])][level:]
 
 
-def _binned(values: tuple[str | None, ...]) -> Codes:
+def _binned(values: tuple[str | None, ...]) -> Int64s:
     """Many numbers without a hierarchy: twentieths of them."""
     try:
         numbers = np.array([float(value) if value is not None else -np.inf for value in values])

@@ -27,7 +27,7 @@ from reticent.audit.labels.nodes import levels
 from reticent.audit.requirements import Requirement, demanded, diversity, requirements
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.policy import Policy
 
@@ -43,9 +43,9 @@ _ROWS = 100_000  # beyond, one finer table has so many classes that its breaking
 class _Finer:
     """Rows of the original by published class and by the classes of a finer recoding."""
 
-    row_class: Codes
-    row_part: Codes
-    value: Codes
+    row_class: Int64s
+    row_part: Int64s
+    value: Int64s
     values: tuple[str | None, ...]
 
 
@@ -105,7 +105,7 @@ def _steps(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name: str) -
     return []
 
 
-def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[Vector, Flags]:
+def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[Floats, Bools]:
     """Per person the posterior of the best guess, and whether it is right."""
     classes, parts, width = int(finer.row_class.max()) + 1, int(finer.row_part.max()) + 1, len(finer.values)
     class_of_part = np.zeros(parts, dtype=np.int64)
@@ -130,7 +130,7 @@ def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[
     return shares.max(axis=1)[finer.row_part], guess[finer.row_part] == finer.value
 
 
-def _weights(broken: Flags) -> Vector:
+def _weights(broken: Bools) -> Floats:
     """Per world and class: how likely the finer table broke somewhere, given what happened in this class."""
     fine = np.log(np.clip(1 - broken.mean(axis=0), 0.5 / len(broken), 1))
     elsewhere = 1 - np.exp(fine.sum() - fine)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.bound import kappa_bound
+from reticent.audit.attack.concession import kappa_bound
 from reticent.audit.attack.evidence import prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
@@ -25,7 +25,7 @@ from reticent.audit.veil.values import truths_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
 
@@ -49,7 +49,7 @@ class Rise:
     code: int
     before: float
     now: float
-    cases: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    cases: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     @property
     def ratio(self) -> float:
@@ -132,7 +132,7 @@ def _before(seen: Sights, evidence: Evidence) -> dict[str | None, float] | None:
     return {value: count / total for value, count in counts.items()}
 
 
-def _suspects(seen: Sights, rise: Rise) -> Codes:
+def _suspects(seen: Sights, rise: Rise) -> Int64s:
     """Records that open a group with the value, or are offered it; everybody where nothing stands for it."""
     if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
         return np.arange(len(seen))
@@ -146,18 +146,18 @@ def _suspects(seen: Sights, rise: Rise) -> Codes:
     )
 
 
-def _posterior(seen: Sights, records: Codes, rise: Rise) -> Vector:
+def _posterior(seen: Sights, records: Int64s, rise: Rise) -> Floats:
     if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
         return np.full(len(records), rise.now)
     return kappa_bound(seen.stated(records)[:, rise.code], rise.kappa)
 
 
-def _claim(seen: Sights, records: Codes, rise: Rise) -> float | None:
+def _claim(seen: Sights, records: Int64s, rise: Rise) -> float | None:
     """Kappa a / (kappa a + 1 - a) with the outbreak's own kappa; of a new value no more than its share."""
     return float(_posterior(seen, records, rise).mean()) if isinstance(seen, Veiled) else None
 
 
-def _sentence(rise: Rise, seen: Sights, suspects: Codes) -> str:
+def _sentence(rise: Rise, seen: Sights, suspects: Int64s) -> str:
     change = "is new" if rise.before == 0 else f"rose from {rise.before:.1%} to {rise.now:.1%}"
     who = (
         "open a group that offers it"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
 
 Z = 1.959963984540054  # two-sided 95%
 SURE = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
@@ -61,7 +61,7 @@ class Outcome:
     figures: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_posterior(cls, attack: str, question: str, posterior: Vector, key: bytes, **others: Any) -> Outcome:
+    def from_posterior(cls, attack: str, question: str, posterior: Floats, key: bytes, **others: Any) -> Outcome:
         """The outcome when the attacker gives every person's value this probability; `others` are as above."""
         figures: dict[str, Any] = {
             "tried": len(posterior),
@@ -135,12 +135,12 @@ def wilson(right: float, tried: float, z: float = Z) -> tuple[float, float]:
     return max(0.0, (middle - spread) / below), min(1.0, (middle + spread) / below)
 
 
-def pseudonyms(places: Codes, key: bytes) -> list[str]:
+def pseudonyms(places: Int64s, key: bytes) -> list[str]:
     """Keyed hashes of row numbers: the custodian can tell who it is, a reader of the report cannot."""
     return [hashlib.blake2b(str(int(place)).encode(), digest_size=5, key=key).hexdigest() for place in places]
 
 
-def worst_of(posterior: Vector, key: bytes, rows: Codes | None = None) -> tuple[Person, ...]:
+def worst_of(posterior: Floats, key: bytes, rows: Int64s | None = None) -> tuple[Person, ...]:
     """The persons the attacker is surest of, by their row numbers: their positions, if nobody says them."""
     order = np.argsort(-posterior, kind="stable")[:_WORST]
     names = pseudonyms(order if rows is None else rows[order], key)

@@ -19,7 +19,7 @@ from reticent.audit.attack.rules import MISFIT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int32s, Int64s
     from reticent.audit.attack.rules import Rules
     from reticent.audit.attack.transcript import Transcript
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Particles:
     """Many worlds side by side."""
 
-    def __init__(self, transcript: Transcript, rules: Rules, barred: dict[int, Codes], many: int) -> None:
+    def __init__(self, transcript: Transcript, rules: Rules, barred: dict[int, Int64s], many: int) -> None:
         groups, width = transcript.slots.shape
         self._transcript, self._barred = transcript, barred
         self._codes = np.maximum(transcript.slots, 0)
@@ -61,7 +61,7 @@ class Particles:
         if 1 / (shares**2).sum() < len(shares) / 2:
             self._resample(shares, rng)
 
-    def _eligible(self, time: int, group: int) -> NDArray[np.int32]:
+    def _eligible(self, time: int, group: int) -> Int32s:
         """Per world and slot of the group: free slots of that value that the tuple may take."""
         codes = self._codes[group]
         count = self._count[:, codes]
@@ -70,7 +70,7 @@ class Particles:
             count = count - self._free[:, other] @ same.astype(np.int32)
         return count
 
-    def _fill(self, time: int, group: int, slot: Codes, *, opens: bool) -> None:
+    def _fill(self, time: int, group: int, slot: Int64s, *, opens: bool) -> None:
         rows = np.arange(len(slot))
         if opens:
             used = np.flatnonzero(self._transcript.slots[group] >= 0)
@@ -81,11 +81,11 @@ class Particles:
         self._count[rows, self._codes[group][slot]] -= 1
         self._history[:, time] = slot
 
-    def _shares(self) -> Vector:
+    def _shares(self) -> Floats:
         weight = np.exp(self._log - self._log.max())
         return np.asarray(weight / weight.sum())
 
-    def _resample(self, shares: Vector, rng: np.random.Generator) -> None:
+    def _resample(self, shares: Floats, rng: np.random.Generator) -> None:
         many = len(shares)
         survivors = np.searchsorted(shares.cumsum(), (rng.random() + np.arange(many)) / many).clip(max=many - 1)
         self._free, self._count, self._history = self._free[survivors], self._count[survivors], self._history[survivors]

@@ -15,7 +15,7 @@ from reticent.audit.attack.sights import latest
 from reticent.audit.labels.meeting import Field, meet
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.attack.sights import Sights
     from reticent.policy import Policy
@@ -31,25 +31,25 @@ class Link:
         allowed: kinds of persons x kinds of records: a one where the one may stand for the other.
     """
 
-    person: Codes
-    record: Codes
+    person: Int64s
+    record: Int64s
     allowed: csr_array
 
     @cached_property
-    def sizes(self) -> Codes:
+    def sizes(self) -> Int64s:
         """How many records may be each person's."""
         each = self.allowed @ np.bincount(self.record, minlength=self.allowed.shape[1])
         return np.asarray(each[self.person], dtype=np.int64)
 
     @cached_property
-    def _last(self) -> Codes:
+    def _last(self) -> Int64s:
         """Per kind of records the last of them; -1 for none."""
         last = np.full(self.allowed.shape[1], -1, dtype=np.int64)
         last[self.record] = np.arange(len(self.record))
         return last
 
     @cached_property
-    def alone(self) -> Codes:
+    def alone(self) -> Int64s:
         """Per person the one record that is surely theirs; -1 for others."""
         rivals = np.bincount(self.person, minlength=self.allowed.shape[0]) @ self.allowed
         sure = np.flatnonzero(self.sizes == 1)
@@ -60,7 +60,7 @@ class Link:
         return records
 
     @cached_property
-    def record_of(self) -> Codes:
+    def record_of(self) -> Int64s:
         """Per person a record that may be theirs; -1 where none is."""
         pairs = self.allowed.tocoo()
         best = np.full(self.allowed.shape[0], -1, dtype=np.int64)
@@ -68,7 +68,7 @@ class Link:
         return best[self.person]
 
     @cached_property
-    def person_of(self) -> Codes:
+    def person_of(self) -> Int64s:
         """Per record a person who may stand behind it, those who may in turn; the first of all where nobody may."""
         everybody = np.arange(len(self.person))
         members = csr_array(
@@ -80,17 +80,17 @@ class Link:
         at = np.minimum(by_label.indptr[self.record] + turn, max(len(by_label.indices) - 1, 0))
         return np.where(many > 0, by_label.indices[at], 0)
 
-    def records(self, persons: Codes) -> Codes:
+    def records(self, persons: Int64s) -> Int64s:
         """All records that may be theirs."""
         labels = np.unique(self.allowed[np.unique(self.person[persons])].indices)
         return np.flatnonzero(np.isin(self.record, labels))
 
-    def reached(self, records: Codes) -> Flags:
+    def reached(self, records: Int64s) -> Bools:
         """Persons one of whose records is among these."""
         shown = np.bincount(self.record[records], minlength=self.allowed.shape[1])
         return np.asarray((self.allowed @ shown)[self.person] > 0)
 
-    def mean(self, posterior: Vector, records: Codes, persons: Codes) -> Vector:
+    def mean(self, posterior: Floats, records: Int64s, persons: Int64s) -> Floats:
         """Persons x values: the mean of what is thought of the records that may be theirs."""
         labels = csr_array((np.ones(len(records)), (self.record[records], np.arange(len(records)))))
         labels.resize((self.allowed.shape[1], len(records)))
@@ -131,7 +131,7 @@ def _field(table: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field
     return Field.same(table[name], shown[name])
 
 
-def halves(table: pa.Table, policy: Policy, key: bytes) -> Flags:
+def halves(table: pa.Table, policy: Policy, key: bytes) -> Bools:
     """Persons split at random, all records of one on one side: true for those a reader learns from."""
     person = policy.person
     named = person is not None and person in table.column_names

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.transcript import Transcript
 
 MISFIT = 1e-6
@@ -28,8 +28,8 @@ class Rules:
         opening: how likely a value is to be offered with just these candidates when it opens a group, up to a factor.
     """
 
-    prior: Vector
-    opening: Vector
+    prior: Floats
+    opening: Floats
 
 
 def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, l: int, pool: str) -> Rules:
@@ -44,7 +44,7 @@ def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, 
     return Rules(prior, np.ones(len(prior)))
 
 
-def barred(transcript: Transcript) -> dict[int, Codes]:
+def barred(transcript: Transcript) -> dict[int, Int64s]:
     """Per tuple, the groups that hold its quasi-identifier already; tuples without such groups are left out."""
     held: dict[int, list[int]] = {}
     rules = {}

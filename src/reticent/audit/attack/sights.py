@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from reticent.audit.attack.grouped import MOST, Grouped, normal, stream_view, view
-from reticent.audit.attack.transcript import wire_table
+from reticent.audit.attack.transcript import lines_of, wire_table
 from reticent.audit.published import text
+from reticent.audit.veil.judge import Line, codes_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -48,13 +47,13 @@ class Veiled:
 
     fields: pa.Table
     values: tuple[str | None, ...]
-    shares: Vector
+    shares: Floats
     by: tuple[str, ...]
-    rows: Codes
-    candidates: Codes
+    rows: Int64s
+    candidates: Int64s
     house: str
     quoted: float | None
-    place: Codes | None = None
+    place: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -64,30 +63,30 @@ class Veiled:
         """Candidates per record."""
         return int(self.candidates.shape[1])
 
-    def prior(self, records: Codes) -> Vector:
+    def prior(self, records: Int64s) -> Floats:
         """What the release says that a reader knows: records x values."""
         return np.asarray(self.shares[self.rows[records]])
 
-    def copies(self, records: Codes) -> Vector:
+    def copies(self, records: Int64s) -> Floats:
         """How often each value stands in the sets: records x values."""
         copies = np.zeros((len(records), len(self.values)))
         np.add.at(copies, (np.arange(len(records))[:, None], self.candidates[records]), 1)
         return copies
 
-    def weight(self, records: Codes) -> Vector:
+    def weight(self, records: Int64s) -> Floats:
         """Likelihood of each set given each value, up to a factor per record."""
         expected = self.l * self.prior(records)
         return np.divide(self.copies(records), expected, out=np.ones_like(expected), where=expected > 0)
 
-    def stated(self, records: Codes) -> Vector:
+    def stated(self, records: Int64s) -> Floats:
         """The weights that the release states: copies / l."""
         return self.copies(records) / self.l
 
-    def posterior(self, belief: Vector, records: Codes) -> Vector:
+    def posterior(self, belief: Floats, records: Int64s) -> Floats:
         """What a reader thinks who believed this before she saw the sets."""
         return normal(belief * self.weight(records))
 
-    def readable(self, records: Codes, rng: np.random.Generator) -> Codes:
+    def readable(self, records: Int64s, rng: np.random.Generator) -> Int64s:
         """So many of the records as can be read at once."""
         return records if len(records) <= MOST else np.sort(rng.choice(records, MOST, replace=False))
 
@@ -114,7 +113,7 @@ def latest(evidence: Evidence) -> Sights | None:
 
 def _stream(release: Published) -> Sights | None:
     if "veil" in release.documents and release.wire is not None:
-        return _veiled_lines(release.wire, release.documents["veil"])
+        return _veiled_lines(release)
     shown = stream_view([release])
     if shown is None:
         return None
@@ -127,23 +126,20 @@ def _stream(release: Published) -> Sights | None:
     return replace(shown, fields=fields)
 
 
-def _veiled_lines(wire: Path, document: Mapping[str, Any]) -> Veiled | None:
+def _veiled_lines(release: Published) -> Veiled | None:
     """A stream of veiled records, with the codebook that stands beside it."""
-    with wire.open("rb") as file:
-        lines = [line for line in map(orjson.loads, filter(bytes.strip, file)) if line.get("candidates")]
+    lines = [line for line in lines_of([release]) if line.get("candidates")]
     if not lines:
         return None
-    shown = [{**line["qi"], **(line.get("plain") or {})} for line in lines]
-    columns = {name: pa.array([text(row.get(name)) for row in shown], pa.string()) for name in shown[0]}
-    columns |= {
-        f"{document['sensitive']}_{slot + 1}": pa.array([line["candidates"][slot] for line in lines])
-        for slot in range(int(document["l"]))
-    }
-    columns |= {
-        name: pa.array([line[name] for line in lines]) for name in ("row", "event", "person") if name in lines[0]
-    }
-    seen = _of_table(pa.table(columns), document)
-    return replace(seen, place=np.array([line["seq"] for line in lines], dtype=np.int64))
+    document = release.documents["veil"]
+    names = [f"{document['sensitive']}_{slot}" for slot in range(1, int(document["l"]) + 1)]
+    listed = [dict(zip(names, line["candidates"], strict=True)) for line in lines]
+    rows = [
+        {**line["qi"], **(line.get("plain") or {}), **more, "row": line["row"]}
+        for line, more in zip(lines, listed, strict=True)
+    ]
+    data = pa.table({name: pa.array([text(row.get(name)) for row in rows], pa.string()) for name in rows[0]})
+    return replace(_of_table(data, document), place=np.array([line["seq"] for line in lines], dtype=np.int64))
 
 
 def _veiled(release: Published) -> Veiled | None:
@@ -152,18 +148,15 @@ def _veiled(release: Published) -> Veiled | None:
 
 
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
-    domain = tuple(str(label) for label in document["domain"])
-    codes = {label: code for code, label in enumerate(domain)}
-    names = [f"{document['sensitive']}_{slot}" for slot in range(1, int(document["l"]) + 1)]
-    listed = np.array([[codes[v] for v in data[name].to_pylist()] for name in names], dtype=np.int64).T
-    stretches = np.array(document["stretches"], dtype=np.float64)
+    line = Line(document)
+    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     return Veiled(
         fields=data.drop_columns([n for n in (*names, *_OWN) if n in data.column_names]),
-        values=domain,
-        shares=stretches / stretches.sum(axis=1, keepdims=True),
-        by=tuple(str(name) for name in document["by"]),
-        rows=_whole(data["row"]),
-        candidates=listed,
+        values=tuple(line.domain),
+        shares=line.stretches / line.stretches.sum(axis=1, keepdims=True),
+        by=tuple(line.by),
+        rows=whole(data["row"]),
+        candidates=codes_of(line, data).astype(np.int64),
         house=str(document.get("house", "")),
         quoted=_quoted(document),
     )
@@ -176,7 +169,3 @@ def _quoted(document: Mapping[str, Any]) -> float | None:
         return float(figures["reader"]["after"]["right"]) if figures["l"] == document["l"] else None
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _whole(column: pa.ChunkedArray) -> Codes:
-    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)

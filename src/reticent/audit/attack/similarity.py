@@ -20,9 +20,7 @@ from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from reticent.audit.arrays import Vector
+    from reticent.arrays import Floats, Int32s
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.groups import Groups
 
@@ -49,7 +47,7 @@ def similarity(evidence: Evidence) -> Outcome | None:
     return None
 
 
-def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...]) -> NDArray[np.int32] | None:
+def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...]) -> Int32s | None:
     spec = evidence.policy.columns[column].hierarchy
     if spec is None:
         return None
@@ -60,7 +58,7 @@ def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...])
     return steps.tables[-2] if steps.height >= 2 else None
 
 
-def _shares(offers: Groups, category: NDArray[np.int32]) -> tuple[Vector, float]:
+def _shares(offers: Groups, category: Int32s) -> tuple[Floats, float]:
     width = int(category.max()) + 1
     keys, at = np.unique(offers.group * width + category[offers.value], return_inverse=True)
     counts = np.bincount(at, weights=offers.count)

@@ -18,7 +18,7 @@ from reticent.audit.attack.outcome import Outcome
 from reticent.audit.requirements import requirements
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Vector
+    from reticent.arrays import Floats
     from reticent.audit.attack.evidence import Evidence
     from reticent.audit.groups import Groups
     from reticent.audit.published import Published
@@ -49,7 +49,7 @@ def skewness(evidence: Evidence) -> Outcome | None:
     return None
 
 
-def _gain(offers: Groups) -> Vector:
+def _gain(offers: Groups) -> Floats:
     totals = np.bincount(offers.value, weights=offers.count)
     gain = offers.shares() - (totals / max(1, totals.sum()))[offers.value]
     out = np.zeros(offers.size)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reticent.audit.attack.intersection import from_candidates
-from reticent.audit.attack.publications import publications
+from reticent.audit.attack.intersection import from_candidates, publications
 from reticent.audit.sequence import Attack
 
 if TYPE_CHECKING:

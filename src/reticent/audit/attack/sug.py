@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.audit.attack.concession import conceded_by_all
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.publications import conceded_by_all
-from reticent.audit.series import SHAPE, shares, view
-from reticent.policy.updates import updates_of
+from reticent.audit.series import SHAPE, shares, views_of
 
 if TYPE_CHECKING:
     from reticent.audit.attack.evidence import Evidence
@@ -29,10 +28,7 @@ def sug(evidence: Evidence) -> Outcome | None:
     series, ledger, policy = evidence.of_shape(SHAPE), evidence.ledger, evidence.policy
     if len(series) < 2 or ledger is None or len(ledger) < len(series):
         return None
-    column = policy.sensitive[0]
-    values = [value for release in series for value in release.tables["data"][column].to_pylist()]
-    updates = updates_of(policy, column, dict.fromkeys(values), still=series[-1].method == "m-invariance")
-    marginals = shares([view(release, policy, ledger, updates, at) for at, release in enumerate(series)], updates)
+    marginals = shares(*views_of(series, policy, ledger))
     posterior = np.array([marginals[who] for who in sorted(marginals)])
     claim = conceded_by_all(evidence)
     limit = policy.series.limit

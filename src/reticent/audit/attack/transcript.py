@@ -15,7 +15,7 @@ from reticent.audit.stream.lines import table_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int64s
     from reticent.audit.published import Published
 
 
@@ -32,17 +32,17 @@ class Transcript:
         values: the text of each code.
     """
 
-    group: Codes
-    opens: Flags
-    seq: Codes
-    qi: Codes
-    slots: Codes
+    group: Int64s
+    opens: Bools
+    seq: Int64s
+    qi: Int64s
+    slots: Int64s
     values: tuple[str | None, ...]
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def slot_of(self, truth: Sequence[str | None]) -> Codes:
+    def slot_of(self, truth: Sequence[str | None]) -> Int64s:
         """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
         codes_of_truth = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)
@@ -56,7 +56,7 @@ def transcript(releases: Iterable[Published], limit: int) -> Transcript:
     group: list[int] = []
     numbers: dict[str, int] = {}
     seq, qi, keys = [], [], dict[bytes, int]()
-    for line in _lines(releases):
+    for line in lines_of(releases):
         if len(group) >= limit:
             break
         if line.get("type") == "group":
@@ -73,7 +73,7 @@ def wire_table(release: Published) -> pa.Table:
     """The quasi-identifiers and plain columns of a stream's JSON lines, a row per tuple or record, as text."""
     columns: dict[str, list[str | None]] = {}
     rows = 0
-    for line in _lines([release]):
+    for line in lines_of([release]):
         if line.get("type") not in ("tuple", "record"):
             continue
         shown = {**line.get("qi", {}), **(line.get("plain") or {})}
@@ -97,7 +97,8 @@ def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi:
     return Transcript(members, opens, np.array(seq, dtype=np.int64), np.array(qi, dtype=np.int64), slots, tuple(codes))
 
 
-def _lines(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
+def lines_of(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
+    """The lines of a stream as objects, as they stand in its files or tables."""
     for release in releases:
         if release.wire is not None:
             with release.wire.open("rb") as file:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.audit.attack.rules import Rules
     from reticent.audit.attack.transcript import Transcript
 
@@ -23,7 +23,7 @@ class Enumeration:
     Cost: exponential in the tuples; gives up beyond `limit` worlds.
     """
 
-    def __init__(self, transcript: Transcript, rules: Rules, barred: dict[int, Codes], limit: int) -> None:
+    def __init__(self, transcript: Transcript, rules: Rules, barred: dict[int, Int64s], limit: int) -> None:
         self._group = transcript.group.tolist()
         self._opens = transcript.opens.tolist()
         self._slots = [[code for code in row if code >= 0] for row in transcript.slots.tolist()]
@@ -35,7 +35,7 @@ class Enumeration:
         self._chosen: list[int] = []
         self._sums = [[Fraction(0)] * transcript.slots.shape[1] for _ in self._group]
 
-    def posterior(self) -> Vector | None:
+    def posterior(self) -> Floats | None:
         """Per tuple and slot its exact probability given the transcript; None when no world fits."""
         self._walk(0, Fraction(1))
         total = sum(self._sums[0], Fraction(0)) if self._sums else Fraction(0)

@@ -55,18 +55,24 @@ _HELD = (
     "no design for the value",
     "came back after missing a release",
 )
+_LOSSES = ("loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy")
 METRICS = frozenset(
     [
-        *("loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy", "information_loss"),
-        *("rows_kept", "counterfeits", "counterfeits_per_group", "max_risk", "persons", "eta", "alarm"),
+        *_LOSSES,
+        *(
+            "information_loss",
+            "rows_kept",
+            "counterfeits",
+            "counterfeits_per_group",
+            "max_risk",
+            "persons",
+            "eta",
+            "alarm",
+        ),
         *("sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
         *("held", "clusters", "reusable_clusters", "average_wait"),
     ]
 )
-_WORDS = {
-    "loss": {"loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy"},
-    "cuts": {"strict", "relaxed"},
-}
 _ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_records"])
 
 
@@ -77,7 +83,8 @@ def check_lists(release: Published, policy: Policy) -> list[Finding]:
     findings += [named("every file is written in the one way", release.odd)]
     findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
     if release.shape != "linked":  # whose judge has a list of its own
-        odd = _told(release.explain, policy) if _faithful_table(release) else _others(release.explain)
+        forms = _told_of_tables(policy) if _faithful_table(release) else _TOLD
+        odd = [key for key, value in release.explain.items() if key not in forms or not forms[key](value)]
         findings.append(named("explain tells counts and settings only", odd))
     odd = [key for key, value in release.metrics.items() if key not in METRICS or not is_figure(value)]
     findings.append(named("metrics are numbers", odd))
@@ -88,11 +95,6 @@ def _faithful_table(release: Published) -> bool:
     return release.shape == "generalised" or (release.kind == "table" and release.shape == "anatomy")
 
 
-def _others(explain: Mapping[str, Any]) -> list[str]:
-    """The keys of `explain` of a veil, an evolving table, a series or a stream that are unknown or hold more than they may."""
-    return [key for key, value in explain.items() if key not in _TOLD or not _TOLD[key](value)]
-
-
 def _tally(*names: str) -> Callable[[Any], bool]:
     return lambda value: _mapping(value, names) and all(map(_number, value.values()))
 
@@ -101,27 +103,24 @@ def _number(value: Any) -> bool:
     return isinstance(value, bool) or is_figure(value)
 
 
-def _told(explain: Mapping[str, Any], policy: Policy) -> list[str]:
-    """The keys of `explain` that are unknown or hold more than they may."""
-    return [key for key, value in explain.items() if not _fine(key, value, policy)]
-
-
-def _fine(key: str, value: Any, policy: Policy) -> bool:
-    if key in _NUMBERS:
-        return _number(value)
-    if key in _WORDS:
-        return value in _WORDS[key]
-    if key == "nodes":
-        return _mapping(value, _NODES) and all(map(_number, value.values()))
-    if key == "attributes":
-        return _mapping(value, policy.quasi) and all(map(_attribute, value.values()))
-    if key == "utility":
-        names = isinstance(value, dict) and all(
-            set(key.split(" ")) <= {*" ".join(policy.quasi).split(), ""} for key in value
-        )
-        return names and all(map(_number, value.values()))
-    entry = {"tried": _method, "batches": lambda batch: set(batch) <= set(policy.quasi)}.get(key)
-    return entry is not None and isinstance(value, list) and all(map(entry, value))
+def _told_of_tables(policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
+    """What `explain` of a table may hold, and in which form."""
+    quasi = set(policy.quasi)
+    words = {*" ".join(policy.quasi).split(), ""}
+    return {
+        **dict.fromkeys(_NUMBERS, _number),
+        "loss": lambda value: value in _LOSSES,
+        "cuts": lambda value: value in ("strict", "relaxed"),
+        "nodes": _tally(*_NODES),
+        "attributes": lambda value: _mapping(value, quasi) and all(map(_attribute, value.values())),
+        "utility": lambda value: (
+            isinstance(value, dict)
+            and all(set(key.split(" ")) <= words for key in value)
+            and all(map(_number, value.values()))
+        ),
+        "tried": lambda value: isinstance(value, list) and all(map(_method, value)),
+        "batches": lambda value: isinstance(value, list) and all(set(batch) <= quasi for batch in value),
+    }
 
 
 def _mapping(value: Any, known: Iterable[str]) -> bool:
@@ -144,7 +143,7 @@ def _attribute(value: Any) -> bool:
     )
 
 
-_TOLD: Mapping[str, Callable[[Any], bool]] = {
+_TOLD: Mapping[str, Callable[[Any], bool]] = {  # of a veil, an evolving table, a series or a stream
     **dict.fromkeys(
         ("rows_of_the_prior", "values", "publication", "left_out", "release", "groups", "share_in_skewed_classes"),
         _number,

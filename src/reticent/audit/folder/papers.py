@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from reticent.audit.verdict import Finding, none_of
 from reticent.release.codebook import citation, described, readme
 from reticent.release.folder import FORMAT
-from reticent.release.sentences import lacking, strange
-from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
+from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words, lacking, strange
 
 if TYPE_CHECKING:
     from reticent.audit.published import Published

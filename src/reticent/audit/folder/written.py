@@ -85,17 +85,10 @@ def _same_csv(file: Path, beside: _Beside) -> bool:
     with pa.csv.open_csv(file) as head:
         names = head.schema.names
     bare = _bare(file, len(names))
-    convert = pa.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()),
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        null_values=[""],
-    )
     if len(set(names)) < len(names):
         return True  # doubled columns are a finding of their own, and Arrow does not read them one by one
     beside.write(_joined([_quoted(pa.array([name], pa.string())) for name in names]))
-    parse = pa.csv.ParseOptions(newlines_in_values=True)
-    with pa.csv.open_csv(file, read_options=options, parse_options=parse, convert_options=convert) as parts:
+    with pa.csv.open_csv(file, read_options=options, **as_text(names)) as parts:
         for part in parts:
             table = pa.table(part.columns, names=names)
             if not escaped(plain(table)).equals(table):
@@ -105,6 +98,17 @@ def _same_csv(file: Path, beside: _Beside) -> bool:
             if not beside.same:
                 return False
     return beside.ended()
+
+
+def as_text(names: Iterable[str]) -> dict[str, Any]:
+    """How Arrow reads a CSV file of a release: every cell as its text, and nothing where it is empty and has no quotes."""
+    convert = pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=[""],
+    )
+    return {"convert_options": convert, "parse_options": pa.csv.ParseOptions(newlines_in_values=True)}
 
 
 def _quoted(cells: pa.Array) -> pa.Array:

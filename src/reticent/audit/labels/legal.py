@@ -22,7 +22,7 @@ from reticent.policy.tree import read_tree, tree_from_dict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reticent.audit.arrays import Flags
+    from reticent.arrays import Bools
     from reticent.policy import Policy
     from reticent.policy.spec import HierarchySpec
 
@@ -91,7 +91,7 @@ def _listed(value: str, leaves: set[str]) -> bool:
     return bracketed and 1 < len(members) == len(set(members)) and set(members) <= leaves
 
 
-def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> Flags:
+def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> Bools:
     examples = [_example(value, spec.kind) for value in values]
     try:
         steps = ladder(spec, pa.array(examples, pa.string()), column=column, base=policy.base)

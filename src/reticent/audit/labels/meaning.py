@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int64s
     from reticent.policy import Policy
 
     Texts = Sequence[str | None]
@@ -43,7 +43,7 @@ _BEYOND = re.compile(rf"(<=?|>=?|\u2264|\u2265) ?({_NUMBER})|({_NUMBER}) ?\+")
 _INFINITY = float("inf")
 
 
-def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, column: str) -> Flags:
+def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, column: str) -> Bools:
     """Row by row, whether what is shown may stand for the cell. Most cells stand for themselves; only the others are looked up."""
     (value, values), (label, labels) = numbers(cells), numbers(shown)
     own, alike, (root,) = shared(values, labels, pa.array([ROOT]))
@@ -56,7 +56,7 @@ def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, c
     return holds
 
 
-def _narrowed(code: Codes) -> tuple[Codes, Codes]:
+def _narrowed(code: Int64s) -> tuple[Int64s, Int64s]:
     """The numbers that occur, and their places in it."""
     there = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.bool_)
     there[code] = True
@@ -81,10 +81,10 @@ class Stretches:
         low, high: the ranks that each stretch holds.
     """
 
-    rank: Codes
-    first: Codes
-    low: Codes
-    high: Codes
+    rank: Int64s
+    first: Int64s
+    low: Int64s
+    high: Int64s
 
     @classmethod
     def covering(cls, values: Texts, labels: Texts, policy: Policy, column: str) -> Stretches:
@@ -109,12 +109,12 @@ class Stretches:
         return cls.listed(shown[known], known, own, len(shown))
 
     @classmethod
-    def listed(cls, value: Codes, label: Codes, rank: Codes, labels: int) -> Stretches:
+    def listed(cls, value: Int64s, label: Int64s, rank: Int64s, labels: int) -> Stretches:
         """Pairs, told one by one; the fewer stretches, the better the order."""
         return cls._of(rank, labels, label, rank[value], rank[value] + 1)
 
     @classmethod
-    def _of(cls, rank: Codes, labels: int, label: Codes, low: Codes, high: Codes) -> Stretches:
+    def _of(cls, rank: Int64s, labels: int, label: Int64s, low: Int64s, high: Int64s) -> Stretches:
         """Stretches of a label that touch become one."""
         some = low < high
         label, low, high = label[some], low[some], high[some]
@@ -128,15 +128,15 @@ class Stretches:
         return cls(rank, first, begin % width, end - begin // width * width)
 
     @property
-    def _label(self) -> Codes:
+    def _label(self) -> Int64s:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
-    def pairs(self) -> tuple[Codes, Codes]:
+    def pairs(self) -> tuple[Int64s, Int64s]:
         """All values and labels that fit, pair by pair."""
         stretch, at = stretched(self.high - self.low)
         return np.argsort(self.rank)[self.low[stretch] + at], self._label[stretch]
 
-    def hold(self, value: Codes, label: Codes) -> Flags:
+    def hold(self, value: Int64s, label: Int64s) -> Bools:
         """Pair by pair, whether the label may stand for the value."""
         if not len(self.low):
             return np.zeros(len(value), dtype=np.bool_)
@@ -145,7 +145,7 @@ class Stretches:
         at = np.searchsorted(begin, key, side="right") - 1
         return np.asarray((at >= 0) & (key < end[at]))
 
-    def chance(self, values: Codes, labels: Codes) -> float:
+    def chance(self, values: Int64s, labels: Int64s) -> float:
         """How likely one of these values is to fit one of these labels."""
         below = np.append(0, np.cumsum(np.bincount(self.rank[values], minlength=int(self.high.max(initial=0)))))
         inside = np.append(0, np.cumsum(below[self.high] - below[self.low]))
@@ -153,7 +153,7 @@ class Stretches:
         return float(fits[labels].sum()) / max(1, len(values) * len(labels))
 
 
-def stretched(counts: Codes) -> tuple[Codes, Codes]:
+def stretched(counts: Int64s) -> tuple[Int64s, Int64s]:
     """So many of each: whose each is, and the how manieth of those.
 
     >>> [part.tolist() for part in stretched(np.array([2, 0, 1]))]
@@ -163,7 +163,7 @@ def stretched(counts: Codes) -> tuple[Codes, Codes]:
     return whose, np.arange(len(whose)) - (np.cumsum(counts) - counts)[whose]
 
 
-def _ranks(order: Codes, size: int) -> Codes:
+def _ranks(order: Int64s, size: int) -> Int64s:
     """The place of every value; those without one come last."""
     rest = np.ones(size, dtype=np.bool_)
     rest[order] = False
@@ -172,7 +172,7 @@ def _ranks(order: Codes, size: int) -> Codes:
     return rank
 
 
-def _endings(labels: pa.Array) -> tuple[pa.Array, Flags]:
+def _endings(labels: pa.Array) -> tuple[pa.Array, Bools]:
     """Labels without "or missing", and which had it."""
     beside = pc.ends_with(labels, _OR_MISSING).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
     if not beside.any():
@@ -180,7 +180,7 @@ def _endings(labels: pa.Array) -> tuple[pa.Array, Flags]:
     return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), beside
 
 
-def _listed(values: Texts, labels: pa.Array, beside: Flags, policy: Policy, column: str) -> list[tuple[Codes, Codes]]:
+def _listed(values: Texts, labels: pa.Array, beside: Bools, policy: Policy, column: str) -> list[tuple[Int64s, Int64s]]:
     """Pairs of a value and a label that is it, a node above it, a set with it or `*`; or of a missing value and a label for those."""
     texts = pa.array(values, pa.string())
     above = levels(texts, policy, column)
@@ -195,7 +195,7 @@ def _listed(values: Texts, labels: pa.Array, beside: Flags, policy: Policy, colu
     ]
 
 
-def _equal(values: Codes, labels: Codes) -> tuple[Codes, Codes]:
+def _equal(values: Int64s, labels: Int64s) -> tuple[Int64s, Int64s]:
     """The pairs that have the same number."""
     order = np.argsort(labels, kind="stable")
     first, last = (np.searchsorted(labels[order], values, side=side) for side in ("left", "right"))
@@ -232,12 +232,12 @@ def _days(values: Texts, policy: Policy, column: str) -> Texts:
 class _Ranges(NamedTuple):
     """Labels that are ranges: each begins at a place of the values in order, and ends before another."""
 
-    order: Codes
-    label: Codes
-    low: Codes
-    high: Codes
+    order: Int64s
+    label: Int64s
+    low: Int64s
+    high: Int64s
 
-    def pairs(self) -> tuple[Codes, Codes]:
+    def pairs(self) -> tuple[Int64s, Int64s]:
         """All values in them, each with its label."""
         whose, at = stretched(self.high - self.low)
         return self.order[self.low[whose] + at], self.label[whose]

@@ -20,7 +20,7 @@ from reticent.audit.labels.meaning import Stretches, stretched
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.policy import Policy
 
 
@@ -32,8 +32,8 @@ _AT_ONCE = 1 << 18
 class Field:
     """A column of both sides: codes of values and of labels by row, and which labels may stand for which values."""
 
-    values: Codes
-    labels: Codes
+    values: Int64s
+    labels: Int64s
     fits: Stretches
 
     @classmethod
@@ -58,23 +58,23 @@ class Meeting:
         pairs: the kinds that fit, a row of the input's above and a published row's below.
     """
 
-    row: Codes
-    place: Codes
-    pairs: Codes
+    row: Int64s
+    place: Int64s
+    pairs: Int64s
 
     @property
-    def rows(self) -> Codes:
+    def rows(self) -> Int64s:
         """How many rows of the input each kind has."""
         return np.bincount(self.row)
 
     @property
-    def people(self) -> Codes:
+    def people(self) -> Int64s:
         """How many rows of the input each published row may be."""
         fit = np.bincount(self.pairs[1], self.rows[self.pairs[0]], minlength=len(self.places))
         return fit.astype(np.int64)[self.place]
 
     @property
-    def places(self) -> Codes:
+    def places(self) -> Int64s:
         """How many published rows each kind has."""
         return np.bincount(self.place)
 
@@ -98,12 +98,12 @@ class _Tree:
         leaf: the last node of every row.
     """
 
-    parents: list[Codes]
-    codes: list[Codes]
-    leaf: Codes
+    parents: list[Int64s]
+    codes: list[Int64s]
+    leaf: Int64s
 
     @classmethod
-    def of(cls, columns: list[Codes], size: int) -> _Tree:
+    def of(cls, columns: list[Int64s], size: int) -> _Tree:
         order = np.lexsort(columns[::-1]) if columns else np.arange(size)
         node, fresh = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
         fresh[:1] = True
@@ -120,7 +120,7 @@ class _Tree:
         return cls(parents, codes, leaf)
 
 
-def _descend(fits: list[Stretches], ours: _Tree, theirs: _Tree, mine: Codes, shown: Codes) -> Iterator[Codes]:
+def _descend(fits: list[Stretches], ours: _Tree, theirs: _Tree, mine: Int64s, shown: Int64s) -> Iterator[Int64s]:
     """From pairs of nodes that fit, the pairs of leaves below them."""
     depth = len(ours.parents) - len(fits)
     if not fits:
@@ -133,8 +133,8 @@ def _descend(fits: list[Stretches], ours: _Tree, theirs: _Tree, mine: Codes, sho
 
 
 def _children(
-    fits: Stretches, ours: _Tree, theirs: _Tree, depth: int, pairs: tuple[Codes, Codes]
-) -> tuple[Codes, Codes]:
+    fits: Stretches, ours: _Tree, theirs: _Tree, depth: int, pairs: tuple[Int64s, Int64s]
+) -> tuple[Int64s, Int64s]:
     """The children of each pair that fit in the column of this depth."""
     mine, shown = pairs
     begin, end = (np.searchsorted(theirs.parents[depth], shown, side=side) for side in ("left", "right"))

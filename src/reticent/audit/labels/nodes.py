@@ -12,11 +12,10 @@ from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.arrays import Integers
     from reticent.policy import Policy
 
-    Levels = list[tuple[NDArray[np.integer], pa.Array]]
+    Levels = list[tuple[Integers, pa.Array]]
 
 
 def levels(values: pa.Array, policy: Policy, column: str) -> Levels:

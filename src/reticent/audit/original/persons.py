@@ -26,14 +26,13 @@ import pyarrow.compute as pc
 from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, different, histograms, numbers, shared
 from reticent.audit.labels.meaning import stands_for
 from reticent.audit.order import check_shuffled
-from reticent.audit.original.standing import check_standing
+from reticent.audit.original.order import check_standing
 from reticent.audit.requirements import check_l, check_size, check_t, demanded
 from reticent.audit.spellings import same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from reticent.arrays import Bools, Int64s
     from reticent.audit.published import Published
     from reticent.audit.requirements import Requirement
     from reticent.policy import Policy
@@ -51,13 +50,13 @@ class Input:
     """The input of a release: its columns as text, and the row each published row was made from, if somebody knows."""
 
     table: pa.Table
-    places: NDArray[np.int64] | None = None
+    places: Int64s | None = None
 
 
 class Cells:
     """The columns of an input by name, as text; numbered when somebody asks for them, which most need not be."""
 
-    def __init__(self, table: pa.Table, rows: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, table: pa.Table, rows: Int64s | None = None) -> None:
         self.raw, self._rows, self._coded = table, rows, dict[str, pa.ChunkedArray]()
         self.num_rows = table.num_rows if rows is None else len(rows)
 
@@ -66,7 +65,7 @@ class Cells:
             self._coded[name] = coded_column(self.raw[name])
         return self._coded[name] if self._rows is None else self._coded[name].take(pa.array(self._rows))
 
-    def take(self, rows: NDArray[np.int64]) -> Cells:
+    def take(self, rows: Int64s) -> Cells:
         """Some of the rows."""
         some = Cells(self.raw, rows)
         some._coded = self._coded
@@ -88,11 +87,11 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     release, table = _merged(release, under_one_name(table, policy.person), policy)
     cells = Cells(table)
     counted = records_that_count(cells, policy)
-    places, doubt = original.places, 0
+    places, doubt, sure = original.places, 0, np.zeros(0, dtype=np.bool_)
     if places is None:
         from reticent.audit.original.places import find_places  # not where the gate knows
 
-        places, doubt = find_places(release, policy, coded(table), counted)
+        places, doubt, sure = find_places(release, policy, coded(table), counted)
     findings = accounts(release, cells.num_rows, counted)
     if places is None:
         return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
@@ -102,7 +101,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     ):  # among rows that read alike nobody else can tell
         findings.append(check_shuffled(places))
     if release.shape == "generalised" and original.places is None and not release.bare:
-        findings += check_standing(release.tables["data"], table.take(pa.array(counted)), policy)
+        findings += check_standing(release.tables["data"], cells, np.where(sure, places, -1), policy)
     if any(not finding.holds for finding in findings) or policy.person is None or release.kind == "evolving":
         return Verdict(tuple(findings))  # the methods of evolving tables claim nothing of persons
     claims = _claims(release, policy, cells.take(places), cells.take(counted))
@@ -129,7 +128,7 @@ def _one_spelling(table: pa.Table, names: list[str]) -> pa.Table:
     return table
 
 
-def records_that_count(table: pa.Table | Cells, policy: Policy) -> NDArray[np.int64]:
+def records_that_count(table: pa.Table | Cells, policy: Policy) -> Int64s:
     """The rows that the policy's `person` section lets out: all, or each person's first or last."""
     settings = policy.persons
     everything = np.arange(table.num_rows)
@@ -148,7 +147,7 @@ def records_that_count(table: pa.Table | Cells, policy: Policy) -> NDArray[np.in
     return np.array(sorted(best.values()), dtype=np.int64)
 
 
-def accounts(release: Published, rows: int, counted: NDArray[np.int64]) -> list[Finding]:
+def accounts(release: Published, rows: int, counted: Int64s) -> list[Finding]:
     """All persons are accounted for: the counts are those of the input. A table without a manifest states none."""
     if release.bare:
         return []
@@ -167,7 +166,7 @@ def _number(value: object) -> float | None:
 
 
 def _origin(
-    release: Published, name: str, policy: Policy, cells: Cells, counted: NDArray[np.int64], places: NDArray[np.int64]
+    release: Published, name: str, policy: Policy, cells: Cells, counted: Int64s, places: Int64s
 ) -> list[Finding]:
     """Every published row is a row of the input that counts, each used once, with its values under what is published."""
     shown, rows, size = release.coded[name], release.coded[name].num_rows, cells.num_rows
@@ -195,14 +194,15 @@ def _origin(
                 coded_column(cells.raw[column].take(pa.array(places[some]))),
                 shown[column].take(pa.array(some)),
             )
-        wrong[some] |= ~(stands_for(cell, label, policy, column) if column in policy.quasi else equal(cell, label))
+        climbs = column in policy.quasi and release.shape != "anatomy"  # a coarser cell there would be one by its value
+        wrong[some] |= ~(stands_for(cell, label, policy, column) if climbs else equal(cell, label))
     findings = [none_of("every published record is one of the input", int(wrong.sum()))]
     if release.shape == "anatomy":
         findings += [_offered(release, policy, source)]
     return findings
 
 
-def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s) -> Int64s:
     """The rows whose cell did not come out as it is, as far as that can be seen without its text; all where most of some did not."""
     everything = np.arange(len(places))
     kind = column.type
@@ -220,7 +220,7 @@ def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: NDArray[np
     return changed
 
 
-def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
+def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:
     """Where two columns agree; nothing and an empty text are one."""
     (here, there), _ = _alike(left, right)
     return np.asarray(here == there)
@@ -234,7 +234,7 @@ def _offered(release: Published, policy: Policy, source: Cells) -> Finding:
     return none_of("every person's value is among those of the group", len(asked) - asked.true_count)
 
 
-def _alike(*columns: pa.ChunkedArray) -> tuple[list[NDArray[np.int64]], int]:
+def _alike(*columns: pa.ChunkedArray) -> tuple[list[Int64s], int]:
     """Columns under common numbers, nothing and an empty text as one, and a bound on the numbers."""
     parts = [numbers(column) for column in columns]
     common = shared(*(texts.cast(pa.string()).fill_null("") for _, texts in parts))
@@ -259,7 +259,7 @@ def _claims(release: Published, policy: Policy, source: Cells, table: Cells) -> 
     return findings + [_linked(policy, rows, person, source[name], name) for name in _guarded(policy)]
 
 
-def _alone(person: NDArray[np.int64]) -> bool:
+def _alone(person: Int64s) -> bool:
     """Whether everybody has one record: then records are persons, whatever the groups."""
     return int(np.bincount(person).max(initial=0)) <= 1
 
@@ -268,7 +268,7 @@ def _guarded(policy: Policy) -> tuple[str, ...]:
     return policy.sensitive if policy.privacy.l is not None else ()
 
 
-def distinct(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def distinct(*columns: Int64s) -> list[Int64s]:
     """The different tuples of whole numbers, sorted, column by column."""
     widths = [int(column.max(initial=0)) + 1 for column in columns]
     if math.prod(widths) >= _EXACT:
@@ -279,7 +279,7 @@ def distinct(*columns: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return _parts(different(key), widths)
 
 
-def _parts(key: NDArray[np.int64], widths: list[int]) -> list[NDArray[np.int64]]:
+def _parts(key: Int64s, widths: list[int]) -> list[Int64s]:
     out = []
     for width in reversed(widths[1:]):
         out.append(key % width)
@@ -287,7 +287,7 @@ def _parts(key: NDArray[np.int64], widths: list[int]) -> list[NDArray[np.int64]]
     return [key, *reversed(out)]
 
 
-def _once(rows: NDArray[np.int64], person: NDArray[np.int64]) -> Finding:
+def _once(rows: Int64s, person: Int64s) -> Finding:
     again = 0 if _alone(person) else len(rows) - len(distinct(rows, person)[0])
     return none_of("a group holds a person once", again)
 
@@ -296,7 +296,7 @@ def _deep(
     requirement: Requirement,
     policy: Policy,
     name: str,
-    peopled: tuple[NDArray[np.int64], int, NDArray[np.int64]],
+    peopled: tuple[Int64s, int, Int64s],
     source: Cells,
     table: Cells,
 ) -> Finding:
@@ -311,7 +311,7 @@ def _deep(
     return check_t(groups, requirement, whole.totals(), policy, name)
 
 
-def weighted(rows: NDArray[np.int64], size: int, person: NDArray[np.int64], column: pa.ChunkedArray) -> Groups:
+def weighted(rows: Int64s, size: int, person: Int64s, column: pa.ChunkedArray) -> Groups:
     """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
     if _alone(person) or len(distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
         return histograms(rows, size, column)
@@ -335,9 +335,7 @@ def weighted(rows: NDArray[np.int64], size: int, person: NDArray[np.int64], colu
     return Groups(pairs // width, pairs % width, sums, size, values)
 
 
-def matchings(
-    rows: NDArray[np.int64], size: int, person: NDArray[np.int64], value: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def matchings(rows: Int64s, size: int, person: Int64s, value: Int64s) -> Int64s:
     """Per group, the most persons that can be matched with as many different values."""
     if _alone(person) or len(distinct(rows, person)[0]) == len(
         rows
@@ -362,9 +360,7 @@ def matchings(
     return out
 
 
-def _linked(
-    policy: Policy, rows: NDArray[np.int64], person: NDArray[np.int64], column: pa.ChunkedArray, name: str
-) -> Finding:
+def _linked(policy: Policy, rows: Int64s, person: Int64s, column: pa.ChunkedArray, name: str) -> Finding:
     """The values common to all classes of a person, for persons in several."""
     heads, homes = distinct(person, rows) if not _alone(person) else (person[:0], rows[:0])
     several = np.bincount(heads)[heads] > 1

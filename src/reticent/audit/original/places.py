@@ -6,7 +6,7 @@ first, and take the narrowest; rows that find none must be the suppressed ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from reticent.audit.labels.meaning import Stretches, stretched
 from reticent.audit.labels.meeting import Field, Meeting, meet
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Bools, Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -24,11 +24,22 @@ if TYPE_CHECKING:
 _EDGES = 1 << 24
 
 
-def find_places(release: Published, policy: Policy, table: pa.Table, counted: Codes) -> tuple[Codes | None, int]:
-    """For each published row a row of the input (-1 where none fits), and how many rows of the input had a choice.
+class Places(NamedTuple):
+    """For each published row a row of the input.
 
-    None where the rows of the input are too much alike to be told apart.
+    Attributes:
+        rows: -1 where none fits; None where the rows of the input are too much alike to be told apart.
+        doubt: how many rows of the input had a choice.
+        sure: which published rows can be one row of the input only, and read like no other; none where groups share values.
     """
+
+    rows: Int64s | None
+    doubt: int
+    sure: Bools
+
+
+def find_places(release: Published, policy: Policy, table: pa.Table, counted: Int64s) -> Places:
+    """The rows of an input that count, found again in a release."""
     source = table.take(pa.array(counted))
     rows = release.tables["qit" if release.shape == "anatomy" else "data"]
     there = [name for name in rows.column_names if name in policy.columns and policy.columns[name].identifier is None]
@@ -36,10 +47,13 @@ def find_places(release: Published, policy: Policy, table: pa.Table, counted: Co
     fields += [Field.same(source[name], rows[name]) for name in policy.plain if name in there]
     if release.shape == "anatomy":
         taken, doubt = _take_anatomy(release, source, rows, fields, policy)
+        sure = np.zeros(rows.num_rows, dtype=np.bool_)
     else:
         fields += [Field.same(source[name], rows[name]) for name in policy.sensitive if name in there]
-        taken, doubt = _take(meet(fields, source.num_rows, rows.num_rows))
-    return None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt
+        meeting = meet(fields, source.num_rows, rows.num_rows)
+        taken, doubt = _take(meeting)
+        sure = (meeting.people == 1) & (meeting.places[meeting.place] == 1)
+    return Places(None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt, sure)
 
 
 def _offered(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> Field:
@@ -59,7 +73,7 @@ def _offered(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> 
     return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
 
 
-def _take(meeting: Meeting) -> tuple[Codes | None, int]:
+def _take(meeting: Meeting) -> tuple[Int64s | None, int]:
     (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
     crowded = np.bincount(place, weights=rows[kind], minlength=len(room)) > room
     choices = np.bincount(kind, minlength=len(rows))
@@ -69,7 +83,7 @@ def _take(meeting: Meeting) -> tuple[Codes | None, int]:
     return _matched(meeting) if (taken < 0).any() else taken, int(rows[doubt].sum())
 
 
-def _chosen(meeting: Meeting) -> Codes:
+def _chosen(meeting: Meeting) -> Int64s:
     """Rows with the fewest places choose first, the narrowest place."""
     (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
     width, choices = np.bincount(place, minlength=len(room)), np.bincount(kind, minlength=len(rows))
@@ -87,13 +101,13 @@ def _chosen(meeting: Meeting) -> Codes:
     return taken
 
 
-def _matched(meeting: Meeting) -> Codes | None:
+def _matched(meeting: Meeting) -> Int64s | None:
     """A largest assignment of rows to places; None where there are too many ways to look at."""
     edges = edges_of(meeting)
     return None if edges is None else assigned(*edges, len(meeting.row), len(meeting.place))
 
 
-def assigned(row: Codes, seat: Codes, rows: int, seats: int) -> Codes:
+def assigned(row: Int64s, seat: Int64s, rows: int, seats: int) -> Int64s:
     """A largest matching: the row of each seat, -1 for none."""
     from scipy.sparse import csr_array  # of the extra `audit`: large matchings, asked for with the original only
     from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -102,7 +116,7 @@ def assigned(row: Codes, seat: Codes, rows: int, seats: int) -> Codes:
     return np.asarray(maximum_bipartite_matching(graph, perm_type="column"), dtype=np.int64)
 
 
-def edges_of(meeting: Meeting) -> tuple[Codes, Codes] | None:
+def edges_of(meeting: Meeting) -> tuple[Int64s, Int64s] | None:
     """Pairs of a row and a published row that fit, from pairs of their kinds; None where they are too many."""
     (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
     ways = rows[kind] * room[place]
@@ -117,7 +131,7 @@ def edges_of(meeting: Meeting) -> tuple[Codes, Codes] | None:
 
 def _take_anatomy(
     release: Published, source: pa.Table, rows: pa.Table, fields: list[Field], policy: Policy
-) -> tuple[Codes | None, int]:
+) -> tuple[Int64s | None, int]:
     """Who sits where among equals stays open; a seat that nobody can be given is no row of the input."""
     offered = _offered(release.tables["st"], source[policy.sensitive[0]], rows["group"])
     alike = meet(fields, source.num_rows, rows.num_rows)
@@ -132,7 +146,7 @@ def _take_anatomy(
     return taken, int((several | (seats > 1)).sum())
 
 
-def _different(kind: Codes, label: Codes) -> Codes:
+def _different(kind: Int64s, label: Int64s) -> Int64s:
     """How many different labels each kind has."""
     width = int(label.max(initial=0)) + 1
     return np.bincount(np.unique(kind * width + label) // width)

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from reticent.audit.groups import numbered
 from reticent.audit.labels.meeting import Field, meet
-from reticent.audit.linked import SHAPE as LINKED
-from reticent.audit.linked import VIEW, view_table
+from reticent.audit.linked.judge import SHAPE as LINKED
+from reticent.audit.linked.judge import VIEW, view_table
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
@@ -19,7 +19,7 @@ from reticent.audit.risk.safe_harbor import Check, safe_harbor
 from reticent.audit.risk.uniqueness import population_uniques, sample_uniques
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -100,7 +100,7 @@ def _shown(release: Published) -> pa.Table:
     return wire_table(release)
 
 
-def _population_sizes(quasi: pa.Table, grouped: tuple[Codes, int], population: pa.Table, policy: Policy) -> Codes:
+def _population_sizes(quasi: pa.Table, grouped: tuple[Int64s, int], population: pa.Table, policy: Policy) -> Int64s:
     """People of the population per published class: those whom its labels may stand for."""
     rows, size = grouped
     fields = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
 
 EDGES = (1, 2, 3, 5, 10, 12, 20, 50, 100, 1000, 10_000, 1 << 62)
 
@@ -33,7 +33,7 @@ class ClassSizes:
     ranges: tuple[tuple[int, int | None, int], ...]
 
 
-def class_sizes(sizes: Codes) -> ClassSizes:
+def class_sizes(sizes: Int64s) -> ClassSizes:
     """Describe the classes by the records in each."""
     if not len(sizes):
         return ClassSizes(0, 0, 0, 0.0, 0.0, 0, ())

@@ -22,7 +22,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
 
 THRESHOLD = 0.09
 
@@ -44,7 +44,7 @@ class Risk:
     estimated: bool = False
 
 
-def prosecutor(sizes: Codes, threshold: float = THRESHOLD) -> Risk:
+def prosecutor(sizes: Int64s, threshold: float = THRESHOLD) -> Risk:
     """Risk of records when the attacker knows they are in the data; `sizes` are records per class.
 
     >>> risk = prosecutor(np.array([1, 3]))
@@ -54,7 +54,7 @@ def prosecutor(sizes: Codes, threshold: float = THRESHOLD) -> Risk:
     return _risk(sizes, sizes, threshold, estimated=False)
 
 
-def journalist(sizes: Codes, population: Codes | int, threshold: float = THRESHOLD) -> Risk:
+def journalist(sizes: Int64s, population: Int64s | int, threshold: float = THRESHOLD) -> Risk:
     """Risk of records by their class in the population: its sizes per class, or the population's size alone."""
     if isinstance(population, int):
         scale = max(1.0, population / max(1, int(sizes.sum())))
@@ -71,7 +71,7 @@ def needed_class(threshold: float = THRESHOLD) -> int:
     return math.ceil(1 / threshold - 1e-12)
 
 
-def _risk(sizes: Codes, against: NDArray[Any], threshold: float, *, estimated: bool) -> Risk:
+def _risk(sizes: Int64s, against: NDArray[Any], threshold: float, *, estimated: bool) -> Risk:
     rows = int(sizes.sum())
     if not rows:
         return Risk(0.0, 0.0, 0.0, estimated)

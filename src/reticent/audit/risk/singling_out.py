@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int64s
 
 SAMPLE = 100_000
 STEPS = 6
@@ -129,7 +129,7 @@ def singling_out(
     )
 
 
-def _exposed(rows: Codes, size: int, who: Codes) -> tuple[float, float, Codes]:
+def _exposed(rows: Int64s, size: int, who: Int64s) -> tuple[float, float, Int64s]:
     """Shares of persons with a record that only they, or fewer than five, fit; and the persons per class."""
     persons = int(who.max(initial=-1)) + 1
     pairs = np.unique(rows * max(persons, 1) + who)
@@ -140,13 +140,13 @@ def _exposed(rows: Codes, size: int, who: Codes) -> tuple[float, float, Codes]:
     return alone, len(np.unique(members[sizes[classes] < SMALL])) / many, sizes
 
 
-def _told(rows: Codes, size: int, column: pa.ChunkedArray, who: Codes) -> float:
+def _told(rows: Int64s, size: int, column: pa.ChunkedArray, who: Int64s) -> float:
     """Share of persons with a record in a class that holds one value only."""
     plain = histograms(rows, size, column).distinct()[rows] == 1
     return len(np.unique(who[plain])) / max(1, len(np.unique(who)))
 
 
-def _steps(table: pa.Table, quasi: list[str], who: Codes) -> tuple[Step, ...]:
+def _steps(table: pa.Table, quasi: list[str], who: Int64s) -> tuple[Step, ...]:
     coded = {name: codes(table[name]) for name in quasi}
     inside = np.unique(who)
     if len(who) > SAMPLE:  # whole persons, evenly spread, so that their records stay together
@@ -162,10 +162,10 @@ def _steps(table: pa.Table, quasi: list[str], who: Codes) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _cut(coded: tuple[Codes, tuple[str | None, ...]], part: Flags) -> tuple[Any, int]:
+def _cut(coded: tuple[Int64s, tuple[str | None, ...]], part: Bools) -> tuple[Any, int]:
     return coded[0][part], len(coded[1])
 
 
-def _joined(key: Codes, code: Codes, width: int) -> tuple[Codes, int]:
+def _joined(key: Int64s, code: Int64s, width: int) -> tuple[Int64s, int]:
     distinct, inverse = np.unique(key * max(width, 1) + code, return_inverse=True)
     return inverse.reshape(-1).astype(np.int64), len(distinct)

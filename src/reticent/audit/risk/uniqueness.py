@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
 
 
-def sample_uniques(sizes: Codes) -> int:
+def sample_uniques(sizes: Int64s) -> int:
     """Records that are alone in their class."""
     return int((sizes == 1).sum())
 
 
-def population_uniques(sizes: Codes, population: int) -> dict[str, float]:
+def population_uniques(sizes: Int64s, population: int) -> dict[str, float]:
     """Estimated number of population uniques by each model, and the one to believe under `chosen`."""
     rows = int(sizes.sum())
     if rows == 0 or population <= rows:
@@ -33,7 +33,7 @@ def population_uniques(sizes: Codes, population: int) -> dict[str, float]:
     return estimates | {"chosen": estimates["pitman"] if fraction <= 0.1 else min(estimates.values())}
 
 
-def zayatz(sizes: Codes, fraction: float) -> float:
+def zayatz(sizes: Int64s, fraction: float) -> float:
     """Population uniques if the population's class sizes are distributed as the sample's."""
     unique = sample_uniques(sizes)
     if not unique:
@@ -44,7 +44,7 @@ def zayatz(sizes: Codes, fraction: float) -> float:
     return unique * chance / fraction
 
 
-def pitman(sizes: Codes, population: int) -> float:
+def pitman(sizes: Int64s, population: int) -> float:
     """Population uniques under Pitman's sampling formula, its two parameters by maximum likelihood."""
     from scipy.optimize import minimize
     from scipy.special import gammaln
@@ -56,11 +56,11 @@ def pitman(sizes: Codes, population: int) -> float:
         return float(population)
     size, many = np.unique(sizes, return_counts=True)
 
-    def parameters(at: Vector) -> tuple[float, float]:
+    def parameters(at: Floats) -> tuple[float, float]:
         alpha = 1 / (1 + np.exp(-float(at[0])))
         return alpha, float(np.exp(np.clip(at[1], -20, 40))) - alpha * 0.999
 
-    def unlikely(at: Vector) -> float:
+    def unlikely(at: Floats) -> float:
         alpha, theta = parameters(at)
         opened = (classes - 1) * np.log(alpha) + gammaln(theta / alpha + classes) - gammaln(theta / alpha + 1)
         drawn = gammaln(theta + rows) - gammaln(theta + 1)

@@ -1,8 +1,8 @@
 """A stream beside its input: every line is the record of its position, and its truth is where it should be.
 
-Guarantee: what the findings say: each line stands at a position of the input and shows that record's fields, as they are or generalised, its
+Guarantee: what the findings say: each line stands at a position of the input and shows that record's fields (as they are, at the veil's level, or generalised by CASTLE), its
     plain cells and, under CASTLE, its value; the value is among the candidates of its group; under the veil, at most a tenth of the values is
-    not offered. CASTLE's classes hold as many persons, and values of different persons, as claimed.
+    not offered, and first sights have the row of their fields. CASTLE's classes hold as many persons, and values of different persons, as claimed.
 Not covered: an input that lacks lines which the stream could not read: positions are those of the input as it was sent.
 Cost: one pass over the lines, their fields in memory.
 """
@@ -20,9 +20,10 @@ import pyarrow as pa
 from reticent.audit.groups import coded, coded_column, numbered, numbers
 from reticent.audit.labels.meaning import stands_for
 from reticent.audit.original.persons import distinct, equal, matchings
-from reticent.audit.published import text
+from reticent.audit.published import text, text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import same, under_one_name
+from reticent.audit.veil.original import above_of, rows_of_fields
 from reticent.audit.veil.steps import Possible
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from reticent.audit.arrays import Flags
+    from reticent.arrays import Bools
     from reticent.audit.original.persons import Input
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -89,7 +90,7 @@ def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray
     return coded_column(pa.chunked_array([pa.array(shown, pa.string())]))
 
 
-def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Flags:
+def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
     fit = np.ones(len(rows), dtype=np.bool_)
     for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():
@@ -97,8 +98,24 @@ def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Flags:
                 continue  # a pseudonym or a shifted date: the key tells, not the value
             cell, label = coded_column(source[name]), _column(rows, part, name)
             sent = equal(cell, label) | equal(_as_sent(cell, source[name]), label)
-            fit &= sent if part == "plain" else sent | stands_for(cell, label, policy, name)
+            if part == "qi" and "sensitive" in rows[0]:
+                sent |= stands_for(cell, label, policy, name)
+            elif part == "qi" and policy.columns[name].level and "candidates" in rows[0]:
+                sent = _leveled(cell, label, policy, name)
+            if pa.types.is_integer(source[name].type):  # 12.0 for some of the 12s would tell of them
+                sent &= np.array([type(line[part].get(name)) is not float for line in rows], dtype=np.bool_)
+            fit &= sent
     return fit
+
+
+def _leveled(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, name: str) -> Bools:
+    """Whether each cell stands at the level that the veil publishes: a coarser one would be coarser for what its person has."""
+    (value, values), (code, labels) = numbers(cell), numbers(label)
+    nodes, texts = (
+        above_of(policy, name, values.to_pylist(), policy.columns[name].level, climbs=False),
+        labels.to_pylist(),
+    )
+    return np.array([texts[at] in nodes[of] for at, of in zip(code, value, strict=True)], dtype=np.bool_)
 
 
 def _as_sent(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -152,7 +169,14 @@ def _offers(
     labels = [line.domain[place] if place >= 0 else None for place in truths]
     lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))
-    return [Finding(claim, lost <= most, lost, round(most, 1), "records whose truth is not offered")]
+    fields = rows_of_fields(line, policy, text_table(source)).tolist()
+    astray = sum(
+        record.get("event") == 0 and record.get("row") != row for record, row in zip(rows, fields, strict=True)
+    )
+    return [
+        Finding(claim, lost <= most, lost, round(most, 1), "records whose truth is not offered"),
+        none_of("a first sight has the row of its fields", astray),
+    ]
 
 
 def _persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> list[Finding]:

@@ -28,12 +28,10 @@ from reticent.audit.original.matching import matching
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int32s, Int64s, UInt64s
 
-    U64 = npt.NDArray[np.uint64]
 
 # Batches below this are judged record by record, and the groups they open stand apart until there are enough of them.
 _FEW, _LATELY = 256, 4_096
@@ -45,25 +43,25 @@ _ROWS = np.uint64((1 << 32) - 1)
 class Opened:
     """The groups that a batch opens: candidates by code and count, and the row before which each is announced."""
 
-    groups: U64
-    at: Codes
-    offsets: Codes
-    codes: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int32]
+    groups: UInt64s
+    at: Int64s
+    offsets: Int64s
+    codes: Int32s
+    counts: Int32s
 
 
 @dataclass(repr=False)
 class _Open:
     """Groups that may still be joined, sorted by their names; free places, and the position each was opened at."""
 
-    groups: U64 = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    room: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    since: U64 = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    groups: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    room: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    since: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def __len__(self) -> int:
         return len(self.groups)
 
-    def find(self, groups: U64) -> tuple[Codes, Flags]:
+    def find(self, groups: UInt64s) -> tuple[Int64s, Bools]:
         """Where groups stand, and whether they do."""
         if not len(self):
             return np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=bool)
@@ -93,9 +91,9 @@ class GroupJudge:
         self._lately: dict[int, list[int]] = {}
         """Groups that small batches opened: free places, and the position each was opened at."""
         self._last = -1
-        self._rank: Codes = np.empty(0, dtype=np.int64)
+        self._rank: Int64s = np.empty(0, dtype=np.int64)
 
-    def offences(self, seqs: U64, groups: U64, opened: Opened, labels: Sequence[str | None]) -> list[str]:
+    def offences(self, seqs: UInt64s, groups: UInt64s, opened: Opened, labels: Sequence[str | None]) -> list[str]:
         """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
         if len(seqs) != len(groups) or len(opened.offsets) != len(opened.groups) + 1:
             return ["the batch is not whole"]
@@ -128,7 +126,7 @@ class GroupJudge:
             return [f"a candidate is above 1/{self._l} of its group in {over:,} groups"]
         return []
 
-    def _few(self, seqs: U64, groups: U64, opened: Opened) -> list[str]:
+    def _few(self, seqs: UInt64s, groups: UInt64s, opened: Opened) -> list[str]:
         """A small batch record by record: a walk through all open groups would cost more than the batch."""
         places, here = self._open.find(groups)
         totals = np.add.reduceat(opened.counts, opened.offsets[:-1]).tolist() if len(opened.groups) else []
@@ -162,7 +160,7 @@ class GroupJudge:
             self._open, self._lately = self._all(), {}
         return []
 
-    def _many(self, seqs: U64, groups: U64, opened: Opened) -> list[str]:
+    def _many(self, seqs: UInt64s, groups: UInt64s, opened: Opened) -> list[str]:
         """A large batch at once: by name, among all open groups."""
         if self._lately:
             self._open, self._lately = self._all(), {}
@@ -185,7 +183,7 @@ class GroupJudge:
         self._open = self._open.beside(new, oldest=self._oldest())
         return []
 
-    def _new(self, seqs: U64, opened: Opened) -> tuple[_Open, Codes]:
+    def _new(self, seqs: UInt64s, opened: Opened) -> tuple[_Open, Int64s]:
         """The groups of a batch by name, and the rows before which they are announced."""
         order = np.argsort(opened.groups)
         at = opened.at[order]
@@ -221,7 +219,7 @@ class GroupJudge:
         self._last, self._open, self._lately = head["last"], _Open(*columns), {}
 
 
-def _distinct(groups: U64) -> tuple[U64, Codes, Codes]:
+def _distinct(groups: UInt64s) -> tuple[UInt64s, Int64s, Int64s]:
     """The groups that records went to: sorted names, the first row of each, and how many rows."""
     # Half a name and the row in one number: sorting them is twice as fast as sorting rows by name, and nearly always enough.
     order = (np.sort((groups & ~_ROWS) | np.arange(len(groups), dtype=np.uint64)) & _ROWS).astype(np.int64)
@@ -248,7 +246,7 @@ class RecordJudge:
         self._known: set[int] = set()
         self._persons: dict[int, int] = {}
 
-    def meet(self, seqs: U64, persons: U64) -> None:
+    def meet(self, seqs: UInt64s, persons: UInt64s) -> None:
         """Learns whose the records at some positions are, before any of them is published."""
         self._persons.update(zip(seqs.tolist(), persons.tolist(), strict=True))
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.generalised import check_counts, hidden, left_out, seen, unchecked
+from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, seen, unchecked
 from reticent.audit.groups import numbered
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int32s, Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
@@ -82,7 +82,7 @@ def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]
     return seen([requirement for requirement in rules if requirement.model == "k"])
 
 
-def classes(data: pa.Table, policy: Policy) -> tuple[Codes, int]:
+def classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
     """Records by all that is published of their fields: the row of the prior tells of them, too."""
     return numbered(data, [*(name for name in policy.quasi if name in data.column_names), "row"])
 
@@ -115,11 +115,11 @@ class Line:
         self.stretches = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
 
-    def sets(self, row: int) -> Codes:
+    def sets(self, row: int) -> Int64s:
         """Every set of candidates that the row can give, as sorted codes; some of them several times."""
         return np.concatenate([self._sets(self.stretches[row], order) for order in self.orders])
 
-    def _sets(self, stretches: Codes, order: Codes) -> Codes:
+    def _sets(self, stretches: Int64s, order: Int64s) -> Int64s:
         ends = np.cumsum(stretches[order])
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
         points = np.concatenate([[0], ends % self.one])
@@ -181,9 +181,8 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
 def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     own, named = {"row", "event", *names}, "person" in data.column_names
-    stray = [n for n in data.column_names if n not in own and n not in (*policy.quasi, *policy.plain, "person")]
     findings = [
-        none_of("only columns the policy releases", len(stray)),
+        check_columns(data, (*policy.quasi, *policy.plain, "person"), policy, extra=tuple(own)),
         Finding("persons have pseudonyms if, and only if, the policy links them", named == linked(policy, kind)),
         none_of("pseudonyms are sixteen hexadecimal digits", _named(data) if named else 0),
         none_of("a person stands once in a release of a series", _again(data) if named and kind == "series" else 0),
@@ -228,7 +227,7 @@ def _single(policy: Policy, kind: str) -> bool:
     return kind == "table" and not several
 
 
-def _impossible(line: Line, listed: NDArray[np.int32], rows: Codes, which: Flags) -> int:
+def _impossible(line: Line, listed: Int32s, rows: Int64s, which: Bools) -> int:
     offences = 0
     for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
         here = packed(listed[(rows == row) & which])
@@ -244,7 +243,7 @@ def line_of(release: Published) -> Line | None:
         return None
 
 
-def codes_of(line: Line, data: pa.Table) -> NDArray[np.int32]:
+def codes_of(line: Line, data: pa.Table) -> Int32s:
     """Records x candidates, as places in the domain; -1 for what is not there."""
     domain = pa.array(line.domain, pa.string())
     names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
@@ -252,13 +251,13 @@ def codes_of(line: Line, data: pa.Table) -> NDArray[np.int32]:
     return np.stack([column.to_numpy().astype(np.int32) for column in columns], axis=1)
 
 
-def packed(codes: NDArray[np.int32] | Codes) -> NDArray[np.bytes_]:
+def packed(codes: Int32s | Int64s) -> NDArray[np.bytes_]:
     """Every record's codes as one cell, for comparisons."""
     wide = np.ascontiguousarray(codes, dtype=">i4")
     return wide.view(f"S{4 * wide.shape[1]}").reshape(-1)
 
 
-def whole(column: pa.ChunkedArray) -> Codes:
+def whole(column: pa.ChunkedArray) -> Int64s:
     """A column of whole numbers written as text, in the one way there is; -1 for what is none."""
     digits = pc.fill_null(pc.match_substring_regex(column, r"^(0|[1-9][0-9]{0,17})$"), False)  # noqa: FBT003 - Arrow's own signature
     return np.asarray(pc.if_else(digits, column, "-1").cast(pa.int64()).to_numpy())

@@ -13,12 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy.typing as npt
-
-    from reticent.audit.arrays import Flags
+    from reticent.arrays import Bools, Integers
     from reticent.audit.veil.judge import Line
-
-    Codes = npt.NDArray[np.integer]
 
 
 def moves_of(kernel: Mapping[str, Any] | None, line: Line) -> Moves:
@@ -45,7 +41,7 @@ class Moves:
     def __init__(self, size: int) -> None:
         self._size = size
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:  # noqa: ARG002 - as the others
+    def may(self, rows: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002 - as the others
         """Whether one value can follow another under a row, for arrays that fit together."""
         return np.asarray(before == after)
 
@@ -53,7 +49,7 @@ class Moves:
         """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
         return {}
 
-    def matrix(self, row: int, *, correcting: bool) -> Flags:
+    def matrix(self, row: int, *, correcting: bool) -> Bools:
         """All of one row, from x to. Where every event is a correction all values move but those that are never let go."""
         values = np.arange(self._size)
         steps = self.may(row, values[:, None], values[None, :])
@@ -72,7 +68,7 @@ class _Matrix(Moves):
         self._pairs = np.sort([v * size + to for v, after in enumerate(followers) for to in after])
         self.all_stay = all(v in after for v, after in enumerate(followers))
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:  # noqa: ARG002
+    def may(self, rows: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002
         keys = before.astype(np.int64) * self._size + after
         at = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return np.asarray(self._pairs[at] == keys)
@@ -99,7 +95,7 @@ class _Shares(Moves):
         self._stays = (stay > 0) | ~self._leaves
         self.all_stay = bool(self._stays.all())
 
-    def may(self, rows: Codes | int, before: Codes, after: Codes) -> Flags:
+    def may(self, rows: Integers | int, before: Integers, after: Integers) -> Bools:
         near = self._anywhere[rows, before] | (self._parents[before] == self._parents[after])
         moves = self._leaves[rows, before] & self._offered[rows, after] & near
         return np.asarray(np.where(before == after, self._stays[rows, before], moves))

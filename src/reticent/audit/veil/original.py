@@ -39,7 +39,7 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.audit.published import Published
     from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _RARE = 1e-9
 """Noise that is less likely than this is none."""
 _LEAST_EPSILON = 0.1
+_DRIFT = 5.0
+"""Standard deviations: a random order is beyond them once in a million and more."""
 Labels = set[str | None]
 
 
@@ -70,6 +72,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
         *_offers(desk.lost(), desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
+        _by_truth(desk.alone(), release.kind),
     ]
     if not (seats < 0).any():
         findings += desk.totals(seats, release.documents[veil.SHAPE])
@@ -82,7 +85,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
 _ORIGIN = "every published record is one of the input"
 
 
-def _told(desk: _Desk, release: Published, places: Codes, counted: Codes) -> list[Finding]:
+def _told(desk: _Desk, release: Published, places: Int64s, counted: Int64s) -> list[Finding]:
     """The findings where somebody says which row of the input stands where."""
     if len(places) != len(desk.rows) or not np.isin(places, counted).all():
         return [none_of(_ORIGIN, abs(len(desk.rows) - int(np.isin(places, counted).sum())) or 1)]
@@ -95,12 +98,25 @@ def _told(desk: _Desk, release: Published, places: Codes, counted: Codes) -> lis
         check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
         *_offers(lost, desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
+        _by_truth(desk.truths(seats), release.kind),
         *desk.totals(seats, release.documents[veil.SHAPE]),
         *_crowds(desk, seats),
     ]
 
 
-def _offers(lost: Flags, rows: Codes, weights: Vector, document: Mapping[str, Any]) -> list[Finding]:
+def _by_truth(truths: Int64s, kind: str) -> Finding:
+    """Whether those who have a value stand before or behind the others, by the mean of their places; a stream stands as it came."""
+    claim, size = "lines do not stand by their truths", len(truths)
+    code, times = np.unique(truths, return_inverse=True, return_counts=True)[1:]
+    if kind == "stream" or len(times) < 2:
+        return Finding(claim, holds=True)
+    off = np.bincount(code.reshape(-1), np.arange(size)) / times - (size - 1) / 2
+    worst = float(np.max(np.abs(off) / np.sqrt((size + 1) * (size - times) / (12 * times))))
+    limit = math.sqrt(_DRIFT**2 + 2 * math.log(len(times)))  # as rare for many values as for one
+    return Finding(claim, worst < limit, round(worst, 2), round(limit, 2))
+
+
+def _offers(lost: Bools, rows: Int64s, weights: Floats, document: Mapping[str, Any]) -> list[Finding]:
     """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
@@ -121,7 +137,7 @@ def _offers(lost: Flags, rows: Codes, weights: Vector, document: Mapping[str, An
     return [Finding(claim, holds, round(missed, 1), round(most, 1), "persons whose truth is not offered")]
 
 
-def _crowds(desk: _Desk, seats: Codes) -> list[Finding]:
+def _crowds(desk: _Desk, seats: Int64s) -> list[Finding]:
     """Crowds of persons, where the policy asks for it and names them."""
     policy = desk.policy
     if policy.person is None:
@@ -142,26 +158,36 @@ class _Desk:
         self._first = veil.whole(data["event"]) == 0
         self._candidates = veil.codes_of(line, data)
         self._truth = truths_of(line.domain, source[line.sensitive], policy, line.sensitive)
-        self._strata = self._strata_of()
-        self._edges: tuple[Codes, Codes] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._strata = rows_of_fields(line, policy, source)
+        self._edges: tuple[Int64s, Int64s] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def fit(self, seats: Codes) -> Flags:
+    def fit(self, seats: Int64s) -> Bools:
         """Whether published record i may be row seats[i] of the input."""
         fit = np.ones(len(seats), dtype=np.bool_)
         for field in self._fields.values():
             fit &= field.fits.hold(field.values[seats], field.labels)
         return fit
 
-    def offered(self, row: Codes, seat: Codes) -> Flags:
+    def offered(self, row: Int64s, seat: Int64s) -> Bools:
         """Whether the truth of an input row is among the candidates of a published one."""
         truth = self._truth[row]
         return np.asarray((truth >= 0) & (self._candidates[seat] == truth[:, None]).any(axis=1))
 
-    def astray(self, seats: Codes) -> Flags:
+    def truths(self, seats: Int64s) -> Int64s:
+        """The true values of published records, in the order of the lines."""
+        return np.asarray(self._truth[seats])
+
+    def alone(self) -> Int64s:
+        """The same, of those that only one row of the input can be."""
+        row, seat = self._edges
+        single = (np.bincount(row)[row] == 1) & (np.bincount(seat)[seat] == 1)
+        return np.asarray(self._truth[row[single][np.argsort(seat[single])]])
+
+    def astray(self, seats: Int64s) -> Bools:
         """First sights under another row of the prior than that of their fields."""
         return np.asarray(self._first & (self._strata[seats] != self.rows))
 
-    def weights(self, seats: Codes) -> Vector:
+    def weights(self, seats: Int64s) -> Floats:
         """The part of its person that each published record is; of nobody known, a whole one."""
         weights = np.ones(len(seats))
         if self.policy.person is not None:
@@ -170,18 +196,18 @@ class _Desk:
             weights[known] = 1 / np.bincount(person)[person]
         return weights
 
-    def totals(self, seats: Codes, document: Mapping[str, Any]) -> list[Finding]:
+    def totals(self, seats: Int64s, document: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
         totals = totals_of(document, *self.line.stretches.shape)
         return [] if totals is None else compared(totals, self.rows[self._first], self._truth[seats[self._first]])
 
-    def lost(self) -> Flags:
+    def lost(self) -> Bools:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""
         row, seat = self._edges
         true = self.offered(row, seat)
         return assigned(row[true], seat[true], self.source.num_rows, len(self.rows)) < 0
 
-    def seats(self) -> tuple[Codes | None, int]:
+    def seats(self) -> tuple[Int64s | None, int]:
         """For each published record a row of the input (-1: none fits), and how many input rows had a choice of classes."""
         meeting = meet([*self._fields.values(), *self._apart()], self.source.num_rows, len(self.rows))
         (kind, place), here = meeting.pairs, meeting.rows
@@ -205,7 +231,7 @@ class _Desk:
         hidden = [codes(self.data[name]) for name in names if name not in self._fields]
         return fields + [self._any(label, len(labels)) for label, labels in hidden]
 
-    def _any(self, label: Codes, size: int) -> Field:
+    def _any(self, label: Int64s, size: int) -> Field:
         """Labels that may stand for whatever the input has."""
         nothing = np.zeros(size, dtype=np.int64)
         fits = Stretches.listed(nothing, np.arange(size), nothing[:1], size)
@@ -226,36 +252,42 @@ class _Desk:
     def _leveled(self, name: str) -> Field:
         (value, values), (label, labels) = codes(self.source[name]), codes(self.data[name])
         places = {text: at for at, text in enumerate(labels)}
-        above = _above(self.policy, name, values, self.policy.columns[name].level)
+        # Without k no cell climbs: a coarser one would be coarser for what its person has.
+        above = above_of(
+            self.policy, name, values, self.policy.columns[name].level, climbs=self.policy.privacy.k is not None
+        )
         pairs = [(at, places[text]) for at, nodes in enumerate(above) for text in nodes if text in places]
         known, shown = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
 
-    def _strata_of(self) -> Codes:
-        """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
-        names = [name for name in self.line.by if name in self.source.column_names]
-        kind, count = numbered(self.source, names) if names else (np.zeros(self.source.num_rows, np.int64), 1)
-        first = np.unique(kind, return_index=True)[1]
-        fields: list[list[Labels]] = []
-        for name in names:
-            code, values = codes(self.source[name])
-            level = self.policy.columns[name].level if name in self.policy.quasi else 0
-            above = [{text or "" for text in nodes} | {"*"} for nodes in _above(self.policy, name, values, level)]
-            fields.append([set(above[at]) for at in code[first]])
-        strata = np.full(count, -1, dtype=np.int64)
-        for at in range(min(count, len(first))):
-            nodes = [field[at] for field in fields]
-            fits = (
-                row
-                for row, cells in enumerate(self.line.rows)
-                if all(cell in here for cell, here in zip(cells, nodes, strict=False))
-            )
-            strata[at] = next(fits, -1)
-        return strata[kind]
+
+def rows_of_fields(line: Line, policy: Policy, source: pa.Table) -> Int64s:
+    """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
+    names = [name for name in line.by if name in source.column_names]
+    kind, count = numbered(source, names) if names else (np.zeros(source.num_rows, np.int64), 1)
+    first = np.unique(kind, return_index=True)[1]
+    fields: list[list[Labels]] = []
+    for name in names:
+        code, values = codes(source[name])
+        level = policy.columns[name].level if name in policy.quasi else 0
+        above = [{text or "" for text in nodes} | {"*"} for nodes in above_of(policy, name, values, level)]
+        fields.append([set(above[at]) for at in code[first]])
+    strata = np.full(count, -1, dtype=np.int64)
+    for at in range(min(count, len(first))):
+        nodes = [field[at] for field in fields]
+        fits = (
+            row
+            for row, cells in enumerate(line.rows)
+            if all(cell in here for cell, here in zip(cells, nodes, strict=False))
+        )
+        strata[at] = next(fits, -1)
+    return strata[kind]
 
 
-def _above(policy: Policy, name: str, values: Sequence[str | None], level: int) -> list[Labels]:
-    """Per value what may be published for it: its nodes from the level upwards, and `*`."""
+def above_of(
+    policy: Policy, name: str, values: Sequence[str | None], level: int, *, climbs: bool = True
+) -> list[Labels]:
+    """Per value what may be published for it: its nodes from the level upwards, and `*`; without climbing, its node there."""
     steps = levels(pa.array(values, pa.string()), policy, name)[level:]
-    named = [(nodes, names.to_pylist()) for nodes, names in steps]
-    return [{names[nodes[at]] for nodes, names in named} | {"*"} for at in range(len(values))]
+    named = [(nodes, names.to_pylist()) for nodes, names in (steps if climbs else steps[:1])]
+    return [{names[nodes[at]] for nodes, names in named} | ({"*"} if climbs else set()) for at in range(len(values))]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from reticent.audit.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int32s, Int64s
     from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
 
@@ -61,7 +61,7 @@ def paper_findings(line: Line, document: Mapping[str, Any], policy: Policy, kind
     ]
 
 
-def share_finding(document: Mapping[str, Any], rows: Codes, first: Flags) -> Finding:
+def share_finding(document: Mapping[str, Any], rows: Int64s, first: Bools) -> Finding:
     """No more truths are stated not to be offered than a release may have, up to the noise in the shares.
 
     Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
@@ -170,7 +170,7 @@ def level_findings(data: pa.Table, policy: Policy) -> list[Finding]:
     ]
 
 
-def check_order(data: pa.Table, sets: NDArray[np.int32], kind: str) -> Finding:
+def check_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:
     """Whether lines stand in an order that tells nothing; those of a stream stand as they came."""
     claim, size = "lines stand in an order that tells nothing", data.num_rows
     if kind == "stream" or size < _FEW:
@@ -182,7 +182,7 @@ def check_order(data: pa.Table, sets: NDArray[np.int32], kind: str) -> Finding:
     return Finding(claim, worst < _DRIFT, round(worst, 2), _DRIFT)
 
 
-def _ranks(column: pa.ChunkedArray) -> Codes:
+def _ranks(column: pa.ChunkedArray) -> Int64s:
     """The place of every cell among the different texts of its column."""
     code, texts = codes(column)
     return np.argsort(np.argsort([text or "" for text in texts], kind="stable"), kind="stable")[code]
@@ -197,7 +197,7 @@ def _together(cells: NDArray[Any]) -> float:
     return abs(float(more.mean())) / spread * math.sqrt(size) if spread else 0.0
 
 
-def _common(left: NDArray[Any], right: NDArray[Any]) -> Vector:
+def _common(left: NDArray[Any], right: NDArray[Any]) -> Floats:
     common = np.zeros(len(left))
     for one in range(left.shape[1]):
         for other in range(right.shape[1]):

@@ -23,12 +23,9 @@ from reticent.errors import DAMAGED, StateError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy.typing as npt
-
     from reticent import _core
+    from reticent.arrays import UInt64s
     from reticent.policy import Policy
-
-    U64 = npt.NDArray[np.uint64]
 
 
 class VeilJudge:
@@ -52,7 +49,7 @@ class VeilJudge:
         self._last = -1
         self._followed = self._possible.followed(followed)
 
-    def offences(self, seqs: U64, veiled: Any) -> list[str]:
+    def offences(self, seqs: UInt64s, veiled: Any) -> list[str]:
         """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
         offences = self._crooked or self._unsound(seqs, veiled)
         if offences or not len(seqs):
@@ -65,7 +62,7 @@ class VeilJudge:
             offence = "a pseudonym is not that of one person"
         return [] if offence is None else [offence]
 
-    def _unsound(self, seqs: U64, veiled: Any) -> list[str]:
+    def _unsound(self, seqs: UInt64s, veiled: Any) -> list[str]:
         """What is wrong with the batch as it stands."""
         if len(seqs) != len(veiled.persons):
             return ["the batch is not whole"]
@@ -92,7 +89,7 @@ class VeilJudge:
             raise StateError("The memory of the judge is damaged.", hint=DAMAGED) from None
 
 
-def _names_differ(persons: U64, names: U64) -> bool:
+def _names_differ(persons: UInt64s, names: UInt64s) -> bool:
     """Whether persons and pseudonyms do not stand one for one."""
     pairs = len({*zip(persons.tolist(), names.tolist(), strict=True)})
     return not pairs == len(np.unique(persons)) == len(np.unique(names))

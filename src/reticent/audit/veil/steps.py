@@ -13,11 +13,8 @@ from reticent.audit.veil.moves import moves_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy.typing as npt
-
     from reticent import _core
-
-    Codes = npt.NDArray[np.integer]
+    from reticent.arrays import Integers, UInt64s
 
 
 class Possible:
@@ -34,11 +31,11 @@ class Possible:
         self.line = Line(document)
         self.factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
         """One odd number per slot: the sum of the products with the codes names a set."""
-        self._sets: dict[int, npt.NDArray[np.uint64]] = {}
+        self._sets: dict[int, UInt64s] = {}
         self._moves = moves_of(document.get("kernel"), self.line)
         self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
-    def names(self, row: int) -> npt.NDArray[np.uint64]:
+    def names(self, row: int) -> UInt64s:
         """One number for each set that a row can give."""
         return np.unique(self._names(self.line.sets(row)))
 
@@ -61,7 +58,7 @@ class Possible:
             self._steps[key] = near or matching([np.flatnonzero(way).tolist() for way in ways]) == len(before)
         return self._steps[key]
 
-    def impossible_sets(self, candidates: Codes, rows: Codes) -> int:
+    def impossible_sets(self, candidates: Integers, rows: Integers) -> int:
         """How many first sights are no set that their row can give."""
         order, offences = np.argsort(rows, kind="stable"), 0
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
@@ -73,7 +70,7 @@ class Possible:
             offences += int((known[at] != names).sum())
         return offences
 
-    def _names(self, candidates: Codes) -> npt.NDArray[np.uint64]:
+    def _names(self, candidates: Integers) -> UInt64s:
         """One number per set: two of them meet with a probability of 2**-60."""
-        names: npt.NDArray[np.uint64] = candidates.astype(np.uint64) @ self.factors + self.factors.sum()
+        names: UInt64s = candidates.astype(np.uint64) @ self.factors + self.factors.sum()
         return names

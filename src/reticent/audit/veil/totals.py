@@ -18,7 +18,7 @@ from reticent.audit.verdict import Finding, none_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.policy import Policy
 
 _SURE = 6.0
@@ -33,7 +33,7 @@ _BARE = 1e-7
 class Totals:
     """The published table and the law of its noise: two-sided geometric of scale 2 / epsilon."""
 
-    def __init__(self, counts: Codes, epsilon: float) -> None:
+    def __init__(self, counts: Int64s, epsilon: float) -> None:
         self.counts, self.epsilon = counts, epsilon
         self.decay = math.exp(-epsilon / 2)
 
@@ -76,8 +76,8 @@ def totals_of(document: Mapping[str, Any], rows: int, values: int) -> Totals | N
 def totals_findings(
     document: Mapping[str, Any],
     policy: Policy,
-    rows: Codes,
-    events: Codes,
+    rows: Int64s,
+    events: Int64s,
     shape: tuple[int, int],
 ) -> list[Finding]:
     """What the release alone shows: totals if, and only if, the policy asks for them, at its epsilon, and of these records."""
@@ -96,7 +96,7 @@ def totals_findings(
     ]
 
 
-def compared(totals: Totals, rows: Codes, truths: Codes) -> list[Finding]:
+def compared(totals: Totals, rows: Int64s, truths: Int64s) -> list[Finding]:
     """With the input beside it: every count is the true one with noise, and the noise is as large as stated."""
     shape = totals.counts.shape
     known = truths >= 0

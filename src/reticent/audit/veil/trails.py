@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from reticent.audit.arrays import Codes, Flags
+    from reticent.arrays import Bools, Int32s, Int64s, UInt64s
     from reticent.audit.published import Published
     from reticent.audit.veil.judge import Line
     from reticent.policy import Policy
@@ -47,14 +47,14 @@ LINKING = "candidates of the same person over several publications (give the led
 class Trails:
     """The records of all publications side by side, by person, event and publication."""
 
-    person: npt.NDArray[np.uint64]
-    event: Codes
-    number: Codes
-    row: Codes
-    codes: npt.NDArray[np.int32]
+    person: UInt64s
+    event: Int64s
+    number: Int64s
+    row: Int64s
+    codes: Int32s
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Published, int, Any, Codes]], line: Line) -> Trails:
+    def of(cls, parts: Sequence[tuple[Published, int, Any, Int64s]], line: Line) -> Trails:
         """From releases, each with its number, persons, and the line of every one of them."""
         tables = [(release.tables["data"], at) for release, _, _, at in parts]
         person = np.concatenate([persons for _, _, persons, _ in parts])
@@ -108,7 +108,7 @@ def _misnamed(releases: Sequence[Published], numbers: Sequence[int], ledger: Led
     return pairs - min(int(who.max(initial=-1)), int(named.max(initial=-1))) - 1
 
 
-def _pseudonyms(release: Published) -> npt.NDArray[np.uint64]:
+def _pseudonyms(release: Published) -> UInt64s:
     """The persons of a release by their pseudonyms; 0 for what is none."""
     names = release.tables["data"]["person"].to_numpy(zero_copy_only=False).astype(str)
     return np.array([int(name[-_DIGITS:], 16) if _NAME.fullmatch(name) else 0 for name in names], dtype=np.uint64)
@@ -158,7 +158,7 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
     return [*findings, none_of("candidates move as the published kernel leads", strays)]
 
 
-def _by_row(trails: Trails, pairs: Codes, *, by_row: bool) -> Iterator[tuple[Codes, int]]:
+def _by_row(trails: Trails, pairs: Int64s, *, by_row: bool) -> Iterator[tuple[Int64s, int]]:
     """Pairs by row of the prior, where the kernel goes by it."""
     if not by_row:
         yield pairs, 0
@@ -167,7 +167,7 @@ def _by_row(trails: Trails, pairs: Codes, *, by_row: bool) -> Iterator[tuple[Cod
         yield from ((pairs[rows == row], int(row)) for row in np.unique(rows))
 
 
-def _strays(trails: Trails, pairs: Codes, steps: Flags) -> int:
+def _strays(trails: Trails, pairs: Int64s, steps: Bools) -> int:
     """Pairs of neighbouring events of a person between which a candidate comes from nowhere, or leads nowhere."""
     gaps, strays = trails.event[pairs + 1] - trails.event[pairs], 0
     for gap in np.unique(gaps):
@@ -180,7 +180,7 @@ def _strays(trails: Trails, pairs: Codes, steps: Flags) -> int:
     return strays
 
 
-def _power(steps: Flags, times: int) -> Flags:
+def _power(steps: Bools, times: int) -> Bools:
     """Where so many steps lead, by repeated squaring."""
     reach, square = np.eye(len(steps), dtype=np.float32), steps.astype(np.float32)
     while times:

@@ -14,13 +14,13 @@ from reticent.audit.spellings import same
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.policy import Policy
 
 MISSING, OTHER = "(missing)", "other"
 
 
-def truths_of(domain: Sequence[str | None], column: pa.ChunkedArray, policy: Policy, name: str) -> Codes:
+def truths_of(domain: Sequence[str | None], column: pa.ChunkedArray, policy: Policy, name: str) -> Int64s:
     """The place of each record's value in the domain: its own label, the nearest node's, or that of all others; else -1."""
     code, values = codes(column)
     places = {label: place for place, label in enumerate(domain)}

@@ -77,6 +77,9 @@ class Rows(Protocol):
     def several(self, person: str) -> bool:
         """Whether somebody has several rows."""
 
+    def namesakes(self, person: str) -> int:
+        """Persons who have the name of another but for case or leading zeros."""
+
     def further(self, name: str) -> int:
         """Rows that repeat a value of a column; those without one do not count."""
 

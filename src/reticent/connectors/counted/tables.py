@@ -45,8 +45,9 @@ from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.hierarchy import Ladder
+from reticent.publication.namesakes import tell_of
 from reticent.release import Counts, Guarantee
-from reticent.release.sentences import AGAINST
+from reticent.release.wording import AGAINST
 
 METHODS = ("optimal", "mondrian", "local")
 """The first is what `auto` means here."""
@@ -165,12 +166,13 @@ def _told_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int
 
 
 def several(rows: Rows, person: str) -> bool:
-    """Whether somebody has several records; records without a person are refused."""
+    """Whether somebody has several records; records without a person are refused, and namesakes are told of."""
     if nobody := rows.nobodies(person):
         raise DataError(
             f"Column '{person}': {nobody:,} records have no person.",
             hint="Fill the column, or leave those records out.",
         )
+    tell_of(rows.namesakes(person))
     return rows.several(person)
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, MOST_COMBINATIONS, RECORDS
 from reticent.encode.names import ODD, single_names
 from reticent.errors import ConnectorError, DataError
+from reticent.publication.namesakes import ZEROS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,6 +97,14 @@ class DuckRows:
         """Whether somebody has several rows."""
         counted = f"SELECT 1 FROM ({self.query}) GROUP BY {_name(person)} HAVING count(*) > 1 LIMIT 1"  # noqa: S608
         return bool(self._number(f"SELECT count(*) FROM ({counted})"))  # noqa: S608
+
+    def namesakes(self, person: str) -> int:
+        """Persons who have the name of another but for case or leading zeros."""
+        if not pa.types.is_string(self.schema.field(person).type):
+            return 0
+        names = f"SELECT DISTINCT {_name(person)} AS p FROM ({self.query})"  # noqa: S608
+        loose = f"lower(regexp_replace(p, {_text(ZEROS)}, '\\1\\2', 'g'))"
+        return self._number(f"SELECT count(p) - count(DISTINCT {loose}) FROM ({names})")  # noqa: S608
 
     def further(self, name: str) -> int:
         """Rows that repeat a value of a column; those without one do not count."""

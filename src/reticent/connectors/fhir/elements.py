@@ -6,18 +6,16 @@ Every element is built here from a cell of a release. No resource of the input i
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from reticent.connectors.fhir.paths import later_path
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Cell = str | tuple[str | None, ...] | None
-    Put = Callable[[dict[str, Any], Cell], None]
+Cell = str | tuple[str | None, ...] | None
+Put = Callable[[dict[str, Any], Cell], None]
 
 BASE = "https://reticent.readthedocs.io/fhir/StructureDefinition"
 CANDIDATES, GENERALISED, GUARANTEE = (

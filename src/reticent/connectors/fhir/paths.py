@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import orjson
 
 from reticent.errors import DataError, PolicyError, needing
+from reticent.policy.settings.inputs import FhirColumn
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from reticent.policy.settings.inputs import FhirColumn
-
-    Getter = Callable[[dict[str, Any]], str | None]
+Getter = Callable[[dict[str, Any]], str | None]
 
 # R4 path -> R5 path, for the types that are read; every path of the same beginning goes with it.
 _MOVED = {

@@ -9,24 +9,19 @@ from __future__ import annotations
 import logging
 import zlib
 from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from reticent.connectors.fhir.paths import getter, reference_to, version_of
+from reticent.connectors.fhir.paths import Getter, getter, reference_to, version_of
 from reticent.connectors.fhir.resources import export, files_of
 from reticent.connectors.fhir.spill import Spill
 from reticent.errors import DataError
-from reticent.policy.settings.inputs import RESOURCES
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-
-    from reticent.connectors.fhir.paths import Getter
-    from reticent.policy.settings.inputs import FhirSettings
+from reticent.policy.settings.inputs import RESOURCES, FhirSettings
 
 # Bytes of NDJSON per part: the text cells kept of them are a small share of this.
 _PART = 128 << 20

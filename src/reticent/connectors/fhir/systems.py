@@ -5,13 +5,10 @@ Only addresses of this list are kept, so that nothing that an export calls a sys
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from reticent.connectors.fhir.paths import as_text, getter, is_plain, node_of
-
-if TYPE_CHECKING:
-    from reticent.connectors.fhir.paths import Getter
-    from reticent.policy.settings.inputs import FhirColumn
+from reticent.connectors.fhir.paths import Getter, as_text, getter, is_plain, node_of
+from reticent.policy.settings.inputs import FhirColumn
 
 ICD10 = "http://hl7.org/fhir/sid/icd-10"
 SYSTEMS = frozenset(

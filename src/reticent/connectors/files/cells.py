@@ -1,4 +1,9 @@
-"""Python cells as a table, for the readers whose libraries give cells: one type per column, text where they mix."""
+"""Workbooks and files of statistics programs, whose libraries give cells: one type per column, text where they mix.
+
+Excel (.xlsx, .xlsm, .xlsb, .xls): the only sheet with cells, or the one named after `!`; the first row names the columns, an empty cell is
+null, and a formula is the value that was last computed. SAS (.sas7bdat, .xpt), SPSS (.sav, .zsav) and Stata (.dta): codes stay codes, the
+labels that SPSS and Stata keep beside them are not put in their place, and what the programs call missing is null.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,66 @@ from typing import Any
 
 import pyarrow as pa
 
+from reticent.connectors.files.magic import program_of
 from reticent.connectors.files.read import ReadOptions, check_names, no_rows
-from reticent.errors import DataError
+from reticent.connectors.files.sniff import Format
+from reticent.connectors.files.source import Opened, seekable
+from reticent.errors import DataError, needing
+
+
+def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
+    """The whole file as one table; a sheet has a million rows at most."""
+    names, columns = _sheet_columns(source) if file_format.name == "excel" else _statistics(source)
+    return table_of(source.name, names, columns, options)
+
+
+def _sheet_columns(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
+    header, *rows = _rows(source) or [[]]
+    columns = list(zip(*(row for row in rows if any(cell != "" for cell in row)), strict=True))
+    return [str(cell).strip() for cell in header], columns
+
+
+def _statistics(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
+    """Through pyreadstat."""
+    reader, program = program_of(source.head) or ("sas7bdat", "SAS")
+    with needing(f"{source.name}: {program} needs a library of its own", "stats"):
+        import pyreadstat
+    with seekable(source) as file:
+        try:
+            columns, _ = getattr(pyreadstat, f"read_{reader}")(file, output_format="dict")
+        except (pyreadstat.ReadstatError, ValueError, OverflowError, UnicodeError, OSError):
+            raise DataError(f"{source.name} is a damaged {program} file.", hint="Export or copy it again.") from None
+    cells = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
+    return list(columns), cells
+
+
+def _rows(source: Opened) -> list[list[Any]]:
+    with needing(f"{source.name}: Excel needs a library of its own", "excel"):
+        import python_calamine as calamine
+    with seekable(source) as file:
+        try:
+            book = calamine.CalamineWorkbook.from_filelike(file)
+            return list(_sheet(source, book).to_python())
+        except calamine.PasswordError:
+            raise DataError(
+                f"{source.name} is an Excel workbook with a password.", hint="Save it without one."
+            ) from None
+        except (calamine.CalamineError, OSError):
+            raise DataError(f"{source.name} is a damaged Excel workbook.", hint="Save or copy it again.") from None
+
+
+def _sheet(source: Opened, book: Any) -> Any:
+    if source.inner is not None:
+        if source.inner not in book.sheet_names:
+            raise DataError(f"{source.name}: the workbook has no sheet of that name.", hint="Check what follows the !.")
+        return book.get_sheet_by_name(source.inner)
+    sheets = [sheet for sheet in map(book.get_sheet_by_name, book.sheet_names) if sheet.end is not None]
+    if len(sheets) != 1:
+        count = len(sheets) or "no"
+        raise DataError(
+            f"{source.name} is an Excel workbook with {count} filled sheets.", hint=f"Name one: {source.name}!SHEET."
+        )
+    return sheets[0]
 
 
 def table_of(source: str, names: Sequence[str], columns: Sequence[Sequence[Any]], options: ReadOptions) -> pa.Table:

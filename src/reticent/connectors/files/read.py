@@ -76,8 +76,8 @@ _READERS = {
     "ndjson": "ndjson_read",
     "parquet": "columnar",
     "arrow": "columnar",
-    "excel": "excel_read",
-    "stats": "stats_read",
+    "excel": "cells",
+    "stats": "cells",
 }
 
 

@@ -4,8 +4,7 @@ The `hl7` section of the policy says which field becomes which column. Messages 
 a message that cannot be read is a dead letter and the stream goes on.
 """
 
-from reticent.connectors.hl7.lines import Hl7Lines
-from reticent.connectors.hl7.message import Message
+from reticent.connectors.hl7.lines import Hl7Lines, Message
 from reticent.connectors.hl7.mllp import MllpSource, check_port
 
 __all__ = ["Hl7Lines", "Message", "MllpSource", "check_port"]

@@ -14,8 +14,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from reticent.connectors.hl7.lines import END, START
-from reticent.connectors.hl7.message import Message
+from reticent.connectors.hl7.lines import END, START, Message
 from reticent.errors import ConnectorError, PolicyError
 
 _CHUNK = 1 << 16

@@ -15,22 +15,17 @@ Differences from it: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from reticent.errors import DataError
+from reticent.store import Store
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import numpy.typing as npt
-
-    from reticent.store import Store
-
-    Letters = npt.NDArray[np.uint8]
-    Hashes = npt.NDArray[np.uint32]
+Letters = npt.NDArray[np.uint8]
+Hashes = npt.NDArray[np.uint32]
 
 _PLACE = "placement"
 _U = np.uint32

@@ -8,21 +8,19 @@ of the model; what is masked is null. Keys are the pseudonyms of the release as 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from reticent.connectors.files import atomic_path
 from reticent.connectors.omop.model import TABLES, UNKNOWN, definition
 from reticent.errors import ConnectorError, PolicyError, needing
 from reticent.release.folder import read
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
-
-    Place = tuple[str | None, str | None]
+Place = tuple[str | None, str | None]
 
 _ROWS = 20_000
 _VERSION_CONCEPT = 756265

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, MOST_COMBINATIONS, RECORDS
 from reticent.encode.names import ODD, single_name
+from reticent.publication.namesakes import ZEROS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +55,17 @@ class SparkRows:
 
         counted = self.frame.groupBy(F.col(column(person))).count()
         return bool(counted.filter(F.col("count") > 1).limit(1).count())
+
+    def namesakes(self, person: str) -> int:
+        """Persons who have the name of another but for case or leading zeros."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if self.frame.schema[person].dataType.typeName() not in _TEXTS:
+            return 0
+        names = self.frame.select(F.col(column(person)).cast("string").alias("p")).distinct()
+        loose = F.lower(F.regexp_replace("p", ZEROS, "$1$2"))
+        known, different = names.agg(F.count("p"), F.countDistinct(loose)).collect()[0]
+        return int(known) - int(different)
 
     def further(self, name: str) -> int:
         """Rows that repeat a value of a column; those without one do not count."""

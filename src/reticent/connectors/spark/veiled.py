@@ -37,7 +37,7 @@ from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_
 from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN, hashes_of
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
-from reticent.release.sentences import LEDGER
+from reticent.release.wording import LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -1,15 +1,12 @@
-"""A query's rows as Arrow batches, always read-only: PostgreSQL through ADBC, SQLite through the standard library.
-
-DuckDB and MySQL are in files of their own, loaded for whom they concern.
-"""
+"""A query's rows as Arrow batches, always read-only; each driver is loaded for whom it concerns."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -41,9 +38,8 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
         raise PolicyError(
             "There is no query.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
         )
-    own = {"sqlite": _sqlite, "postgresql": _postgres}.get(base.dialect)
-    batches = own or import_module(f"reticent.connectors.sql.{base.dialect}_read").batches
-    reader, rows = batches(base, statement, batch_rows), 0
+    readers = {"sqlite": _sqlite, "postgresql": _postgres, "duckdb": _duckdb, "mysql": _mysql}
+    reader, rows = readers[base.dialect](base, statement, batch_rows), 0
     with closing(reader):
         for batch in reader:
             if not batch.num_rows:
@@ -58,7 +54,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
 
 
 @contextmanager
-def refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+def _refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
     """The driver's own words may quote cells and addresses; its kind of error does not."""
     try:
         yield
@@ -75,14 +71,14 @@ def _postgres(base: SqlSource, query: str, _: int) -> Generator[pa.RecordBatch]:
     with needing("PostgreSQL needs a driver", "postgres"):
         import adbc_driver_manager as manager
         from adbc_driver_postgresql import dbapi
-    with refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
+    with _refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(query)
         for batch in cursor.fetch_record_batch():
-            yield plain_types(batch)
+            yield _plain_types(batch)
 
 
-def plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Types the engines know: what PostgreSQL alone knows (numeric, uuid, ...) arrives as text."""
     arrays = []
     for column in batch.columns:
@@ -98,14 +94,14 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
     if not base.path.is_file():
         raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after sqlite:///.")
     with (
-        refused(base, (sqlite3.Error, sqlite3.Warning)),
+        _refused(base, (sqlite3.Error, sqlite3.Warning)),
         closing(sqlite3.connect(f"{base.path.absolute().as_uri()}?mode=ro", uri=True)) as link,
     ):
         link.set_authorizer(_only_reading)
-        yield from cursor_batches(link.execute(query), batch_rows)
+        yield from _cursor_batches(link.execute(query), batch_rows)
 
 
-def cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
+def _cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
     """The rows of a cursor whose driver gives cells of Python."""
     names = [column[0] for column in cursor.description or ()]
     if not names:
@@ -115,6 +111,59 @@ def cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
         columns = list(zip(*rows, strict=True))
         types = types or [_data_type(column) for column in columns]
         yield pa.record_batch(list(map(_array, names, columns, types)), names=names)
+
+
+_CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
+
+
+def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
+    """Opened for reading, without a way to other files, to the network, or to settings that would open one."""
+    with needing("DuckDB needs a driver", "duckdb"):
+        import duckdb
+    if not base.path.is_file():
+        raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after duckdb:///.")
+    with _refused(base, (duckdb.Error,)), duckdb.connect(base.url, read_only=True, config=_CLOSED) as link:
+        statements = link.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise PolicyError("The query is no SELECT.", hint="Write one query that gives rows.")
+        reader: pa.RecordBatchReader = link.sql(query).to_arrow_reader(batch_rows)
+        for batch in reader:
+            yield _plain_types(batch)
+
+
+_READS = re.compile(r"\s*(select|with|table|values)\b", re.IGNORECASE)
+# `into` in any form: a comment may stand between it and `outfile`.
+_WRITES = re.compile(r"\binto\b|\bfor\s+update\b|/\*!", re.IGNORECASE)
+
+
+def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
+    """One SELECT in a read-only transaction, its rows streamed by the server.
+
+    Such a transaction still lets `SELECT ... INTO OUTFILE` write a file on the server; the account's rights (`FILE`) decide that, and the
+    words are refused here as well.
+    """
+    if not _READS.match(query) or _WRITES.search(query):
+        raise PolicyError("The query is no plain SELECT.", hint="Write one query that gives rows and writes nothing.")
+    import sqlalchemy as sa
+
+    with needing("MySQL needs a driver", "mysql"):
+        import pymysql
+        from pymysql.cursors import SSCursor
+    engine = sa.create_engine(base.url, poolclass=sa.NullPool)
+    # The driver's own cursor: SQLAlchemy's reads rows ahead, which a cursor of the server gives only once.
+    with (
+        _refused(base, (pymysql.MySQLError, sa.exc.SQLAlchemyError)),
+        closing(engine.raw_connection()) as link,
+        closing(link.cursor(SSCursor)) as cursor,
+    ):
+        cursor.execute("SET SESSION TRANSACTION READ ONLY")
+        cursor.execute(query)
+        yield from _cursor_batches(cursor, batch_rows)
 
 
 _READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)

@@ -36,7 +36,7 @@ def warm_up(
             hint="Write the first records to a file, make the prior with `reticent prior FILE -p POLICY -o prior.csv --released`, "
             "and take warmup out of the policy.",
         )
-    from reticent.engine.veil.prior.file import write_fit
+    from reticent.engine.veil.prior.fitted import write_fit
     from reticent.engine.veil.prior.released import fit_warmup, kernel_to_make
 
     kernel = kernel_to_make(policy)

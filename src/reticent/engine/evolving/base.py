@@ -15,13 +15,13 @@ from reticent.encode.names import single_names
 from reticent.engine.base import Publisher, check_batch
 from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records
-from reticent.engine.evolving.state import load, save
 from reticent.engine.rng import Rng
+from reticent.engine.snapshot import pack, unpack
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import UNMET
+from reticent.release.wording import UNMET
 
 
 class Named(NamedTuple):
@@ -329,12 +329,21 @@ class EvolvingPublisher(Publisher):
 
     def snapshot(self) -> bytes:
         """The whole private state."""
-        return save(self)
+        tables, shown = self.records.to_tables()
+        people = self.memories()
+        columns = {"key": pa.array(list(people), pa.string()), "memory": pa.array(list(people.values()), pa.binary())}
+        return pack(self.policy, self.rng, self.extra(), tables | {"people": pa.table(columns)}, {"shown": shown})
 
     @classmethod
     def restore(cls, policy: Policy, state: bytes) -> Self:
         """Goes on from a snapshot."""
-        return load(cls, policy, state)
+        rng, extra, tables, blobs = unpack(policy, state)
+        publisher = cls(policy, rng=rng)
+        publisher.records.from_tables(tables, blobs["shown"])
+        keys, memories = tables["people"].columns
+        publisher.recall(dict(zip(keys.to_pylist(), memories.to_pylist(), strict=True)))
+        publisher.resume(extra)
+        return publisher
 
     def extra(self) -> dict[str, Any]:
         """What a method keeps beside the records, as plain values."""

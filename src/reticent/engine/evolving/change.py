@@ -15,14 +15,6 @@ from reticent.errors import DataError
 from reticent.policy import Policy
 
 
-def _none() -> UInt32s:
-    return np.empty(0, dtype=np.uint32)
-
-
-def _nobody() -> UInt64s:
-    return np.empty(0, dtype=np.uint64)
-
-
 @dataclass(frozen=True, repr=False)
 class Change:
     """Counts for people, and the rows whose stored state changed, for the store.
@@ -44,9 +36,9 @@ class Change:
     dissolved: int = 0
     relocated: int = 0
     held: int = 0
-    written: UInt32s = field(default_factory=_none)
-    removed: UInt32s = field(default_factory=_none)
-    persons: UInt64s = field(default_factory=_nobody)
+    written: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
+    removed: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
+    persons: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def to_dict(self) -> dict[str, Any]:
         """The counts alone."""

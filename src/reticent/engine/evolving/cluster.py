@@ -6,33 +6,26 @@ Not covered: a second publication. Whoever subtracts one from the next learns th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int32s, UInt32s
+from reticent.encode import Dictionary
 from reticent.engine.base import Members, refuse_group
 from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.records import NONE
+from reticent.engine.rng import Rng
 from reticent.engine.table.anatomy import sensitive_table
 from reticent.engine.table.people import row_keys
 from reticent.errors import InternalError
+from reticent.policy import Policy
 from reticent.policy.spec import HierarchySpec
-from reticent.release import Guarantee
-from reticent.release.sentences import AGAINST, EVOLVING
-from reticent.release.wording import not_covered
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.encode import Dictionary
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Release
-
-    Rows = npt.NDArray[np.uint32]
+from reticent.release import Guarantee, Release
+from reticent.release.wording import AGAINST, EVOLVING, not_covered
 
 NOT_COVERED = not_covered(*EVOLVING)
 
@@ -50,18 +43,18 @@ class ClusterPublisher(EvolvingPublisher):
         scale = [_scale(self.policy.columns[name].hierarchy) for name in self.policy.quasi]
         self._core = _core.evolving.Classes(self.method, l=self.l, scale=scale)
 
-    def _admit(self, rows: Rows, notes: Any = None) -> tuple[Rows, Change]:  # noqa: ARG002 - the contract
+    def _admit(self, rows: UInt32s, notes: Any = None) -> tuple[UInt32s, Change]:  # noqa: ARG002 - the contract
         return self._note(
             self._core.insert(rows, self.records.values(rows), self._tuples(rows), key=self._key("insert"))
         )
 
-    def _dismiss(self, rows: Rows) -> tuple[Rows, Change]:
+    def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
         try:
             return self._note(self._core.delete(rows, key=self._key("delete")))
         except RuntimeError as error:
             raise InternalError(f"A deletion of {len(rows):,} rows found no class for one of them.") from error
 
-    def _revise(self, rows: Rows, codes: npt.NDArray[np.int32], notes: Any) -> tuple[Rows, Change]:
+    def _revise(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
         """Deletion and insertion, as in the paper."""
         moved, change = self._dismiss(rows)
         self.records.codes[rows] = codes
@@ -70,13 +63,13 @@ class ClusterPublisher(EvolvingPublisher):
         again, later = self._admit(rows)
         return np.union1d(moved, again), change.then(later)
 
-    def _note(self, done: _core.evolving.Change) -> tuple[Rows, Change]:
+    def _note(self, done: _core.evolving.Change) -> tuple[UInt32s, Change]:
         rows = done.rows
         self.records.classes[rows] = done.classes
         self._kept_back = done.held
         return rows, Change(touched=done.touched, dissolved=done.dissolved, relocated=done.relocated, held=done.held)
 
-    def _tuples(self, rows: Rows) -> npt.NDArray[np.int32]:
+    def _tuples(self, rows: UInt32s) -> Int32s:
         codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
         if self.method == "eac":  # alone in asking how far values lie apart
             for i, name in enumerate(self.policy.quasi):
@@ -96,7 +89,7 @@ class ClusterPublisher(EvolvingPublisher):
     def _promise(self) -> Guarantee:
         return Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST["evolving"], NOT_COVERED)
 
-    def _publish(self, rows: Rows) -> Release:
+    def _publish(self, rows: UInt32s) -> Release:
         _, groups = np.unique(self.records.classes[rows], return_inverse=True)
         # Numbers of classes tell their age, so every publication numbers them anew: by their rows' own text, as Anatomy does, and by
         # chance where that is alike.
@@ -120,7 +113,7 @@ class ClusterPublisher(EvolvingPublisher):
             {"groups": len(sizes), "share_in_skewed_classes": float(skewed), "label": "safe for one publication only"},
         )
 
-    def _shown(self, rows: Rows) -> dict[str, tuple[npt.NDArray[np.int32], Dictionary]]:
+    def _shown(self, rows: UInt32s) -> dict[str, tuple[Int32s, Dictionary]]:
         """The codes of the columns that are published as they are, and their words."""
         names, records = [*self.policy.quasi, *self.policy.plain], self.records
         return {name: (records.codes[rows, records.columns.index(name)], records.words[name]) for name in names}
@@ -134,11 +127,11 @@ def _scale(spec: HierarchySpec | None) -> float:
     return 1 / (max(widths) or 1.0)
 
 
-def _numbers(words: pa.Array) -> npt.NDArray[np.int32]:
+def _numbers(words: pa.Array) -> Int32s:
     """The values of a numeric column by code, rounded; a column that is not numeric after all keeps its codes."""
     try:
         values = words.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         return np.arange(len(words), dtype=np.int32)
-    rounded: npt.NDArray[np.int32] = np.clip(np.rint(values), -(2**30), 2**30).astype(np.int32)
+    rounded: Int32s = np.clip(np.rint(values), -(2**30), 2**30).astype(np.int32)
     return rounded

@@ -12,8 +12,6 @@ Differences from the paper: a cluster is split when both halves keep l distinct 
 Anatomy; a record's host is found by the exact map.
 """
 
-from __future__ import annotations
-
 from reticent.engine.evolving.cluster import ClusterPublisher
 
 

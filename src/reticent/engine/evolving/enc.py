@@ -13,8 +13,6 @@ Anatomy cannot group, and what finds no unsatisfied class, goes to the smallest 
 held back. Records are compared by 64-bit hashes, confirmed by identity.
 """
 
-from __future__ import annotations
-
 from reticent.engine.evolving.cluster import ClusterPublisher
 
 

@@ -12,8 +12,6 @@ Differences from the paper: as for ENC; what a filter reports (false positives a
 by the exact members, so that no other record is ever deleted.
 """
 
-from __future__ import annotations
-
 from reticent.engine.evolving.cluster import ClusterPublisher
 
 

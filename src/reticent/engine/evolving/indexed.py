@@ -12,8 +12,6 @@ Differences from the paper: a relocated record asks at most 64 unsatisfied class
 satisfied one.
 """
 
-from __future__ import annotations
-
 from reticent.engine.evolving.cluster import ClusterPublisher
 
 

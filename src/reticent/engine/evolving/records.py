@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError
-from reticent.release.release import person_hashes
+from reticent.release import person_hashes
 
 NONE = -1
 
@@ -155,3 +156,32 @@ class Records:
         self.bind(rows.tolist(), persons, names)
         if top is None:
             self._free = [row for row, person in enumerate(self.persons) if person is None]
+
+    def to_tables(self) -> tuple[dict[str, pa.Table], bytes]:
+        """For a snapshot: live rows and words as they are, so that everything goes on exactly alike; and what the rows showed."""
+        rows = self.rows()
+        fields: dict[str, Any] = {
+            "row": rows,
+            "person": pa.array([self.persons[row] for row in rows.tolist()], pa.string()),
+            "name": pa.array([self.names[row] for row in rows.tolist()], pa.string()),
+            "class": self.classes[rows],
+        }
+        fields |= {f"code {i}": self.codes[rows, i] for i in range(len(self.columns))}
+        fields |= {f"hash {i}": self.hashes[rows, i] for i in range(3)}
+        words = {f"words {i}": pa.table({"value": self.words[name].values}) for i, name in enumerate(self.columns)}
+        return {"records": pa.table(fields), **words}, self.shown[rows].tobytes()
+
+    def from_tables(self, tables: dict[str, pa.Table], shown: bytes) -> None:
+        """Takes up what `to_tables` gave."""
+        held = tables["records"]
+        for i, name in enumerate(self.columns):
+            self.words[name] = Dictionary(tables[f"words {i}"].column("value").combine_chunks())
+        rows = held.column("row").to_numpy().astype(np.uint32)
+        names = held.column("name")
+        self.load(rows, held.column("person").to_pylist(), None if names.null_count else names.to_pylist())
+        for i in range(len(self.columns)):
+            self.codes[rows, i] = held.column(f"code {i}").to_numpy()
+        for i in range(3):
+            self.hashes[rows, i] = held.column(f"hash {i}").to_numpy()
+        self.classes[rows] = held.column("class").to_numpy()
+        self.shown[rows] = np.frombuffer(shown, np.uint8).reshape(len(rows), self.shown.shape[1])

@@ -11,8 +11,6 @@ Reference: O. Temuujin, J. Ahn, D.-H. Im, IEEE Access 2019, after X. Xiao, Y. Ta
 Differences from the paper: records that Anatomy cannot group join the smallest class instead of stopping it.
 """
 
-from __future__ import annotations
-
 from reticent.engine.evolving.cluster import ClusterPublisher
 
 

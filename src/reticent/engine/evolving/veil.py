@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,15 +31,13 @@ from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.rng import Rng
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import Housed
+from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.levels import Levels
 
 _ONE_EACH = (
     "Name the column of their order, person: {column: ..., events: ...}, or keep one of them: "
@@ -47,16 +45,10 @@ _ONE_EACH = (
 )
 
 
-class Veil(EvolvingPublisher):
+class Veil(Housed, EvolvingPublisher):
     """Each record under its person's veil; the default."""
 
-    method = "veil"
     safe_again = True
-
-    @classmethod
-    def pinned(cls, policy: Policy) -> str:
-        """The digest of the house."""
-        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
@@ -76,15 +68,17 @@ class Veil(EvolvingPublisher):
         which = self.policy.persons.records if self.policy.persons else "all"
         if which == "all":
             return super().insert(batch)
-        batch = _one_each(self._in_order(check_batch(batch, self.policy)), self._person, which)
-        here = pa.array([bool(self.records.of_person(p)) for p in self._names(batch)], pa.bool_())
+        batch = check_batch(batch, self.policy)
+        batch = batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
+        batch = _one_each(batch, self._person, which)
+        here = pa.array([bool(self.records.of_person(p)) for p in self.named(batch).persons], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
         return change if which == "first" else change.then(self.update(batch.filter(here)))
 
     def _notice(self, batch: pa.Table) -> Arrivals:
         """Refuses a second record of a person unless the policy says in which order they came."""
         if self._events is None:
-            names = self._names(batch)
+            names = self.named(batch).persons
             further = sum(bool(self.records.of_person(name)) for name in names) + len(names) - len(set(names))
             if further:
                 raise DataError(
@@ -155,12 +149,6 @@ class Veil(EvolvingPublisher):
         words = self.records.words[self.sensitive]
         return self._veiling.house.domain.encode(words.decode(values))
 
-    def _names(self, batch: pa.Table) -> list[str]:
-        return self.named(batch).persons
-
-    def _in_order(self, batch: pa.Table) -> pa.Table:
-        return batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
-
     def _orders(self, batch: pa.Table) -> Int64s:
         """Each record's place in the life of its person; the same for all where the policy names no order."""
         if self._events is None:
@@ -170,7 +158,8 @@ class Veil(EvolvingPublisher):
             if column.null_count:
                 raise ValueError
             if pa.types.is_string(column.type):
-                column = pc.cast(column, pa.int64() if _whole(column) else pa.timestamp("us"))
+                whole = pc.all(pc.match_substring_regex(column, r"^\s*-?\d+\s*$")).as_py()
+                column = pc.cast(column, pa.int64() if whole else pa.timestamp("us"))
             elif pa.types.is_date(column.type):
                 column = column.cast(pa.timestamp("us"))
             return np.asarray(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -225,10 +214,6 @@ class Veil(EvolvingPublisher):
 
 def _key(person: int) -> str:
     return f"{person:016x}"
-
-
-def _whole(column: pa.ChunkedArray) -> bool:
-    return bool(pc.all(pc.match_substring_regex(column, r"^\s*-?\d+\s*$")).as_py())
 
 
 def _one_each(batch: pa.Table, person: str, which: str) -> pa.Table:

@@ -16,17 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.arrays import Bools, Int64s
+from reticent.engine.linked.rows import People, Rows
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder
-
-if TYPE_CHECKING:
-    from reticent.engine.linked.rows import People, Rows
 
 
 def classes_of(people: People, policy: Policy) -> list[Int64s]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +20,12 @@ import pyarrow as pa
 from reticent.arrays import Int64s, UInt64s
 from reticent.engine.identifiers import beyond
 from reticent.engine.linked.classes import classes_of
-from reticent.engine.linked.rows import people_of, refuse_demands
+from reticent.engine.linked.rows import Column, People, Rows, people_of, refuse_demands
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.settings.linked import PERSON, VISIT
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST
-from reticent.release.wording import not_covered
-
-if TYPE_CHECKING:
-    from reticent.engine.linked.rows import Column, People, Rows
-
+from reticent.release.wording import AGAINST, not_covered
 
 METHOD = "linked"
 

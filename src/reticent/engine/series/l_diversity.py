@@ -29,10 +29,8 @@ from reticent.engine.table.mondrian import parted
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.privacy import LSpec
-from reticent.release import Guarantee, Release
-from reticent.release.release import person_hashes
-from reticent.release.sentences import AGAINST, L_DIVERSITY
-from reticent.release.wording import not_covered
+from reticent.release import Guarantee, Release, person_hashes
+from reticent.release.wording import AGAINST, L_DIVERSITY, not_covered
 
 
 class LDiversity(SeriesPublisher):

@@ -25,21 +25,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent import _core
 from reticent.arrays import Float32s, Int32s
 from reticent.engine.series.grouping import Grouping
+from reticent.engine.series.history import History
 from reticent.engine.series.publisher import GroupPublisher
+from reticent.engine.series.sug import People
 from reticent.errors import GuaranteeError
 from reticent.policy.updates import Updates
-
-if TYPE_CHECKING:
-    from reticent.engine.series.history import History
-    from reticent.engine.series.sug import People
-
 
 HEADROOM = 4
 """Times the least group size for the limit: measured on progressing illnesses, it lets five releases pass almost without holding anybody back."""

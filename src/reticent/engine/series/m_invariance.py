@@ -10,8 +10,6 @@ Differences from the paper: the phases are those of m-Distinct with candidate up
     case; the balancing step finds the least number of counterfeits by flow.
 """
 
-from __future__ import annotations
-
 from reticent.engine.series.m_distinct import MDistinct
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,22 +13,17 @@ from reticent.arrays import Float32s
 from reticent.engine.base import Members, refuse_group
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
+from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
-from reticent.engine.series.sug import People, within_limit
+from reticent.engine.series.sug import People, Risk, within_limit
 from reticent.engine.series.tables import changes, distribution, reasons, release_tables
 from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
-from reticent.release import Counts, Guarantee, Release
-from reticent.release.release import person_hashes
-from reticent.release.sentences import AGAINST, SERIES
-from reticent.release.wording import not_covered
-
-if TYPE_CHECKING:
-    from reticent.engine.series.grouping import Grouping
-    from reticent.engine.series.sug import Risk
+from reticent.release import Counts, Guarantee, Release, person_hashes
+from reticent.release.wording import AGAINST, SERIES, not_covered
 
 
 class GroupPublisher(SeriesPublisher):

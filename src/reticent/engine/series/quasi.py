@@ -37,7 +37,8 @@ class Attribute:
         high = np.maximum.reduceat(numbers[codes], starts)
         missing = np.add.reduceat(np.isnan(numbers[codes]).astype(np.int64), starts)
         sizes = np.diff(np.append(starts, len(codes)))
-        show = _whole if np.all(numbers[np.isfinite(numbers)] % 1 == 0) else _decimal
+        whole = bool(np.all(numbers[np.isfinite(numbers)] % 1 == 0))
+        show = (lambda number: str(int(number))) if whole else repr
         # A group with a missing number says nothing about the others, unless all are missing.
         labels = np.full(len(starts), "*", dtype=object)
         labels[missing == sizes] = None
@@ -60,14 +61,6 @@ class Attribute:
             labels[same] = words[first[same]]
             open_ &= ~same
         return pa.array(labels.tolist(), type=pa.string())
-
-
-def _whole(number: float) -> str:
-    return str(int(number))
-
-
-def _decimal(number: float) -> str:
-    return repr(number)
 
 
 def attributes(table: pa.Table, policy: Policy) -> list[Attribute]:

@@ -19,17 +19,14 @@ Differences from the paper: no explicit pruning, since infeasible values get the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent import _core
 from reticent.arrays import Floats, Int32s, UInt64s
 from reticent.engine.series.grouping import RISKY, Grouping
+from reticent.engine.series.history import History
 from reticent.policy.updates import Updates
-
-if TYPE_CHECKING:
-    from reticent.engine.series.history import History
 
 
 @dataclass(frozen=True, repr=False)

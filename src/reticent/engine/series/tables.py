@@ -6,21 +6,18 @@ table of their own, by group: beside a sensitive value they would tell records f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.series.grouping import HELD
+from reticent.engine.series.grouping import HELD, Grouping
+from reticent.engine.series.history import History
+from reticent.engine.series.quasi import Attribute
+from reticent.engine.series.sug import People, Risk
 from reticent.engine.table.people import coded, row_keys, text_ranks
 from reticent.policy import Policy
 from reticent.policy.updates import Updates
-
-if TYPE_CHECKING:
-    from reticent.engine.series.grouping import Grouping
-    from reticent.engine.series.history import History
-    from reticent.engine.series.quasi import Attribute
-    from reticent.engine.series.sug import People, Risk
 
 
 def release_tables(

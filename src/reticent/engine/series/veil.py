@@ -18,22 +18,15 @@ import pyarrow as pa
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import Housed
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiling
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
 
 
-class Veil(SeriesPublisher):
+class Veil(Housed, SeriesPublisher):
     """Publishes the same persons again; what a person missed counts as events, too."""
-
-    method = "veil"
-
-    @classmethod
-    def pinned(cls, policy: Policy) -> str:
-        """The digest of the house."""
-        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)

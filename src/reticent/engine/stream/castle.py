@@ -35,8 +35,7 @@ from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST, CASTLE
-from reticent.release.wording import not_covered
+from reticent.release.wording import AGAINST, CASTLE, not_covered
 
 NOT_COVERED = not_covered(*CASTLE)
 _NONE: UInt64s = np.empty(0, dtype=np.uint64)

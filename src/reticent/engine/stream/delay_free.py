@@ -34,13 +34,12 @@ from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Groups, Placed
 from reticent.engine.stream.records import RecordReader, Records
 from reticent.engine.stream.tables import OnDemand, group_table, tuple_table
-from reticent.engine.stream.values import Prior, Values, sensitive_column, starting_prior, weights
+from reticent.engine.stream.values import Values, sensitive_column, starting_counts, weights
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.release import Guarantee, Release
-from reticent.release.sentences import AGAINST, DELAY_FREE
-from reticent.release.wording import not_covered
+from reticent.release.wording import AGAINST, DELAY_FREE, not_covered
 from reticent.utility.stream import sau_limit
 
 NOT_COVERED = not_covered(*DELAY_FREE)
@@ -58,20 +57,21 @@ class DelayFree(AtOnce):
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)
         self.l = policy.l_of(self.kind)
-        self.prior: Prior = starting_prior(policy)
-        self.values = Values(sorted(self.prior.counts, key=lambda label: label or ""))
+        self._first, past = starting_counts(policy)
+        self._past = self._first if past else {}
+        self.values = Values(sorted(self._first, key=lambda label: label or ""))
         key = rng.key("stream records")
         self._reader = RecordReader(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
         self._names = [*policy.quasi, *policy.plain]
         self._told = self._met = len(self.values)
         self._hash = policy.hash
-        self._evidence = sum(self.prior.counts.values()) if self.prior.source == "past" else 0
+        self._evidence = sum(self._past.values())
         self._look_at = max(self._evidence, _FIRST_LOOK)
         self._start()
 
     def _start(self) -> None:
         settings = self.policy.stream
-        self._counts = [self.prior.counts[label] for label in self.values.labels]
+        self._counts = [self._first[label] for label in self.values.labels]
         self._core = _core.stream.DelayFree(
             key=self.rng.key("stream choices"),
             shard=self.shard,
@@ -136,9 +136,8 @@ class DelayFree(AtOnce):
     def _look(self, rows: int) -> None:
         """The evidence has doubled. The pool follows what has been seen; the paper, too, takes it from the stream's past."""
         self._look_at = self._evidence + 2 * rows if rows < _LAST_LOOK else 1 << 62
-        past = self.prior.counts if self.prior.source == "past" else {}
         seen = self._core.seen().tolist()
-        self._weigh([past.get(label, 0) + seen[code] for code, label in enumerate(self.values.labels)])
+        self._weigh([self._past.get(label, 0) + seen[code] for code, label in enumerate(self.values.labels)])
 
     def _put(self, records: Records) -> Groups:
         # A value is in the pool from its first record on, however the input is cut into batches.

@@ -5,29 +5,24 @@ What was climbed once is remembered, up to a bound: a column of ever new values 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int32s
 from reticent.encode.names import single_names
 from reticent.encode.native import native
 from reticent.engine.stream.records import Pieces
+from reticent.engine.veil.house import House
+from reticent.engine.veil.levels import Levels
 from reticent.errors import DataError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    import numpy.typing as npt
-
-    from reticent.engine.veil.house import House
-    from reticent.engine.veil.levels import Levels
-    from reticent.policy import Policy
-
-    Climbed = tuple[str | None, frozenset[str]]
-    """A label, and itself with all labels above it."""
+Climbed = tuple[str | None, frozenset[str]]
+"""A label, and itself with all labels above it."""
 
 _MOST = 1 << 16
 # New values are taught, then new combinations of their labels; whatever is still strange then is no text.
@@ -73,7 +68,7 @@ class Labels:
 class Leveled(NamedTuple):
     """A published column: the code of every record, and its labels."""
 
-    codes: npt.NDArray[np.int32]
+    codes: Int32s
     labels: Labels
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,8 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, UInt64s
 from reticent.encode.native import AS_THEY_ARE, native
+from reticent.engine.stream.values import Values
 from reticent.errors import DAMAGED, DataError, StateError
-
-if TYPE_CHECKING:
-    from reticent.engine.stream.values import Values
-
-_TEXT = pa.string()
 
 
 @dataclass(slots=True, repr=False)
@@ -148,9 +144,5 @@ class RecordReader:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:
             return Records(seqs, qis, persons, codes)
-        codes = self._values.encode(_text(rows.column(at[self._sensitive])))
+        codes = self._values.encode(rows.column(at[self._sensitive]).cast(pa.string()))
         return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
-
-
-def _text(column: pa.Array) -> pa.Array:
-    return column if column.type == _TEXT else column.cast(_TEXT)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-
-if TYPE_CHECKING:
-    from reticent.engine.stream.contract import Groups
+from reticent.engine.stream.contract import Groups
 
 T = TypeVar("T")
 

@@ -11,8 +11,6 @@ cap are in every group; the places they leave are shared by the others in propor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +21,7 @@ from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.prior import read_prior
 from reticent.policy.spellings import folded
-from reticent.policy.tree import read_tree, tree_from_dict
-
-if TYPE_CHECKING:
-    pass
+from reticent.policy.tree import tree_of
 
 
 class Values:
@@ -96,35 +91,27 @@ class Values:
 Label = str | None
 
 
-@dataclass(frozen=True, repr=False)
-class Prior:
-    """Counts per value and where they come from: "past" or "domain"."""
+def starting_counts(policy: Policy) -> tuple[Mapping[Label, int], bool]:
+    """What a stream knows of its values before the first record: counts of each, and whether they are of the past.
 
-    counts: Mapping[Label, int]
-    source: str
-
-
-def starting_prior(policy: Policy) -> Prior:
-    """The prior a stream starts with; refuses a policy that names neither the past nor the domain."""
+    Raises:
+        PolicyError: the policy names neither the past nor the domain.
+    """
     column = sensitive_column(policy)
-    prior = _listed(policy, column)
-    refuse_variants(prior.counts, column)
-    return prior
-
-
-def _listed(policy: Policy, column: str) -> Prior:
-    if policy.prior is not None and policy.prior.file is not None:
-        return Prior(read_prior(policy.path(policy.prior.file), "prior"), "past")
-    spec = policy.columns[column].hierarchy
-    if spec is not None and spec.file is not None:
-        return Prior(dict.fromkeys(read_tree(policy.path(spec.file), column=column).paths, 1), "domain")
-    if spec is not None and spec.tree is not None:
-        return Prior(dict.fromkeys(tree_from_dict(spec.tree, column=column).paths, 1), "domain")
-    raise PolicyError(
-        f"A stream needs to know which values '{column}' can have before the first record comes.",
-        hint="Write prior: {file: prior.csv} with value,count of the past (0 is allowed), or give the column "
-        "a hierarchy from a file.",
-    )
+    counts: Mapping[Label, int] = {}
+    past = policy.prior.file if policy.prior is not None else None
+    if past is not None:
+        counts = read_prior(policy.path(past), "prior")
+    elif (tree := tree_of(policy.columns[column].hierarchy, policy.base, column=column)) is not None:
+        counts = dict.fromkeys(tree.paths, 1)
+    else:
+        raise PolicyError(
+            f"A stream needs to know which values '{column}' can have before the first record comes.",
+            hint="Write prior: {file: prior.csv} with value,count of the past (0 is allowed), or give the column "
+            "a hierarchy from a file.",
+        )
+    refuse_variants(counts, column)
+    return counts, past is not None
 
 
 def sensitive_column(policy: Policy) -> str:

@@ -15,51 +15,40 @@ Differences from the paper: ours; `delay-free` is the paper's method.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import UInt64s
 from reticent.engine.base import check_batch
+from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Placed, Veiled
 from reticent.engine.stream.fields import Fields, Leveled, Shown, leveled
 from reticent.engine.stream.records import entries, entry
 from reticent.engine.stream.tables import OnDemand
 from reticent.engine.stream.watch import Watch
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import House, Housed
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON
 from reticent.errors import PolicyError
+from reticent.policy import Policy
 from reticent.policy.cells import without_markers
-from reticent.release import Release
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import numpy.typing as npt
-
-    from reticent.engine.rng import Rng
-    from reticent.policy import Policy
-    from reticent.release import Guarantee
+from reticent.release import Guarantee, Release
 
 # Of a journal: persons, rows, values. A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
 _COLUMNS = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
 
 
-class Veil(AtOnce):
+class Veil(Housed, AtOnce):
     """The default method for streams."""
 
-    method = "veil"
     remembers = True
-
-    @classmethod
-    def pinned(cls, policy: Policy) -> str:
-        """The digest of the house."""
-        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)
@@ -94,7 +83,7 @@ class Veil(AtOnce):
 
     # Placing
 
-    def place(self, batch: pa.Table, seqs: npt.NDArray[np.uint64] | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
         """Veils records for good; their reader has written each person in one way."""
         coded, shown = self._read(batch, named=True)
         seqs = self._positions(batch, seqs)
@@ -118,10 +107,10 @@ class Veil(AtOnce):
 
     def _placed(
         self,
-        seqs: npt.NDArray[np.uint64],
+        seqs: UInt64s,
         published: Mapping[str, Leveled],
         seen: _core.veil.Seen,
-        persons: npt.NDArray[np.uint64],
+        persons: UInt64s,
         journal: bytes,
     ) -> Placed:
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)

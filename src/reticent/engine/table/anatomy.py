@@ -20,12 +20,11 @@ anybody can see that it tells nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
+from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
 from reticent.engine.base import check_values, refuse_group
 from reticent.engine.identifiers import beyond
@@ -33,14 +32,10 @@ from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.people import coded, persons_of, row_keys, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
+from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
 from reticent.release.wording import not_covered as readers
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.policy import Policy
 
 
 def not_covered(policy: Policy) -> tuple[str, ...]:
@@ -85,16 +80,14 @@ class Anatomy(TablePublisher):
     def _shown(self) -> list[str]:
         return [*self.policy.quasi, *self.policy.plain]
 
-    def _grouped(self, codes: npt.NDArray[np.int32], domain: int, l: int) -> npt.NDArray[np.int64]:
+    def _grouped(self, codes: Int32s, domain: int, l: int) -> Int64s:
         codes = np.ascontiguousarray(codes)
         return _core.table.anatomize(codes, domain=domain, l=l, key=self.rng.key("anatomy")).groups
 
-    def _people(
-        self, codes: npt.NDArray[np.int32], persons: npt.NDArray[np.int64], domain: int, l: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _people(self, codes: Int32s, persons: Int64s, domain: int, l: int) -> tuple[Int64s, Int64s]:
         """The rows to publish and their groups, where persons have several records."""
 
-        def singles(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        def singles(rows: Int64s) -> Int64s:
             groups = np.full(len(rows), -1, dtype=np.int64)
             keep = self._kept(codes[rows], domain, l)
             groups[keep] = self._grouped(codes[rows][keep], domain, l)
@@ -114,7 +107,7 @@ class Anatomy(TablePublisher):
     def _allowed(self, n: int) -> int:
         return int(self.policy.privacy.suppression * n)
 
-    def _eligible(self, codes: npt.NDArray[np.int32], domain: int, l: int) -> npt.NDArray[np.int64]:
+    def _eligible(self, codes: Int32s, domain: int, l: int) -> Int64s:
         """The rows to publish: all, or as many as l-eligibility and the suppression limit allow."""
         counts = np.bincount(codes, minlength=domain)
         n = len(codes)
@@ -128,7 +121,7 @@ class Anatomy(TablePublisher):
             )
         return self._kept(codes, domain, l)
 
-    def _kept(self, codes: npt.NDArray[np.int32], domain: int, l: int) -> npt.NDArray[np.int64]:
+    def _kept(self, codes: Int32s, domain: int, l: int) -> Int64s:
         """As many rows as l-eligibility allows; which of a too frequent value is left to chance."""
         counts, n = np.bincount(codes, minlength=domain), len(codes)
         size = largest_eligible(counts, l)
@@ -138,7 +131,7 @@ class Anatomy(TablePublisher):
         ranked = order[np.argsort(codes[order], kind="stable")]
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         place = np.arange(n) - np.repeat(starts, counts)
-        rows: npt.NDArray[np.int64] = ranked[place < size // l]
+        rows: Int64s = ranked[place < size // l]
         return rows
 
     def _wrap(self, qit: pa.Table, st: pa.Table, suppressed: int, l: int) -> Release:
@@ -197,7 +190,7 @@ def _instead(policy: Policy) -> str:
     return f"privacy: {{l: {l}, suppression: {privacy.suppression:g}}}"
 
 
-def largest_eligible(counts: npt.NDArray[np.int64], l: int) -> int:
+def largest_eligible(counts: Int64s, l: int) -> int:
     """The most records that can be kept so that no value exceeds 1/l of them; 0 if there is no such table."""
     size = int(counts.sum())
     while size:
@@ -208,7 +201,7 @@ def largest_eligible(counts: npt.NDArray[np.int64], l: int) -> int:
     return 0
 
 
-def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32], words: Dictionary) -> pa.Table:
+def sensitive_table(groups: Int64s, codes: Int32s, words: Dictionary) -> pa.Table:
     """(group, value, count), sorted by group and value so that the order tells nothing; records come by group."""
     rank = text_ranks(words.values)
     keys = np.sort(groups * len(words) + rank[codes], kind="stable")  # quick on what is nearly sorted
@@ -218,7 +211,7 @@ def sensitive_table(groups: npt.NDArray[np.int64], codes: npt.NDArray[np.int32],
     return pa.table({"group": group, "value": values, "count": np.diff(starts, append=len(keys))})
 
 
-def _way_out(counts: npt.NDArray[np.int64], needed: int, l: int) -> str:
+def _way_out(counts: Int64s, needed: int, l: int) -> str:
     n = int(counts.sum())
     best = max((other for other in range(2, l) if largest_eligible(counts, other) == n), default=0)
     lower = f"lower l to {best}" if best else "choose another sensitive column"

@@ -20,21 +20,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import SMALL, Part, by_loss, contest
+from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.local import recode
 from reticent.engine.table.mondrian import cut, whole_persons
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.purpose import Counts, Model
 from reticent.release import Release
-
-if TYPE_CHECKING:
-    from reticent.engine.table.encoded_table import EncodedTable
 
 
 class Auto(TablePublisher):

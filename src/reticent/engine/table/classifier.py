@@ -6,17 +6,13 @@ indicator per published value. Classes weigh the same however rare they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    from reticent.engine.table.levels import Levels
+from reticent.arrays import Floats, Int64s
+from reticent.engine.table.levels import Levels
 
 MOST_PRODUCTS = 4000
 """Rows whose products with one another are laid out at once, in 128 MB."""
@@ -43,9 +39,7 @@ class Judge:
     kernel: str = "rbf"
     seed: int = 0
 
-    def scores(
-        self, features: npt.NDArray[np.float64], target: npt.NDArray[np.int64], positive: int | None = None
-    ) -> Scores:
+    def scores(self, features: Floats, target: Int64s, positive: int | None = None) -> Scores:
         """Scores of predictions made for each fold by a machine trained on the others.
 
         Classes too rare for the folds, as suppression leaves them, are not learned: they are taken for the most frequent one.
@@ -64,12 +58,12 @@ class Judge:
 
     def _predicted(
         self,
-        features: npt.NDArray[np.float64],
-        products: npt.NDArray[np.float64] | None,
-        target: npt.NDArray[np.int64],
-        train: npt.NDArray[np.int64],
-        test: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.int64]:
+        features: Floats,
+        products: Floats | None,
+        target: Int64s,
+        train: Int64s,
+        test: Int64s,
+    ) -> Int64s:
         """Predictions of some rows by a machine trained on others, given the products of all rows where there is room for them."""
         from sklearn.svm import SVC
 
@@ -80,16 +74,10 @@ class Judge:
         if products is not None:
             # Kernels of pairs that many machines ask for, made once.
             known, asked = (self._kernel(features, products, rows, train) for rows in (train, test))
-        prediction: npt.NDArray[np.int64] = machine.fit(known, target).predict(asked)
+        prediction: Int64s = machine.fit(known, target).predict(asked)
         return prediction
 
-    def _kernel(
-        self,
-        features: npt.NDArray[np.float64],
-        products: npt.NDArray[np.float64],
-        rows: npt.NDArray[np.int64],
-        train: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.float64]:
+    def _kernel(self, features: Floats, products: Floats, rows: Int64s, train: Int64s) -> Floats:
         """The kernel between some rows and those trained on, as the machine itself would compute it."""
         between = products[np.ix_(rows, train)]
         if self.kernel == "linear":
@@ -103,7 +91,7 @@ class Judge:
         return np.exp(between, out=between)
 
 
-def figures(target: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], positive: int | None = None) -> Scores:
+def figures(target: Int64s, predicted: Int64s, positive: int | None = None) -> Scores:
     """Sensitivity, specificity, accuracy, precision and F: of the positive class, or as means over all classes."""
     rows = []
     for value in np.unique(target).tolist() if positive is None else [positive]:
@@ -118,20 +106,20 @@ def figures(target: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], pos
     return Scores(recall, rejected, float((target == predicted).mean()), precision, f)
 
 
-def rarer(target: npt.NDArray[np.int64]) -> int | None:
+def rarer(target: Int64s) -> int | None:
     """The rarer one of two classes, which counts as positive; nothing where there are more."""
     counts = np.bincount(target)
     present = np.flatnonzero(counts)
     return int(present[np.argmin(counts[present])]) if len(present) == 2 else None
 
 
-def features(attributes: Sequence[Levels], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def features(attributes: Sequence[Levels], rows: Int64s) -> Floats:
     """One matrix for some rows of published attributes; constant columns are left out."""
     blocks = [block for attribute in attributes for block in [_block(attribute, rows)] if block.shape[1]]
     return np.hstack(blocks) if blocks else np.zeros((len(rows), 0))
 
 
-def _block(attribute: Levels, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _block(attribute: Levels, rows: Int64s) -> Floats:
     codes = attribute.codes[rows]
     level = np.broadcast_to(np.asarray(attribute.level), len(attribute.codes))[rows]
     numbers = _numbers(attribute)
@@ -155,7 +143,7 @@ def _block(attribute: Levels, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.flo
     return np.asarray(nodes[:, None] == common[None, :], dtype=np.float64)
 
 
-def _numbers(attribute: Levels) -> npt.NDArray[np.float64] | None:
+def _numbers(attribute: Levels) -> Floats | None:
     """The number of each leaf, where all leaves are numbers."""
     if attribute.ladder.numeric is not None:
         return np.nan_to_num(attribute.ladder.numeric)

@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import Outcome, measured
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError, UnwantedError
 from reticent.utility.metrics import Metrics
-
-if TYPE_CHECKING:
-    from reticent.engine.table.encoded_table import EncodedTable
 
 SMALL = 1 << 18
 """Lattices of more nodes are not searched for their optimum beside other methods."""

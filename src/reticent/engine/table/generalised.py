@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,18 +12,15 @@ from reticent import _core
 from reticent.arrays import Bools, Int64s, UInt32s
 from reticent.engine.identifiers import beyond
 from reticent.engine.rng import Rng
-from reticent.engine.table.encoded_table import claims
+from reticent.engine.table.cuts import Cuts
+from reticent.engine.table.encoded_table import EncodedTable, claims
+from reticent.engine.table.levels import Levels
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.sentences import AGAINST, RECORDS_IN_CLASS
+from reticent.release.wording import AGAINST, RECORDS_IN_CLASS
 from reticent.release.wording import not_covered as readers
 from reticent.utility.balance import Balance
 from reticent.utility.metrics import Metrics, measure
-
-if TYPE_CHECKING:
-    from reticent.engine.table.cuts import Cuts
-    from reticent.engine.table.encoded_table import EncodedTable
-    from reticent.engine.table.levels import Levels
 
 
 @dataclass(frozen=True, repr=False)

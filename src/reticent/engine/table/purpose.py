@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +10,12 @@ import pyarrow as pa
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.encode import Dictionary
 from reticent.engine.rng import Rng
-from reticent.engine.table.encoded_table import order
+from reticent.engine.table.encoded_table import EncodedTable, order
+from reticent.engine.table.generalised import Outcome
 from reticent.errors import PolicyError
 from reticent.utility.bayes import auc, log_odds
 from reticent.utility.metrics import Metrics
 from reticent.utility.workload import Workload
-
-if TYPE_CHECKING:
-    from reticent.engine.table.encoded_table import EncodedTable
-    from reticent.engine.table.generalised import Outcome
 
 BINS = 20
 """Attributes of more values are learned by as many stretches of equally many records."""

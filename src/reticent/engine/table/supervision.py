@@ -5,6 +5,10 @@ that do.
 
 Not covered: as `optimal`. The order of attributes is learned from the data and published with the release.
 
+The utility tree says which attributes a classifier can best do without, by sequential backward selection. From all attributes down to none:
+each step evaluates every set with one attribute removed and goes on from the best. The attributes outside the best set of a (sub)tree form
+the next batch to generalise. Where time runs out, the attributes that are left are given up in the order of what their sets scored last.
+
 Cost: the utility tree trains O(m^2) support vector machines on a sample, for m quasi-identifiers, in at most a third of the time
 limit; the rest is a walk along one path of the lattice.
 
@@ -18,13 +22,17 @@ of the tree weighs the losses of the exhaustive search, and of the optima it fin
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Int64s
 from reticent.encode import Dictionary
+from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.classifier import Judge, Scores, features, rarer
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
@@ -32,18 +40,8 @@ from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
 from reticent.engine.table.people import settled
-from reticent.engine.table.utility_tree import UNKNOWN, UtilityTree, utility_tree
 from reticent.errors import GuaranteeError, PolicyError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from reticent.engine.rng import Rng
-    from reticent.release import Release
-
+from reticent.release import Release
 
 LOSSES = ("loss", "height", "entropy")
 SCORING = 3
@@ -91,11 +89,11 @@ class Critic:
     """Stage 1: a sample of the table, and a classifier that scores what is left of it."""
 
     encoded: EncodedTable
-    goal: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    goal: Int64s
+    rows: Int64s
     judge: Judge
 
-    def scores(self, attributes: Sequence[Levels], suppressed: npt.NDArray[np.bool_] | None = None) -> Scores:
+    def scores(self, attributes: Sequence[Levels], suppressed: Bools | None = None) -> Scores:
         """How well the target is predicted from published attributes."""
         rows = self.rows if suppressed is None else self.rows[~suppressed[self.rows]]
         return self.judge.scores(features(attributes, rows), self.goal[rows], rarer(self.goal))
@@ -121,7 +119,7 @@ def critic_of(encoded: EncodedTable, table: pa.Table, rng: Rng) -> Critic:
     return Critic(encoded, goal, rows, Judge(settings.folds, settings.kernel))
 
 
-def sample(goal: npt.NDArray[np.int64], size: int, folds: int, rng: Rng) -> npt.NDArray[np.int64]:
+def sample(goal: Int64s, size: int, folds: int, rng: Rng) -> Int64s:
     """Random rows, an equal share of each of the frequent classes where there are enough; too rare to fold: left out."""
     generator = np.random.default_rng(int.from_bytes(rng.key("supervision sample")[:8], "big"))
     counts = np.bincount(goal)
@@ -212,3 +210,61 @@ def _refusal(encoded: EncodedTable) -> GuaranteeError:
         "nothing was published.",
         hint="Allow more suppression, lower k or l, or raise t.",
     )
+
+
+UNKNOWN = -1.0
+"""Stands for the F-measure of a set that was not evaluated: below every other, so that these sets come last, one by one."""
+
+
+@dataclass(frozen=True)
+class UtilityTree:
+    """The spine of the tree: nested attribute sets, from all to none, with their F-measures.
+
+    Siblings that were evaluated and not chosen have lower F than the chosen one, so no search ever returns them.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    scores: tuple[float, ...]
+    evaluated: int
+
+    @property
+    def removal(self) -> tuple[str, ...]:
+        """Attributes in the order in which they were given up."""
+        pairs = zip(self.sets, self.sets[1:], strict=False)
+        return tuple(next(iter(set(larger) - set(smaller))) for larger, smaller in pairs)
+
+    def batches(self) -> list[tuple[str, ...]]:
+        """Attributes to generalise, batch after batch: outside the best set, then outside the best set below it, ...
+
+        >>> UtilityTree((("a", "b", "c"), ("a", "b"), ("a",), ()), (0.8, 0.7, 0.75, 0.5), 6).batches()
+        [('b', 'c'), ('a',)]
+        """
+        batches, root = [], 0
+        while root + 1 < len(self.sets):
+            # Earlier is larger: among equals the larger set wins.
+            best = max(range(root + 1, len(self.sets)), key=lambda i: (self.scores[i], -i))
+            batches.append(tuple(name for name in self.sets[root] if name not in self.sets[best]))
+            root = best
+        return batches
+
+
+def utility_tree(
+    attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float], late: Callable[[], bool] = lambda: False
+) -> UtilityTree:
+    """Builds the tree; ties are broken by the order of the attributes. `late` says when time is up."""
+    current = tuple(attributes)
+    sets, scores, evaluated = [current], [f_measure(current)], 1
+    without = dict.fromkeys(current, UNKNOWN)
+    while current:
+        values: dict[str, float] = {}
+        for gone in current:
+            if late():
+                break
+            values[gone] = f_measure(tuple(name for name in current if name != gone))
+        evaluated, without = evaluated + len(values), without | values
+        whole = len(values) == len(current)
+        best = max(current, key=lambda name: (without[name], -current.index(name)))
+        current = tuple(name for name in current if name != best)
+        sets.append(current)
+        scores.append(without[best] if whole else UNKNOWN)
+    return UtilityTree(tuple(sets), tuple(scores), evaluated)

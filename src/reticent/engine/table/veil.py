@@ -12,33 +12,21 @@ Differences from the paper: ours.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import Housed
 from reticent.engine.veil.release import totals_asked
 from reticent.engine.veil.veiling import Veiling
 from reticent.policy import Policy
 from reticent.release import Release
 
-if TYPE_CHECKING:
-    pass
 
-
-class Veil(TablePublisher):
+class Veil(Housed, TablePublisher):
     """The veil of one table."""
-
-    method = "veil"
-
-    @classmethod
-    def pinned(cls, policy: Policy) -> str:
-        """The digest of the house."""
-        return House.of(policy, cls.kind).pinned
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)

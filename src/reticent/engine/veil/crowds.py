@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +23,13 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
-from reticent.engine.table.encoded_table import charged
+from reticent.engine.table.encoded_table import SensitiveColumn, charged
 from reticent.engine.table.levels import Levels as Climbed
 from reticent.engine.table.people import People, people_of, persons_of
+from reticent.engine.veil.levels import Levels
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder
-
-if TYPE_CHECKING:
-    from reticent.engine.table.encoded_table import SensitiveColumn
-    from reticent.engine.veil.levels import Levels
 
 
 @dataclass(frozen=True, repr=False)

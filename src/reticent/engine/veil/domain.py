@@ -16,7 +16,6 @@ from reticent.policy import Policy, icd9
 from reticent.policy.hierarchy import Climber
 from reticent.policy.icd10 import BLOCKS
 from reticent.policy.spellings import folded
-from reticent.policy.tree import read_tree, tree_from_dict
 
 MISSING = "(missing)"
 """The label of a missing value: a value like any other."""
@@ -119,10 +118,8 @@ class Domain:
     def _leaves(self) -> list[str | None]:
         """Values below every node of the hierarchy, as far as it can be listed."""
         spec = self._spec
-        if spec is not None and spec.file is not None:
-            return list(read_tree(self._base / spec.file, column=self._column).paths)
-        if spec is not None and spec.tree is not None:
-            return list(tree_from_dict(spec.tree, column=self._column).paths)
+        if self._climber.tree is not None:
+            return list(self._climber.tree.paths)
         if spec is not None and spec.icd9:
             return [pair.partition("-")[0] for pair in icd9.BLOCKS]
         return [first for first, _ in BLOCKS] if spec is not None and spec.icd10 else []

@@ -7,25 +7,23 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reticent import _core
 from reticent.arrays import UInt16s, UInt64s
+from reticent.engine.base import Publisher
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import Levels
 from reticent.engine.veil.release import refuse_totals
-from reticent.engine.veil.steps import steps_of
+from reticent.engine.veil.steps import Steps, steps_of
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import Prior, read_report, read_strata
 from reticent.policy.settings.kinds import PriorSettings
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.steps import Steps
 
 ORDERS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
@@ -42,6 +40,17 @@ OWN = ("row", "event", "person")
 _REMEMBERED = 4
 _LAST: dict[tuple[str, str, Path], House] = {}
 """The houses asked for lately, by all that they are made of: whoever begins a publication asks several times."""
+
+
+class Housed(Publisher):
+    """An engine whose veil is keyed by a house."""
+
+    method = "veil"
+
+    @classmethod
+    def pinned(cls, policy: Policy) -> str:
+        """The digest of the house."""
+        return House.of(policy, cls.kind).pinned
 
 
 @dataclass(frozen=True, repr=False)

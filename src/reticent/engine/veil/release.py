@@ -13,20 +13,20 @@ Reference: `engine/veil/prior/noise.py`.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
+from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt32s, UInt64s
 from reticent.engine.rng import Rng
 from reticent.engine.table.encoded_table import claims
 from reticent.engine.veil.prior.noise import noised, two_sided
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Guarantee
-from reticent.release.sentences import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
+from reticent.release.wording import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
 
 if TYPE_CHECKING:
     from reticent.engine.veil.house import House
@@ -101,24 +101,8 @@ def _not_offered(figures: dict[str, Any]) -> str:
     return f"truths that are not among their candidates: {share}veil.json says which share, with noise"
 
 
-class Sights(Protocol):
-    """What of some records is published."""
-
-    @property
-    def rows(self) -> UInt32s:
-        """Of the prior."""
-
-    @property
-    def events(self) -> UInt32s:
-        """The number of each among the events of its person."""
-
-    @property
-    def candidates(self) -> UInt16s:
-        """Codes of the domain, in canonical order."""
-
-
 def data_table(
-    house: House, published: pa.Table, seen: Sights, order: Int64s, names: pa.Array | None = None
+    house: House, published: pa.Table, seen: Seen | _core.veil.Seen, order: Int64s, names: pa.Array | None = None
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(house.domain.labels, pa.string())

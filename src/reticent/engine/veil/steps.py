@@ -7,23 +7,19 @@ node of the hierarchy, the rest going by the prior.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import UInt16s, UInt32s, UInt64s
-from reticent.engine.veil.domain import UNSEEN
+from reticent.engine.veil.domain import UNSEEN, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
+from reticent.policy.prior import read_rows
 from reticent.policy.updates import read_updates
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.domain import Domain
 
 _WHOLE = 1 << 32
 """A probability of one; what rounds to nothing never happens."""
@@ -75,8 +71,9 @@ def steps_of(policy: Policy, sensitive: str, domain: Domain) -> Steps | None:
     if file is None:
         return None
     path = policy.path(file)
-    if _head(path) == _STAYS:
-        return _stays(path, domain)
+    lines = read_rows(path, "prior.kernel", "Give value,next,probability or value,stay,within.")
+    if lines and [cell.strip().lower() for cell in lines[0]] == _STAYS:
+        return _stays(lines[1:], path.name, domain)
     return _matrix(read_updates(path, column=sensitive), domain)
 
 
@@ -98,17 +95,17 @@ def _matrix(updates: dict[Any, dict[Any, float]], domain: Domain) -> Matrix:
     )
 
 
-def _stays(path: Path, domain: Domain) -> Stays:
+def _stays(lines: list[list[str]], file: str, domain: Domain) -> Stays:
     """A value of the domain that the file lacks stays as often as the others do on average."""
     known: dict[int, float] = {}
     shares = set()
-    for number, line in enumerate(_lines(path)[1:], 2):
-        own, within = _shares(line, f"prior.kernel: {path.name}, line {number}")
+    for number, line in enumerate(lines, 2):
+        own, within = _shares(line, f"prior.kernel: {file}, line {number}")
         shares.add(within)
         known[domain.code(line[0] or None)] = own
     if len(shares) != 1:
         raise PolicyError(
-            f"prior.kernel: {path.name} gives {len(shares)} different shares within the parent.",
+            f"prior.kernel: {file} gives {len(shares)} different shares within the parent.",
             hint="Write the same on every line.",
         )
     usual = sum(known.values()) / len(known)
@@ -124,18 +121,3 @@ def _shares(line: list[str], place: str) -> tuple[float, float]:
     if not (0 <= own <= 1 and 0 <= within <= 1):
         raise PolicyError(f"{place}: two shares between 0 and 1 are needed.", hint="Write value,stay,within.")
     return own, within
-
-
-def _head(path: Path) -> list[str]:
-    lines = _lines(path)
-    return [cell.strip().lower() for cell in lines[0]] if lines else []
-
-
-def _lines(path: Path) -> list[list[str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return [line for line in csv.reader(file) if line]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise PolicyError(
-            f"prior.kernel: cannot read {path.name} as CSV.", hint="Give value,next,probability or value,stay,within."
-        ) from None

@@ -28,8 +28,7 @@ from reticent.engine.veil.release import (
 )
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
-from reticent.release import Counts, Release
-from reticent.release.release import Kind, person_hashes
+from reticent.release import Counts, Kind, Release, person_hashes
 
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +26,8 @@ from reticent.arrays import Bools, Int64s
 from reticent.errors import PolicyError
 from reticent.policy.cells import without_markers
 from reticent.policy.hierarchy import ROOT, ladder
-
-if TYPE_CHECKING:
-    from reticent.policy.policy import Policy
-    from reticent.policy.spec import HierarchySpec
+from reticent.policy.policy import Policy
+from reticent.policy.spec import HierarchySpec
 
 _INTERVAL = re.compile(r"\[(.+), (.+)\]")
 Labels = Sequence[str | None]

@@ -19,6 +19,7 @@ from reticent.arrays import Int64s
 class PopulationUniqueness:
     """The share of unique people in a population of a given size, at most.
 
+    >>> import numpy as np
     >>> PopulationUniqueness(0.005, 1000).holds(np.array([5, 5, 1])), PopulationUniqueness(0, 1000).holds(np.array([5, 5]))
     (False, True)
     """

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from reticent.policy.section import Section, unknown, wrong
+from reticent.policy.section import Section, wrong
 
 RESOURCES = (
     *("Encounter", "Patient", "Condition", "Observation", "Procedure", "MedicationRequest", "MedicationStatement"),
@@ -132,11 +132,13 @@ _OMOP_CONDITIONS = {
     " ON f.first_id = o.condition_occurrence_id",
 }
 READY_SQL = ("omop",)
-_SCHEMA = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
+SCHEMA = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
 class SqlSettings(Section):
     """Which query a database answers; `sql: omop` is ready for the OMOP common data model."""
+
+    short = "mapping"
 
     mapping: Literal["omop"] | None = Field(default=None, description="a ready query: one row per visit and diagnosis")
     query: str | None = Field(default=None, min_length=1, description="one SELECT; its columns are the table's")
@@ -149,21 +151,12 @@ class SqlSettings(Section):
         default="all", description="a row for each diagnosis of a visit that differs, or for the first alone"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            if value not in READY_SQL:
-                raise wrong(unknown(value, READY_SQL))
-            return {"mapping": value}
-        return value
-
     @model_validator(mode="after")
     def _sound(self) -> SqlSettings:
         if (self.mapping is None) == (self.query is None):
             raise wrong("write exactly one of: mapping, query.")
         for name in filter(None, (self.schema_name, self.vocabulary)):
-            if not _SCHEMA.match(name):
+            if not SCHEMA.match(name):
                 raise wrong("a schema is a plain name, such as cdm or hospital.cdm.")
         return self
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from reticent.policy.section import Section, wrong
-from reticent.policy.settings.inputs import FhirColumn
+from reticent.policy.settings.inputs import SCHEMA, FhirColumn
 
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy
@@ -69,7 +69,6 @@ _OMOP: dict[str, tuple[str, ...]] = {
     "death": ("death_date", "cause_concept_id"),
 }
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-_SCHEMA = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
 class LinkedTable(Section):
@@ -85,6 +84,8 @@ class LinkedTable(Section):
 
 class LinkedSettings(Section):
     """Tables of the same persons; `tables: fhir` and `tables: omop` are ready, of which those columns are read that the policy names."""
+
+    short = "mapping"
 
     mapping: Literal["fhir", "omop"] | None = Field(default=None, description="ready tables of a standard")
     schema_name: str | None = Field(default=None, alias="schema", description="of the OMOP tables, such as cdm")
@@ -104,8 +105,6 @@ class LinkedSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return {"mapping": value}
         if isinstance(value, dict) and "method" in value:
             raise wrong("'tables' holds several tables of the same persons; did you mean 'table'?")
         if isinstance(value, dict) and value and not set(value) & {"mapping", "tables"}:
@@ -116,7 +115,7 @@ class LinkedSettings(Section):
     def _sound(self) -> LinkedSettings:
         if (self.mapping is None) == (not self.tables):
             raise wrong("write a mapping (fhir, omop) or tables of your own.")
-        if self.schema_name is not None and not _SCHEMA.match(self.schema_name):
+        if self.schema_name is not None and not SCHEMA.match(self.schema_name):
             raise wrong("a schema is a plain name, such as cdm or hospital.cdm.")
         if not all(map(_NAME.match, self.tables)):
             raise wrong("a table is a plain name of letters, digits and _.")

@@ -16,9 +16,7 @@ import numpy as np
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.read.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
 
 
 ONE = 1 << 40
@@ -42,22 +40,22 @@ class Channel:
     Cost: K l^2 steps per order and one inversion of K x K; both once per row.
     """
 
-    pi: Vector
-    sets: npt.NDArray[np.int32]
-    weights: Vector
+    pi: Floats
+    sets: Int32s
+    weights: Floats
 
     @property
-    def shares(self) -> Vector:
+    def shares(self) -> Floats:
         """The prior's share of each value."""
         return np.asarray(self.pi / self.sets.shape[1])
 
     @cached_property
-    def seen(self) -> Codes:
+    def seen(self) -> Int64s:
         """Codes of the values that can be offered."""
         return np.flatnonzero(self.pi)
 
     @cached_property
-    def moments(self) -> Vector:
+    def moments(self) -> Floats:
         """E[M M'] of the copies M of the seen values in a set."""
         size, l = len(self.seen), self.sets.shape[1]
         dense = np.searchsorted(self.seen, self.sets)
@@ -71,7 +69,7 @@ class Channel:
         return out.reshape(size, size)
 
     @cached_property
-    def _inverse(self) -> tuple[Vector, Vector | None]:
+    def _inverse(self) -> tuple[Floats, Floats | None]:
         """The inverse of the scaled moments, and what is invisible: a basis of their null space, if there is one."""
         root = np.sqrt(self.pi[self.seen])
         scaled = self.moments / np.outer(root, root)
@@ -86,7 +84,7 @@ class Channel:
         basis = vectors[:, visible]
         return (basis / values[visible]) @ basis.T, vectors[:, ~visible]
 
-    def tells(self, target: Vector) -> bool:
+    def tells(self, target: Floats) -> bool:
         """Whether the sets say anything certain of a target; they do not where it needs an invisible direction."""
         invisible = self._inverse[1]
         if invisible is None:
@@ -94,7 +92,7 @@ class Channel:
         wanted = np.sqrt(self.pi[self.seen]) * target[self.seen]
         return bool(np.abs(wanted @ invisible).max() <= np.sqrt(_WEAK))
 
-    def coefficients(self, target: Vector) -> Vector:
+    def coefficients(self, target: Floats) -> Floats:
         """Weights c of the candidates: the mean of c's sum over a set, given the true value v, is the target of v.
 
         Args:
@@ -108,14 +106,14 @@ class Channel:
         out[self.seen] = product / root
         return out
 
-    def estimates(self, copies: npt.NDArray[np.integer]) -> Vector:
+    def estimates(self, copies: Integers) -> Floats:
         """HT2 of every value at once, from how often each is offered; what is invisible counts as nothing."""
         root = np.sqrt(self.pi[self.seen])
         out = np.zeros(len(self.pi))
         out[self.seen] = root * (self._inverse[0] @ (copies[self.seen] / root))
         return out
 
-    def squares(self, coefficients: Vector) -> Vector:
+    def squares(self, coefficients: Floats) -> Floats:
         """E[h^2 | v] of a set's sum h of coefficients, for each seen value v; 0 for the others."""
         sums = self.weights * coefficients[self.sets].sum(axis=1) ** 2
         each = np.repeat(sums, self.sets.shape[1])
@@ -123,7 +121,7 @@ class Channel:
         return np.divide(total, self.pi, out=np.zeros_like(total), where=self.pi > 0)
 
 
-def channel(stretches: npt.NDArray[np.uint64], orders: npt.NDArray[np.integer]) -> Channel:
+def channel(stretches: UInt64s, orders: Integers) -> Channel:
     """The channel of one row.
 
     Args:
@@ -144,7 +142,7 @@ def channel(stretches: npt.NDArray[np.uint64], orders: npt.NDArray[np.integer]) 
     return Channel(lengths / ONE, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
 
 
-def _pieces(lengths: Codes, order: npt.NDArray[np.integer], l: int) -> tuple[npt.NDArray[np.integer], Codes]:
+def _pieces(lengths: Int64s, order: Integers, l: int) -> tuple[Integers, Int64s]:
     """The sets of one order and the lengths of U that give them."""
     ends = np.cumsum(lengths)
     starts = np.unique(np.append(ends % ONE, 0))

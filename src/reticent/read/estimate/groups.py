@@ -34,11 +34,8 @@ from reticent.read.estimate.interval import Spread, quantile, score
 from reticent.read.estimate.veil import Counts
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.arrays import Floats, Integers
 
-    from reticent.read.arrays import Vector
-
-    Codes = npt.NDArray[np.integer]
 
 # How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held
 # closer, rare values would be followed to the last record, and their noise with them.
@@ -68,25 +65,25 @@ class Groups:
     """
 
     size: int
-    groups: Codes
-    values: Codes
-    counts: Codes
-    records: Codes | None = None
+    groups: Integers
+    values: Integers
+    counts: Integers
+    records: Integers | None = None
 
     @cached_property
-    def _full(self) -> Vector:
+    def _full(self) -> Floats:
         """Per group the share of the listed values that have a record."""
         listed = np.bincount(self.groups, self.counts).astype(np.float64)
         return np.ones(len(listed)) if self.records is None else self.records / np.maximum(listed, 1)
 
     @cached_property
-    def totals(self) -> Vector:
+    def totals(self) -> Floats:
         """Records of each value; expected ones where groups are not full."""
         weight = self.counts * self._full[self.groups]
         return np.bincount(self.values, weight, minlength=self.size).astype(np.float64)
 
     @cached_property
-    def _moments(self) -> Vector:
+    def _moments(self) -> Floats:
         """Sum over groups of M M': every line of a group beside every line of it."""
         order = np.argsort(self.groups, kind="stable")
         _, start, size = np.unique(self.groups[order], return_index=True, return_counts=True)
@@ -100,7 +97,7 @@ class Groups:
         return total.reshape(self.size, self.size).astype(np.float64)
 
     @cached_property
-    def _solver(self) -> Vector:
+    def _solver(self) -> Floats:
         """(l + lambda Pi)^-1: the more records a value has, the closer its mean is held to its target."""
         listed = np.bincount(self.groups, self.counts).astype(np.float64)
         records = listed * self._full
@@ -108,11 +105,11 @@ class Groups:
         return np.asarray(np.linalg.inv(size * np.eye(self.size) + _HOLD * self._moments), dtype=np.float64)
 
     @property
-    def _weights(self) -> Vector:
+    def _weights(self) -> Floats:
         """Records behind each line."""
         return np.asarray(self.counts * self._full[self.groups])
 
-    def scores(self, target: Vector) -> Vector:
+    def scores(self, target: Floats) -> Floats:
         """Per group, what each of its records adds to the estimate of a target.
 
         Raises:
@@ -135,18 +132,18 @@ class Groups:
             hint="Ask about all values that stand together, or about everybody.",
         )
 
-    def _means(self, each: Vector) -> Vector:
+    def _means(self, each: Floats) -> Floats:
         """Mean of the scores over the records of each value."""
         total = np.bincount(self.values, self._weights * each[self.groups], minlength=self.size)
         return np.asarray(total / np.maximum(self.totals, 1e-12))
 
-    def _off(self, each: Vector, target: Vector) -> float:
+    def _off(self, each: Floats, target: Floats) -> float:
         """How far the means of frequent values are off their target, beyond what chance explains (three standard errors)."""
         means = self._means(each)
         noise = self._weights @ (each[self.groups] - means[self.values]) ** 2 / max(float(self.totals.sum()), 1.0)
         return float(np.maximum(self.totals * (means - target) ** 2 - 9 * noise, 0)[self.totals >= _FREQUENT].sum())
 
-    def counts_by(self, region: Codes, by: Codes, target: Vector, *, size: int, level: float = 0.95) -> Counts:
+    def counts_by(self, region: Integers, by: Integers, target: Floats, *, size: int, level: float = 0.95) -> Counts:
         """How many records of some regions have a value of the target: the group and the region (`by`) of each record in one."""
         each = self.scores(target)
         number = np.bincount(by, minlength=size)
@@ -158,7 +155,7 @@ class Groups:
         low, high = score(estimate, spread, number, quantile(level))
         return Counts(estimate, spread.variance(np.clip(estimate, 0, number)), low, high, number)
 
-    def _spread(self, each: Vector, target: Vector, count: Vector, number: Codes) -> Spread:
+    def _spread(self, each: Floats, target: Floats, count: Floats, number: Integers) -> Spread:
         """Variance as a function of the count.
 
         Given the groups, records of the target lie in the region with one probability, all others with another; nothing is left to
@@ -178,7 +175,7 @@ class Groups:
         base = number * outside + off * (_FAVOUR * part) ** 2 * np.maximum(1 - part, 0)
         return Spread(base, inside - outside)
 
-    def _clumped(self, region: Codes, by: Codes, number: Codes) -> Vector:
+    def _clumped(self, region: Integers, by: Integers, number: Integers) -> Floats:
         """How much more the records of a region stand together in groups than by chance: persons of several records, kept in one group.
 
         The variance grows by as much; 1 within what chance explains.
@@ -193,7 +190,7 @@ class Groups:
         chance = np.sqrt((2 + 1 / (share * size[groups].mean())) / max(len(groups), 1)) if len(groups) else share
         return np.where((ratio > 1 + 3 * chance) & (number > 0), ratio, 1.0)
 
-    def _filled(self, target: Vector) -> float:
+    def _filled(self, target: Floats) -> float:
         """Variance of how many of the target's listed values have a record, over all groups that are not full.
 
         Chance; and which values are left without one may go by their frequency, so that those at stake may be off together.

@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.read.arrays import Vector
-
-    Codes = npt.NDArray[np.integer]
+    from reticent.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)
 class Spread:
     """Variance of an estimate if the count is N: `base` + `slope` N."""
 
-    base: Vector
-    slope: Vector
+    base: Floats
+    slope: Floats
 
-    def variance(self, count: Vector) -> Vector:
+    def variance(self, count: Floats) -> Floats:
         """The variance if the count is this."""
         return np.asarray(self.base + self.slope * count)
 
-    def at_least(self, variance: Vector, count: Vector) -> Spread:
+    def at_least(self, variance: Floats, count: Floats) -> Spread:
         """Widened to a variance that was seen at a count: records may differ from those that this one was made for."""
         mine = self.variance(count)
         factor = np.maximum(np.divide(variance, mine, out=np.ones_like(mine), where=mine > 0), 1)
@@ -39,13 +35,13 @@ def quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def plain(estimate: Vector, variance: Vector, most: Codes, z: float) -> tuple[Vector, Vector]:
+def plain(estimate: Floats, variance: Floats, most: Integers, z: float) -> tuple[Floats, Floats]:
     """Estimate +- z standard errors, cut to what a count can be."""
     half = z * np.sqrt(np.maximum(variance, 0))
     return np.clip(estimate - half, 0, most), np.clip(estimate + half, 0, most)
 
 
-def score(estimate: Vector, spread: Spread, most: Codes, z: float) -> tuple[Vector, Vector]:
+def score(estimate: Floats, spread: Spread, most: Integers, z: float) -> tuple[Floats, Floats]:
     """Every N from which the estimate is at most z standard errors away, where those are taken at N.
 
     Unlike the plain interval it does not collapse when few or none were drawn.
@@ -56,7 +52,7 @@ def score(estimate: Vector, spread: Spread, most: Codes, z: float) -> tuple[Vect
     return np.clip(np.minimum(low, estimate), 0, most), np.clip(np.maximum(high, estimate), 0, most)
 
 
-def _end(estimate: Vector, spread: Spread, z: float, side: int) -> Vector:
+def _end(estimate: Floats, spread: Spread, z: float, side: int) -> Floats:
     # Half a record of room: one set more or less moves the estimate by about one, which a normal curve does not know.
     moved = estimate + side / 2
     middle = moved + z * z * spread.slope / 2

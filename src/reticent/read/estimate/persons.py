@@ -22,14 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.read.arrays import Vector
+    from reticent.arrays import Floats, Integers
     from reticent.read.estimate.channel import Channel
 
-    Codes = npt.NDArray[np.integer]
 
-Step = Callable[[int, "Vector"], "Vector"]
+Step = Callable[[int, "Floats"], "Floats"]
 """The kernel T: a row of the prior and a function of the value -> its mean one event later."""
 
 _NEAR = 6
@@ -38,7 +35,7 @@ _LATE = 12
 """Events after which they are not."""
 
 
-def sums(table: Vector, rows: Codes, candidates: Codes) -> Vector:
+def sums(table: Floats, rows: Integers, candidates: Integers) -> Floats:
     """Per record the sum of its candidates' numbers in a table of rows x values."""
     # Column by column: a table of all lookups at once would be l times as large as the data.
     flat, base = table.ravel(), rows.astype(np.int64) * table.shape[1]
@@ -48,14 +45,14 @@ def sums(table: Vector, rows: Codes, candidates: Codes) -> Vector:
     return out
 
 
-def moved(row: int, step: Step, goal: Vector, events: int) -> Vector:
+def moved(row: int, step: Step, goal: Floats, events: int) -> Floats:
     """The mean of a goal so many events later."""
     for _ in range(events):
         goal = step(row, goal)
     return goal
 
 
-def pairs(keys: Codes, events: Codes) -> tuple[Codes, Codes]:
+def pairs(keys: Integers, events: Integers) -> tuple[Integers, Integers]:
     """Records of the same key, each with the next few: the earlier and the later ones."""
     order = np.lexsort((events, keys))
     earlier, later = [], []
@@ -73,13 +70,17 @@ class Products:
     """Estimates of f(v) f(w) for pairs of records of one person, f being the target; no `step` where there are first events only."""
 
     def __init__(
-        self, channel: Callable[[int], Channel], shape: tuple[int, int], target: Vector, step: Step | None
+        self, channel: Callable[[int], Channel], shape: tuple[int, int], target: Floats, step: Step | None
     ) -> None:
         self._channel, self._shape, self._target, self._step = channel, shape, target, step
 
     def of(
-        self, rows: Codes, earlier: tuple[Vector, Codes, Codes], later: Codes, events: tuple[Codes, Codes]
-    ) -> Vector:
+        self,
+        rows: Integers,
+        earlier: tuple[Floats, Integers, Integers],
+        later: Integers,
+        events: tuple[Integers, Integers],
+    ) -> Floats:
         """One number per pair; 0 where nothing can be said.
 
         `earlier` is the score of the earlier record, its candidates, and those of the person's first event; `later` the candidates of the later.
@@ -95,8 +96,8 @@ class Products:
         return out
 
     def _product(
-        self, rows: Codes, score: Vector, sets: Codes, first: Codes, later: Codes, when: tuple[int, int]
-    ) -> Vector:
+        self, rows: Integers, score: Floats, sets: Integers, first: Integers, later: Integers, when: tuple[int, int]
+    ) -> Floats:
         event, distance = when
         assert self._step is not None  # noqa: S101 - `of` has looked
         ahead, joint, start = (np.zeros(self._shape) for _ in range(3))

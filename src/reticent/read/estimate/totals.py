@@ -24,14 +24,14 @@ import numpy as np
 from reticent.read.estimate.interval import Spread
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Vector
+    from reticent.arrays import Floats
 
 
 @dataclass(frozen=True, repr=False)
 class Totals:
     """Published counts, rows x values, and the variance of the noise in each."""
 
-    counts: Vector
+    counts: Floats
     variance: float
 
 
@@ -48,12 +48,12 @@ class Cells:
         moved: what such records add on average.
     """
 
-    number: Vector
-    value: Vector
-    variance: Vector
-    square: Vector
-    own: Vector
-    moved: Vector
+    number: Floats
+    value: Floats
+    variance: Floats
+    square: Floats
+    own: Floats
+    moved: Floats
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,45 +71,45 @@ class Calibration:
 
     parts: Cells
     whole: Cells
-    total: Vector
-    noise: Vector
-    inside: Vector
-    outside: Vector
+    total: Floats
+    noise: Floats
+    inside: Floats
+    outside: Floats
 
     @property
-    def _share(self) -> Vector:
+    def _share(self) -> Floats:
         """Of the target in each row, as the totals say."""
         return np.asarray(np.clip(self.total / np.maximum(self.whole.number[0], 1), 0, 1))
 
     @property
-    def _pull(self) -> Vector:
+    def _pull(self) -> Floats:
         number = np.maximum(self.whole.number[0], 1)
         known = number * np.maximum(self.outside + (self.inside - self.outside) * self._share, 0)
         return np.asarray(self.parts.number / number * known / np.maximum(known + self.noise, np.finfo(float).tiny))
 
-    def _mixed(self, part: Vector, whole: Vector, power: int) -> Vector:
+    def _mixed(self, part: Floats, whole: Floats, power: int) -> Floats:
         """Over the rows: what the part's records add and what the others of their rows do."""
         pull = self._pull
         return np.asarray(((1 - pull) ** power * part + pull**power * (whole - part)).sum(axis=1))
 
     @property
-    def estimate(self) -> Vector:
+    def estimate(self) -> Floats:
         """One number per group."""
         return np.asarray((self.parts.value + self._pull * (self.total - self.whole.value)).sum(axis=1))
 
     @property
-    def variance(self) -> tuple[Vector, Vector]:
+    def variance(self) -> tuple[Floats, Floats]:
         """Of the estimates, and one standard error of it."""
         noise = self._pull**2 @ self.noise
         error = self._mixed(self.parts.square, self.whole.square, 4)
         return self._mixed(self.parts.variance, self.whole.variance, 2) + noise, np.sqrt(error)
 
-    def unseen(self, eta_variance: Vector) -> Vector:
+    def unseen(self, eta_variance: Floats) -> Floats:
         """What records add whose truth is not offered, and the noise in their share."""
         moved = (self.parts.moved - self._pull * self.whole.moved) ** 2 @ eta_variance
         return self._mixed(self.parts.own, self.whole.own, 2) + moved
 
-    def spread(self, shares: Vector) -> Spread:
+    def spread(self, shares: Floats) -> Spread:
         """Variance as a function of the count, as the channel knows it; `shares` is the prior's, of the target in each row."""
         pull, more = self._pull, self.inside - self.outside
         others = self.whole.number - self.parts.number

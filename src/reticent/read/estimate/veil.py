@@ -35,11 +35,8 @@ from reticent.read.estimate.persons import sums as sums_of
 from reticent.read.estimate.totals import Calibration, Cells, Totals
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from reticent.arrays import Floats, Integers, UInt64s
 
-    from reticent.read.arrays import Vector
-
-    Codes = npt.NDArray[np.integer]
 
 _EXACT = 0.1
 """Variance estimates less exact than this give way to the variance that the channel tells."""
@@ -61,13 +58,13 @@ class Veil:
     """
 
     domain: tuple[str, ...]
-    stretches: npt.NDArray[np.uint64]
-    orders: Codes
-    eta: Vector
-    eta_variance: Vector
+    stretches: UInt64s
+    orders: Integers
+    eta: Floats
+    eta_variance: Floats
     totals: Totals | None = None
-    excess: Vector | None = None
-    sizes: Vector | None = None
+    excess: Floats | None = None
+    sizes: Floats | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def channel(self, row: int) -> Channel:
@@ -81,12 +78,12 @@ class Veil:
         self._channels.update(other._channels)
 
     @cached_property
-    def shares(self) -> Vector:
+    def shares(self) -> Floats:
         """The prior: rows x values."""
         return np.asarray(self.stretches / self.stretches.sum(axis=1, keepdims=True, dtype=np.float64))
 
     @cached_property
-    def hidden(self) -> Vector:
+    def hidden(self) -> Floats:
         """How the truths that a row does not offer are spread over the values that it does not offer, by guess: rows x values."""
         unseen = self.shares == 0
         sizes = np.ones(len(self.eta)) if self.sizes is None else self.sizes
@@ -109,12 +106,12 @@ class Records:
         first: candidates of the same person's first event, needed where events are above 0.
     """
 
-    rows: Codes
-    candidates: Codes
-    groups: Codes | None = None
-    persons: Codes | None = None
-    events: Codes | None = None
-    first: Codes | None = None
+    rows: Integers
+    candidates: Integers
+    groups: Integers | None = None
+    persons: Integers | None = None
+    events: Integers | None = None
+    first: Integers | None = None
 
     @property
     def later(self) -> bool:
@@ -126,22 +123,22 @@ class Records:
 class Scores:
     """Per record: `value` with mean f(truth); `unseen`, its mean where the truth is not offered."""
 
-    value: Vector
-    unseen: Vector
+    value: Floats
+    unseen: Floats
 
 
 @dataclass(frozen=True)
 class Counts:
     """One number per group: the estimate, its variance, the ends of the interval, and the records it is made from."""
 
-    estimate: Vector
-    variance: Vector
-    low: Vector
-    high: Vector
-    records: Codes
+    estimate: Floats
+    variance: Floats
+    low: Floats
+    high: Floats
+    records: Integers
 
 
-def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = None) -> Scores:
+def scores(veil: Veil, records: Records, target: Floats, *, step: Step | None = None) -> Scores:
     """What each record adds to the estimate of a target.
 
     Later events need the published kernel, the `step`: h = sum over C_r of f - sum over C_0 of g + HT2_g(C_0) with g = T^r f, where C_0 is
@@ -167,7 +164,7 @@ def scores(veil: Veil, records: Records, target: Vector, *, step: Step | None = 
 def counts(
     veil: Veil,
     records: Records,
-    target: Vector,
+    target: Floats,
     *,
     groups: int = 1,
     level: float = 0.95,
@@ -200,14 +197,14 @@ def counts(
 class _Estimates:
     """Estimates, their variance and how exact that is, what the unseen add, and the variance as the channel knows it."""
 
-    estimate: Vector
-    variance: Vector
-    error: Vector
-    unseen: Vector
+    estimate: Floats
+    variance: Floats
+    error: Floats
+    unseen: Floats
     spread: Callable[[], Spread]
 
 
-def excess(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
+def excess(veil: Veil, rows: Integers, candidates: Integers) -> Floats:
     """Per value, the share of first sights by which it exceeds its prior in the rows that offer it: an outbreak; 0 within chance."""
     size, number = len(veil.domain), np.bincount(rows, minlength=len(veil.eta))
     total = np.zeros(size)
@@ -220,7 +217,7 @@ def excess(veil: Veil, rows: Codes, candidates: Codes) -> Vector:
 
 
 def _plainly(
-    veil: Veil, records: Records, at: Codes, target: Vector, sums: Scores, step: Step | None, groups: int
+    veil: Veil, records: Records, at: Integers, target: Floats, sums: Scores, step: Step | None, groups: int
 ) -> _Estimates:
     estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
     variance, error = _variance(veil, records, at, sums.value, target, step, groups)
@@ -231,7 +228,7 @@ def _plainly(
     )
 
 
-def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Estimates:
+def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Floats) -> _Estimates:
     assert veil.totals is not None  # noqa: S101 - the caller has looked
     offered = np.where(veil.shares > 0, target, 0.0)
     inside, outside = _by_row(veil, np.flatnonzero(whole.number[0]), target)
@@ -250,7 +247,7 @@ def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Vector) -> _Esti
     )
 
 
-def cells(veil: Veil, rows: Codes, sums: Scores, at: Codes, groups: int) -> Cells:
+def cells(veil: Veil, rows: Integers, sums: Scores, at: Integers, groups: int) -> Cells:
     """Sums by group and row of the prior, of first sights."""
     eta, each = veil.eta[rows], sums.value * (sums.value - 1)
     parts = [
@@ -266,12 +263,12 @@ def cells(veil: Veil, rows: Codes, sums: Scores, at: Codes, groups: int) -> Cell
     return Cells(*(_total(flat, part, shape[0] * shape[1]).reshape(shape) for part in parts))
 
 
-def _first_scores(veil: Veil, rows: Codes, candidates: Codes, target: Vector) -> Scores:
+def _first_scores(veil: Veil, rows: Integers, candidates: Integers, target: Floats) -> Scores:
     table = _table(veil, rows, lambda _: target)
     return Scores(sums_of(table, rows, candidates), (veil.shares @ target)[rows])
 
 
-def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[[int], Vector]) -> Scores:
+def _later_scores(veil: Veil, records: Records, target: Floats, ahead: Callable[[int], Floats]) -> Scores:
     goals = {int(row): ahead(int(row)) for row in np.unique(records.rows)}
     table = _table(veil, records.rows, goals.__getitem__)
     unseen = np.zeros(len(table))
@@ -283,7 +280,7 @@ def _later_scores(veil: Veil, records: Records, target: Vector, ahead: Callable[
     return Scores(value, unseen[records.rows])
 
 
-def _table(veil: Veil, rows: Codes, goal: Callable[[int], Vector]) -> Vector:
+def _table(veil: Veil, rows: Integers, goal: Callable[[int], Floats]) -> Floats:
     """Coefficients: rows x values; zero in rows without records."""
     used = [int(row) for row in np.unique(rows)]
     silent = sum(not veil.channel(row).tells(goal(row)) for row in used)
@@ -299,13 +296,13 @@ def _table(veil: Veil, rows: Codes, goal: Callable[[int], Vector]) -> Vector:
     return table
 
 
-def _total(groups: Codes, values: Vector, size: int) -> Vector:
+def _total(groups: Integers, values: Floats, size: int) -> Floats:
     return np.bincount(groups, values, minlength=size).astype(np.float64)
 
 
 def _variance(
-    veil: Veil, records: Records, at: Codes, values: Vector, target: Vector, step: Step | None, size: int
-) -> tuple[Vector, Vector]:
+    veil: Veil, records: Records, at: Integers, values: Floats, target: Floats, step: Step | None, size: int
+) -> tuple[Floats, Floats]:
     """The variance of the sums, and how exact it is (one standard error of it); a person's records vary together."""
     persons = records.persons
     each = values * (values - 1)
@@ -321,8 +318,8 @@ def _variance(
 
 
 def _products(
-    veil: Veil, records: Records, keys: Codes, inverse: Codes, values: Vector, target: Vector, step: Step | None
-) -> Vector:
+    veil: Veil, records: Records, keys: Integers, inverse: Integers, values: Floats, target: Floats, step: Step | None
+) -> Floats:
     """Per person and group, the sum over pairs of records of the chance that both count."""
     none = np.zeros(len(keys), dtype=np.int64)
     events = none if records.events is None else np.asarray(records.events)
@@ -337,11 +334,11 @@ def _products(
     return _total(inverse[left], products, int(inverse.max(initial=-1)) + 1)
 
 
-def _spread_over(weights: Vector) -> Vector:
+def _spread_over(weights: Floats) -> Floats:
     return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
 
-def _missed(veil: Veil, target: Vector) -> Vector:
+def _missed(veil: Veil, target: Floats) -> Floats:
     """Per row and record, how often its truth is a value of the target that the row does not offer."""
     hidden = veil.hidden
     if (
@@ -351,7 +348,7 @@ def _missed(veil: Veil, target: Vector) -> Vector:
     return np.asarray(veil.eta * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 
-def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, size: int) -> Vector:
+def _unseen_variance(veil: Veil, rows: Integers, groups: Integers, unseen: Floats, size: int) -> Floats:
     """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
     eta = veil.eta[rows]
     shape = (size, len(veil.eta))
@@ -359,12 +356,12 @@ def _unseen_variance(veil: Veil, rows: Codes, groups: Codes, unseen: Vector, siz
     return _total(groups, _own(eta, unseen), size) + moved**2 @ veil.eta_variance
 
 
-def _own(eta: Vector, unseen: Vector) -> Vector:
+def _own(eta: Floats, unseen: Floats) -> Floats:
     """Per record: whether its truth is not offered, and what its set adds then."""
     return np.asarray(eta * unseen * (1 - unseen) + unseen**2 * eta * (1 - eta))
 
 
-def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, variance: Vector) -> Spread:
+def _known_spread(veil: Veil, records: Records, groups: Integers, target: Floats, variance: Floats) -> Spread:
     """The channel's spread for first sights; later events have their part of the variance that was seen."""
     if not records.later:
         return _spread(veil, records.rows, groups, target, len(variance))
@@ -374,7 +371,7 @@ def _known_spread(veil: Veil, records: Records, groups: Codes, target: Vector, v
     return Spread(spread.base + variance * (1 - sights / np.maximum(number, 1)), spread.slope)
 
 
-def _spread(veil: Veil, rows: Codes, groups: Codes, target: Vector, size: int) -> Spread:
+def _spread(veil: Veil, rows: Integers, groups: Integers, target: Floats, size: int) -> Spread:
     """Variance as a function of the count, from the channel: V1 per record of the target, V0 per other record."""
     inside, outside = _by_row(veil, np.unique(rows), target)
     shape = (size, len(veil.eta))
@@ -384,7 +381,7 @@ def _spread(veil: Veil, rows: Codes, groups: Codes, target: Vector, size: int) -
     return Spread(number @ outside, weight @ (inside - outside))
 
 
-def _by_row(veil: Veil, rows: Codes, target: Vector) -> tuple[Vector, Vector]:
+def _by_row(veil: Veil, rows: Integers, target: Floats) -> tuple[Floats, Floats]:
     """Variance of one record of the target and of one other, by row; 0 in rows that are not asked for."""
     inside, outside = np.zeros(len(veil.eta)), np.zeros(len(veil.eta))
     for row in rows:
@@ -392,7 +389,7 @@ def _by_row(veil: Veil, rows: Codes, target: Vector) -> tuple[Vector, Vector]:
     return inside, outside
 
 
-def _within(channel: Channel, target: Vector) -> tuple[float, float]:
+def _within(channel: Channel, target: Floats) -> tuple[float, float]:
     variance = channel.squares(channel.coefficients(target)) - target**2
     parts = [channel.shares * target, channel.shares * (1 - target)]
     return tuple(float(part @ variance / max(part.sum(), np.finfo(float).tiny)) for part in parts)  # type: ignore[return-value]

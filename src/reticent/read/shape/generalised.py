@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.read.estimate import generalised, series
+from reticent.read.estimate.generalised import counts
 from reticent.read.shape.labels import codes, domain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.read.arrays import Codes, Vector
+    from reticent.arrays import Floats, Int64s
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
 
@@ -57,27 +57,27 @@ class Generalised:
         return (words, extra) if self.missing else (words,)
 
     @cached_property
-    def _values(self) -> Codes:
+    def _values(self) -> Int64s:
         if self.sensitive == EVERY:
             return np.zeros(self.table.num_rows, dtype=np.int64)
         return codes(self.table.column(self.sensitive), self.domain)
 
     def counts(self, question: Question) -> Counts:
         """Worst-case bounds, and the overlap as the estimate."""
-        if self.fakes is None:
-            return generalised.counts(self._values, question, missing=self.missing)
-        labels, groups = np.unique(self.table.column("group").to_numpy(), return_inverse=True)
-        fakes = np.array([self.fakes.get(int(label), 0) for label in labels])
-        return series.counts(self._values, groups.reshape(-1), fakes, question, missing=self.missing)
+        fakes = None
+        if self.fakes is not None:
+            labels, groups = np.unique(self.table.column("group").to_numpy(), return_inverse=True)
+            fakes = groups.reshape(-1), np.array([self.fakes.get(int(label), 0) for label in labels])
+        return counts(self._values, question, missing=self.missing, fakes=fakes)
 
-    def scores(self, target: Vector) -> Vector:
+    def scores(self, target: Floats) -> Floats:
         """The target of each record's value: it is known."""
         return np.asarray(np.append(target, 0.0)[self._values])
 
-    def shares(self, target: Vector) -> Vector:
+    def shares(self, target: Floats) -> Floats:
         """The same: the value is known."""
         return self.scores(target)
 
-    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:  # noqa: ARG002 - the shape's contract
+    def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:  # noqa: ARG002 - the shape's contract
         """The values are known: every draw is the same."""
         return [self._values] * draws

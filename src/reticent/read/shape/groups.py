@@ -16,7 +16,7 @@ from reticent.read.question import between
 from reticent.read.shape.labels import codes, domain, text
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
 
@@ -64,7 +64,7 @@ class Grouped:
         return tuple(words)
 
     @cached_property
-    def _numbers(self) -> tuple[Codes, Codes]:
+    def _numbers(self) -> tuple[Int64s, Int64s]:
         """Group of each record and of each listed line, as numbers from 0."""
         names = pa.chunked_array([text(self.listed.column("group"))])
         order = domain(names)
@@ -94,7 +94,7 @@ class Grouped:
         point = question.sums(question.match.share * self.scores(question.target))
         return between(point, self._counts(question, question.match.sure), perhaps)
 
-    def _counts(self, question: Question, flags: Flags) -> Counts:
+    def _counts(self, question: Question, flags: Bools) -> Counts:
         at = np.flatnonzero(flags)
         region = self._numbers[0][at]
         counts = self.groups.counts_by(
@@ -102,21 +102,21 @@ class Grouped:
         )
         return replace(counts, high=counts.high + self._left_out(question.target) * counts.records / max(len(flags), 1))
 
-    def _left_out(self, target: Vector) -> float:
+    def _left_out(self, target: Floats) -> float:
         """Records of the target that may have been left out: frequent values go first, so more than their share."""
         totals = self.groups.totals
         return self.missing * min(1.0, _FIRST * float(target @ totals) / max(float(totals.sum()), 1.0))
 
-    def scores(self, target: Vector) -> Vector:
+    def scores(self, target: Floats) -> Floats:
         """What each record adds to an estimate."""
         return np.asarray(self.groups.scores(target)[self._numbers[0]])
 
-    def shares(self, target: Vector) -> Vector:
+    def shares(self, target: Floats) -> Floats:
         """Share of the target in the record's group."""
         groups = self.groups
         mine = np.bincount(groups.groups, groups.counts * target[groups.values])
         return np.asarray((mine / np.bincount(groups.groups, groups.counts))[self._numbers[0]])
 
-    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
+    def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
         """The values of each group, dealt out to its records."""
         return grouped_values(self.groups, self._numbers[0], strata, draws, rng)

@@ -11,11 +11,11 @@ import numpy as np
 from reticent.read.estimate.channel import ONE
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Vector
+    from reticent.arrays import Floats
     from reticent.read.estimate.persons import Step
 
 
-def step_of(kernel: Mapping[str, Any] | None, shares: Vector, *, correction: bool = False) -> Step | None:
+def step_of(kernel: Mapping[str, Any] | None, shares: Floats, *, correction: bool = False) -> Step | None:
     """The step of a `veil.json`, under a prior of rows x values; None where it has no kernel.
 
     The kernel is a sparse matrix (`starts`, `targets`, `weights`), or few numbers (`stay`, `within`, `parents`); a correction changes the value.
@@ -24,21 +24,21 @@ def step_of(kernel: Mapping[str, Any] | None, shares: Vector, *, correction: boo
         return None
 
     @cache
-    def matrix(row: int) -> Vector:
+    def matrix(row: int) -> Floats:
         dense = _sparse(kernel, shares.shape[1]) if "starts" in kernel else _few(kernel, shares[row])
         return _moving(dense) if correction else dense
 
     return lambda row, goal: np.asarray(matrix(row) @ goal)
 
 
-def _sparse(kernel: Mapping[str, Any], size: int) -> Vector:
+def _sparse(kernel: Mapping[str, Any], size: int) -> Floats:
     starts, weights = np.asarray(kernel["starts"], dtype=np.int64), np.asarray(kernel["weights"], dtype=np.float64)
     dense = np.zeros((size, size))
     np.add.at(dense, (np.repeat(np.arange(size), np.diff(starts)), np.asarray(kernel["targets"])), weights)
     return _scaled(dense)
 
 
-def _few(kernel: Mapping[str, Any], shares: Vector) -> Vector:
+def _few(kernel: Mapping[str, Any], shares: Floats) -> Floats:
     """Stay; of the changes a share within the parent, the rest anywhere, both as the row's prior says."""
     stay, within = np.asarray(kernel["stay"], dtype=np.float64) / ONE, float(kernel["within"]) / ONE
     parents = np.asarray(kernel["parents"])
@@ -51,12 +51,12 @@ def _few(kernel: Mapping[str, Any], shares: Vector) -> Vector:
     return np.asarray(np.diag(stay) + (1 - stay)[:, None] * moves)
 
 
-def _moving(matrix: Vector) -> Vector:
+def _moving(matrix: Floats) -> Floats:
     moves = matrix.copy()
     np.fill_diagonal(moves, 0)
     return _scaled(moves)
 
 
-def _scaled(matrix: Vector) -> Vector:
+def _scaled(matrix: Floats) -> Floats:
     total = matrix.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(matrix, total, out=np.zeros_like(matrix), where=total > 0))

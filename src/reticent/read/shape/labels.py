@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from reticent.read.arrays import Codes
+    from reticent.arrays import Int64s
 
 
 MISSING = "(missing)"
@@ -24,7 +24,7 @@ def text(column: pa.ChunkedArray) -> pa.Array:
     return whole if pa.types.is_string(whole.type) else whole.cast(pa.string())
 
 
-def codes(column: pa.ChunkedArray, domain: Sequence[str]) -> Codes:
+def codes(column: pa.ChunkedArray, domain: Sequence[str]) -> Int64s:
     """Position of each cell in the domain; -1 for others. What is missing is looked for under its label."""
     cells = pc.fill_null(text(column), MISSING)
     places = pc.fill_null(pc.index_in(cells, pa.array(domain, pa.string())), -1)
@@ -37,7 +37,7 @@ def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
     return tuple(sorted(cells))
 
 
-def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Codes, list[tuple[Any, ...]]]:
+def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
     """Number of each record's combination of cells, and the combinations."""
     parts = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
     parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
@@ -52,7 +52,7 @@ def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Codes, list[tuple[Any, 
     return _sorted(at, list(zip(*shown, strict=True)))
 
 
-def _sorted(at: Codes, cells: list[tuple[Any, ...]]) -> tuple[Codes, list[tuple[Any, ...]]]:
+def _sorted(at: Int64s, cells: list[tuple[Any, ...]]) -> tuple[Int64s, list[tuple[Any, ...]]]:
     order = sorted(range(len(cells)), key=lambda number: [_key(cell) for cell in cells[number]])
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))

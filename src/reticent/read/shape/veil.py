@@ -21,7 +21,7 @@ from reticent.read.shape.labels import codes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.read.arrays import Codes, Flags, Vector
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.read.estimate.totals import Cells
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
@@ -90,15 +90,15 @@ class Veiled:
         return Totals(np.asarray(stated["counts"], dtype=np.float64), _noise(stated["epsilon"]))
 
     @cached_property
-    def _rows(self) -> Codes:
+    def _rows(self) -> Int64s:
         return np.asarray(self.table.column("row").to_numpy(), dtype=np.int64)
 
     @cached_property
-    def _events(self) -> Codes:
+    def _events(self) -> Int64s:
         return np.asarray(self.table.column("event").to_numpy(), dtype=np.int64)
 
     @cached_property
-    def _sets(self) -> Codes:
+    def _sets(self) -> Int64s:
         sets = np.stack([codes(self.table.column(name), self.domain) for name in self.candidates], axis=1)
         if (sets < 0).any():
             raise DataError(
@@ -108,14 +108,14 @@ class Veiled:
         return sets
 
     @cached_property
-    def _persons(self) -> Codes | None:
+    def _persons(self) -> Int64s | None:
         if "person" not in self.table.column_names:
             return None
         _, persons = np.unique(self.table.column("person").to_numpy(zero_copy_only=False), return_inverse=True)
         return persons.reshape(-1).astype(np.int64)
 
     @cached_property
-    def _first(self) -> Codes:
+    def _first(self) -> Int64s:
         """Record of the same person's first event; -1 where it is not here."""
         first = np.where(self._events == 0, np.arange(len(self._events)), -1)
         if self._persons is None or not (self._events > 0).any():
@@ -126,7 +126,7 @@ class Veiled:
         return np.where(self._events == 0, first, sight[self._persons])
 
     @cached_property
-    def _used(self) -> Flags:
+    def _used(self) -> Bools:
         """Records that can be counted: first sights, and later events whose person's first set and kernel are known."""
         return np.asarray((self._events == 0) | ((self._first >= 0) & (self._step is not None)))
 
@@ -143,7 +143,7 @@ class Veiled:
         point = question.sums(question.match.share * self.scores(question.target))
         return between(point, self._counts(question, question.match.sure, whole), perhaps)
 
-    def _counts(self, question: Question, flags: Flags, whole: Cells | None) -> Counts:
+    def _counts(self, question: Question, flags: Bools, whole: Cells | None) -> Counts:
         at = np.flatnonzero(flags & self._used)
         records = replace(self._records(at), groups=question.groups[at])
         return counts(
@@ -156,7 +156,7 @@ class Veiled:
             whole=whole,
         )
 
-    def _whole(self, target: Vector) -> Cells | None:
+    def _whole(self, target: Floats) -> Cells | None:
         """All first sights, where the release says how many of them have which value."""
         if self._totals is None:
             return None
@@ -164,7 +164,7 @@ class Veiled:
         none = np.zeros(len(records.rows), dtype=np.int64)
         return cells(self.veil, records.rows, scores(self.veil, records, target), none, 1)
 
-    def _records(self, at: Codes) -> Records:
+    def _records(self, at: Int64s) -> Records:
         persons = None if self._persons is None else self._persons[at]
         later = bool(self._events[at].any())
         return Records(
@@ -175,18 +175,18 @@ class Veiled:
             first=self._sets[self._first[at]] if later else None,
         )
 
-    def scores(self, target: Vector) -> Vector:
+    def scores(self, target: Floats) -> Floats:
         """What each record adds to an estimate; nothing where it cannot be counted."""
         at, out = np.flatnonzero(self._used), np.zeros(len(self._used))
         each = scores(self.veil, self._records(at), target, step=self._step)
         out[at] = each.value - self.veil.eta[self._rows[at]] * each.unseen
         return out
 
-    def shares(self, target: Vector) -> Vector:
+    def shares(self, target: Floats) -> Floats:
         """Share of the target among the candidates."""
         return np.asarray(target[self._sets].mean(axis=1) * self._used)
 
-    def values(self, strata: Codes, draws: int, rng: np.random.Generator) -> list[Codes]:
+    def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
         """Values drawn from what the candidates and the records of the same stratum say."""
         if self._events.any():
             raise PolicyError(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.errors import PolicyError
 from reticent.service.documents import fresh_id, now
-
-if TYPE_CHECKING:
-    from reticent.service.hub import Hub
-    from reticent.service.pages.plan import Plan
+from reticent.service.hub import Hub
+from reticent.service.pages.plan import Plan
 
 _VEIL = {"veil": "veil: each value among candidates, under a prior"}
 METHODS = {
@@ -26,6 +24,7 @@ METHODS = {
     | {
         "m-distinct": "m-distinct: groups that keep their sets of values",
         "m-invariance": "m-invariance: the same values around a person in every release",
+        "l-diversity": "l-diversity: each release by itself; nothing is promised over several",
     },
     "table": {
         "auto": "auto: tries mondrian, local and optimal, the least loss wins",
@@ -131,7 +130,7 @@ def promises(plan: Plan, methods: list[str], ks: list[int], ls: list[int]) -> li
         if method == "castle":
             privacy["k"] = k
             words.append(f"k = {k}")
-        own = settings | {"method": method} | ({"m": l} if method.startswith("m-") else {})
+        own = settings | {"method": method} | ({"m": l} if plan.kind == "series" and method != "veil" else {})
         drafts[", ".join(words)] = {"privacy": privacy, plan.kind: own}
     return list(drafts.items())
 

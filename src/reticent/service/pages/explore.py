@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nicegui import ui
 
+from reticent.read.answer import Answer
 from reticent.read.shape.generalised import EVERY
 from reticent.service import questions
 from reticent.service.actor import reaches
 from reticent.service.asking import Place
+from reticent.service.hub import Hub
 from reticent.service.pages.charts import GREY, LINE, axis, drawn
 from reticent.service.pages.history import WORDS
 from reticent.service.pages.layout import Visit, arrived, card, choice, held, small, studio, trying
 from reticent.service.pages.safe import chart, grid
 from reticent.service.problems import ServiceError
+from reticent.service.questions import About
 from reticent.service.routes.common import aside
-
-if TYPE_CHECKING:
-    from reticent.read.answer import Answer
-    from reticent.service.hub import Hub
-    from reticent.service.questions import About
 
 _LINES = 20_000
 _ANSWERS = 30

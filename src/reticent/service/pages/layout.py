@@ -8,18 +8,16 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from nicegui import ui
 from starlette.requests import Request
 
+from reticent.service.hub import Hub
 from reticent.service.pages.safe import complain
 from reticent.service.problems import described
+from reticent.service.settings import Settings
 from reticent.service.tokens import Role, Token
-
-if TYPE_CHECKING:
-    from reticent.service.hub import Hub
-    from reticent.service.settings import Settings
 
 PAGES = {
     "Data": "/",

@@ -14,14 +14,15 @@ from reticent.connectors.files import to_ndjson
 from reticent.errors import ReticentError
 from reticent.service import questions
 from reticent.service.asking import Place
-from reticent.service.live import LiveStream, PushStep
+from reticent.service.live import LiveStream
 from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import promised, uncovered
 from reticent.service.pages.explore import band, open_release
 from reticent.service.pages.layout import Visit, arrived, card, choice, figure, held, small, studio, trying
 from reticent.service.pages.safe import chart, redraw
-from reticent.service.routes.common import aside, digest_of
+from reticent.service.routes.common import aside
+from reticent.service.routes.feeds import PushStep, digest_of
 from reticent.service.uploads import NDJSON, read_upload
 
 _FIGURES = {

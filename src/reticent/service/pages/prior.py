@@ -5,19 +5,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nicegui import events, ui
 
 from reticent.errors import PolicyError
 from reticent.service.pages.data import drop, file_name
-from reticent.service.pages.layout import card, held, small, trying
+from reticent.service.pages.layout import Visit, card, held, small, trying
+from reticent.service.pages.plan import Plan
 from reticent.service.routes.common import aside
 from reticent.service.uploads import read_upload
-
-if TYPE_CHECKING:
-    from reticent.service.pages.layout import Visit
-    from reticent.service.pages.plan import Plan
 
 Keep = Callable[[], Awaitable[None]]
 
@@ -68,7 +64,7 @@ def _counted(visit: Visit, plan: Plan) -> str:
     """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
     import numpy as np
 
-    from reticent.engine.veil.prior.file import kernel_name, write_fit
+    from reticent.engine.veil.prior.fitted import kernel_name, write_fit
     from reticent.engine.veil.prior.released import fit_released
 
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}

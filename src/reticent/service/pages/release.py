@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from reticent.release.wording import SHAPES
-from reticent.service.audits import audit
 from reticent.service.pages.deeds import ask_once_more, promised, uncovered
 from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying, visit_of
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.problems import described
 from reticent.service.releases import Glance
+from reticent.service.routes.audits import audit
 from reticent.service.routes.common import Ident, aside
 from reticent.service.routes.releases import sent
 

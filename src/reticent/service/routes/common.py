@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -12,7 +11,6 @@ from fastapi import Depends, Header, Path, Request
 
 from reticent.service.access import needs
 from reticent.service.hub import NAME, Hub
-from reticent.service.problems import ServiceError
 from reticent.service.tokens import Role
 
 T = TypeVar("T")
@@ -33,17 +31,6 @@ Key = Annotated[
 ]
 
 
-def require(key: str | None) -> None:
-    """Refuses a batch without a key: sent again after a lost answer, it would publish the same people twice."""
-    if key is None:
-        raise ServiceError(
-            400,
-            "key",
-            "A batch needs an Idempotency-Key.",
-            "Send a name of your own for it in that header, and the same name when you send it again.",
-        )
-
-
 def feed_of(kind: str) -> list[Any]:
     """Feeds whose scope holds the source of this kind that the route names."""
     return [Depends(needs(Role.FEED, kind=kind))]
@@ -61,11 +48,6 @@ async def hub_of(request: Request) -> Hub:
 
 
 TheHub = Annotated[Hub, Depends(hub_of)]
-
-
-def digest_of(body: bytes) -> str:
-    """What tells one body from another."""
-    return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
 async def aside(work: Callable[[], T]) -> T:

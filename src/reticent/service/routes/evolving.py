@@ -14,8 +14,9 @@ from reticent.publication.evolving import Evolving
 from reticent.service.access import ClosedRoute
 from reticent.service.problems import ServiceError
 from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
-from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, digest_of, feed_of, require
-from reticent.service.uploads import KINDS, check_kind, read_upload
+from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, feed_of
+from reticent.service.routes.feeds import check_kind, digest_of, require
+from reticent.service.uploads import KINDS, read_upload
 from reticent.store import Transaction
 
 router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=ClosedRoute)

@@ -1,16 +1,70 @@
-"""Whether the server is there, and its figures for Prometheus."""
+"""Whether the server is there, and its figures for Prometheus, read from the hub when they are asked for."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from importlib.metadata import version
 
 from fastapi import APIRouter, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from pydantic import BaseModel
 
 from reticent.service.access import ClosedRoute
-from reticent.service.metrics import exposition
+from reticent.service.hub import Hub
 from reticent.service.routes.bodies import text_of
 from reticent.service.routes.common import MONITOR, TheHub, aside
+
+_GAUGES = {
+    "rows_per_second": "Records released per second, over the last ten",
+    "median_ms": "Median time from a batch's arrival to its commit",
+    "p99_ms": "99th percentile of the same",
+    "held": "Records held back now",
+}
+_ENGINE = {
+    "sau": "Share of counterfeit candidates",
+    "sau_limit": "The least share any release of this kind can have",
+    "open_groups": "Groups that may still be joined",
+    "forced_open_rate": "Share of records that had to open a group",
+    "persons": "Persons seen so far",
+    "eta": "Share of values that are not among their candidates, with noise",
+    "alarm": "Whether that share is too large: the prior no longer fits",
+}
+
+
+class _OfHub(Collector):
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    def collect(self) -> Iterable[Metric]:
+        states = [stream.status() for stream in self._hub.streams.values()]
+        rows = CounterMetricFamily("reticent_stream_records", "Records taken in", labels=["stream"])
+        for state in states:
+            rows.add_metric([state["name"]], state["rows_in"])
+        yield rows
+        for name, words in (_GAUGES | _ENGINE).items():
+            gauge = GaugeMetricFamily(f"reticent_stream_{name}", words, labels=["stream"])
+            for state in states:
+                value = state.get(name, state["metrics"].get(name))
+                if value is not None:
+                    gauge.add_metric([state["name"]], value)
+            yield gauge
+        yield CounterMetricFamily("reticent_commits", "Transactions committed", value=self._hub.writer.groups)
+        yield CounterMetricFamily("reticent_steps", "Changes in these transactions", value=self._hub.writer.steps)
+        jobs = GaugeMetricFamily("reticent_jobs", "Jobs by state", labels=["state"])
+        for state, number in sorted(Counter(job["state"] for job in self._hub.jobs.all()).items()):
+            jobs.add_metric([state], number)
+        yield jobs
+
+
+def exposition(hub: Hub) -> bytes:
+    """All figures as text."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_OfHub(hub))
+    return generate_latest(registry)
+
 
 router = APIRouter(tags=["server"], route_class=ClosedRoute)
 

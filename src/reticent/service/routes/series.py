@@ -11,9 +11,10 @@ from reticent.publication.series import Series
 from reticent.service.access import ClosedRoute
 from reticent.service.hub import Hub
 from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
-from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, digest_of
+from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside
+from reticent.service.routes.feeds import check_kind, digest_of
 from reticent.service.routes.tables import keep
-from reticent.service.uploads import KINDS, check_kind
+from reticent.service.uploads import KINDS
 
 router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN, route_class=ClosedRoute)
 

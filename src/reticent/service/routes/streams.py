@@ -17,22 +17,21 @@ from pydantic import BaseModel
 
 from reticent.service.access import ClosedRoute
 from reticent.service.actor import reaches
-from reticent.service.live import LiveStream, Pushed, PushStep
+from reticent.service.live import LiveStream
 from reticent.service.problems import ServiceError
 from reticent.service.routes.bodies import Created, NewSource, body_of, created, errors, text_of
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
-    Key,
     Name,
     TheHub,
     analyst_of,
     aside,
     each_aside,
     feed_of,
-    require,
 )
-from reticent.service.uploads import ARROW, NDJSON, media_type
+from reticent.service.routes.feeds import push
+from reticent.service.uploads import ARROW, NDJSON
 from reticent.store import OutboxEntry, schema
 
 LOG = logging.getLogger(__name__)
@@ -104,51 +103,13 @@ async def go_on(name: Name, hub: TheHub) -> StreamStatus:
     return StreamStatus(**hub.stream(name).status())
 
 
-@router.post(
+router.post(
     "/{name}/records",
     dependencies=feed_of("stream"),
     responses={**errors(404, 409, 410, 415), 200: _LINES, 202: {"description": "Taken in; held until it is safe"}},
     response_class=Response,
     openapi_extra=body_of(NDJSON, ARROW),
-)
-async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Response:
-    """Releases a batch of records, wholly or not at all; the answer holds their released form.
-
-    It is on disk when the answer comes. A batch that is sent again with its `Idempotency-Key` gets the stored answer.
-    """
-    stream = hub.stream(name)
-    require(key)
-    kind = media_type(request)
-    if kind not in (NDJSON, ARROW):
-        raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
-    step = PushStep(stream, await request.body(), kind, key)
-    answer = await _within(request, hub.writer.submit(step))
-    headers = {
-        "Reticent-Cursor": str(answer.number),
-        "Reticent-Generation": hub.store.generation,
-        "Reticent-Replayed": str(answer.replayed).lower(),
-    }
-    if not answer.lines:
-        return Response(status_code=202, headers=headers | {"Reticent-Held": str(answer.held)})
-    return Response(answer.lines, media_type=NDJSON, headers=headers)
-
-
-async def _within(request: Request, future: Any) -> Pushed:
-    try:
-        # Shielded: a client that goes away does not take its batch out of the queue halfway.
-        waiting = asyncio.shield(asyncio.wrap_future(future))
-        return await asyncio.wait_for(waiting, request.app.state.settings.timeout)
-    except TimeoutError:
-        if future.cancel():
-            raise ServiceError(
-                503, "busy", "The server is too busy; the batch was not begun.", "Send it again with the same key."
-            ) from None
-        raise ServiceError(
-            503,
-            "unknown",
-            "The batch is being released; it is not known yet how it ends.",
-            "Ask again with the same key.",
-        ) from None
+)(push)
 
 
 @router.get(

@@ -14,7 +14,8 @@ from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
 from reticent.service.routes.bodies import Job, PolicyBody, body_of, errors
 from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
-from reticent.service.uploads import KINDS, check_kind, head_of, read_upload
+from reticent.service.routes.feeds import check_kind
+from reticent.service.uploads import KINDS, head_of, read_upload
 from reticent.store import Transaction
 
 MOST_COLUMNS = 2_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reticent.engine.table.classifier import Judge, figures, rarer
-from reticent.engine.table.utility_tree import UNKNOWN, utility_tree
+from reticent.engine.table.supervision import UNKNOWN, utility_tree
 
 
 def paper_example(names):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Floats, Int64s, Integers
+from reticent.engine.veil.domain import Domain
+from reticent.engine.veil.events import Paths
 from reticent.engine.veil.prior.fields import Field, choose_domain, coded, published
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
@@ -18,11 +19,6 @@ from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.domain import Domain
-    from reticent.engine.veil.events import Paths
-
 
 PER_CANDIDATE = 5
 """Records of a row per candidate: below it no question is asked, whatever it seems to gain."""

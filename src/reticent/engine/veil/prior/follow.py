@@ -11,17 +11,12 @@ Cost: 2^l l products per event for all persons at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.arrays import Floats, Integers
-from reticent.engine.veil.prior.prior import candidates, random_orders
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.kernel import Kernel, OwnKernel
-    from reticent.engine.veil.prior.prior import Prior
-
+from reticent.engine.veil.prior.kernel import Kernel, OwnKernel
+from reticent.engine.veil.prior.prior import Prior, candidates, random_orders
 
 EXACT = 12
 """Candidates up to which all ways of the decoys are summed."""

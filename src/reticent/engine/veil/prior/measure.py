@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
-from reticent.engine.veil.prior.prior import candidates, random_orders
+from reticent.engine.veil.prior.fields import Field
+from reticent.engine.veil.prior.prior import Prior, candidates, random_orders
 from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
 from reticent.engine.veil.prior.strata import drawn
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fields import Field
-    from reticent.engine.veil.prior.prior import Prior
-
 
 QUANTILES = (0.5, 0.9, 0.99)
 # Numbers of candidates that are tried for the largest useful one.

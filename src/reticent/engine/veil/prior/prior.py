@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
+from reticent.engine.veil.prior.fields import Field
+from reticent.engine.veil.prior.strata import Stratum
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fields import Field
-    from reticent.engine.veil.prior.strata import Stratum
 
 ONE = 1 << 40
 """A unit of the veil's line, as whole numbers see it."""

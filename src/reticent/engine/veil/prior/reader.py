@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reticent.arrays import Floats, Integers
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fields import Field
-
+from reticent.engine.veil.prior.fields import Field
 
 # Fields with more nodes than this on a level are read on coarser levels only: nobody learns a postcode by heart.
 _NODES = 300

@@ -18,7 +18,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +29,14 @@ from reticent.engine.veil.prior.counted import (
     FOLLOWED,
     KERNEL,
     SIZES,
+    Past,
     count,
     past_of,
     sizes_of,
     steps_of,
     together,
 )
-from reticent.engine.veil.prior.fields import asked_columns
+from reticent.engine.veil.prior.fields import Field, asked_columns
 from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
 from reticent.engine.veil.prior.noise import noised
 from reticent.engine.veil.prior.strata import ROWS, fixed
@@ -44,11 +44,6 @@ from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import KNOWN_NAMES
 from reticent.policy.settings.kinds import PriorSettings
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.counted import Past
-    from reticent.engine.veil.prior.fields import Field
-    from reticent.engine.veil.prior.fitted import FittedPrior
 
 # Of epsilon: whether enough persons have several records for a kernel.
 _WHETHER = 0.05

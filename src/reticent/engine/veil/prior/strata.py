@@ -21,15 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
-
-if TYPE_CHECKING:
-    from reticent.engine.veil.prior.fields import Field
-
+from reticent.engine.veil.prior.fields import Field
 
 ROWS = 64
 """Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
@@ -181,11 +177,9 @@ class _Grower:
         field, level, node = question
         column = self._fields[field]
         yes = [column.levels[level][column.codes[at]] == node for at in (leaf.count, leaf.judge)]
-        first, second = (self._part(leaf, leaf.count[yes[0] == side], leaf.judge[yes[1] == side]) for side in (1, 0))
-        return first, second
-
-    def _part(self, leaf: _Leaf, count: Integers, judge: Integers) -> _Leaf:
-        return self._leaf(count, judge, drawn(self._table(count), leaf.shares, self._growth.pull))
+        halves = [(leaf.count[yes[0] == side], leaf.judge[yes[1] == side]) for side in (1, 0)]
+        shares = [drawn(self._table(count), leaf.shares, self._growth.pull) for count, _ in halves]
+        return self._leaf(*halves[0], shares[0]), self._leaf(*halves[1], shares[1])
 
     def _leaf(self, count: Integers, judge: Integers, shares: Floats) -> _Leaf:
         gain, question = 0.0, None

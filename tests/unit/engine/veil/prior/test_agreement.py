@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from reticent.engine.veil.house import House
 from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.file import write_prior
+from reticent.engine.veil.prior.fitted import write_prior
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.strata import Split, strata
 from reticent.policy import Policy

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.house import House
-from reticent.engine.veil.prior.file import write_fit, write_prior
+from reticent.engine.veil.prior.fitted import write_fit, write_prior
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.released import fit_released, fit_warmup
 from reticent.engine.veil.release import guarantee

@@ -22,13 +22,13 @@ from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.policy import Policy
 
 OVERALL = ("average_risk", "population_uniqueness", "k_map")
 
 
-def check_overall(data: pa.Table, rows: Codes, size: int, claims: Mapping[str, Any], policy: Policy) -> list[Finding]:
+def check_overall(data: pa.Table, rows: Int64s, size: int, claims: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """One finding for each demand."""
     sizes = np.bincount(rows, minlength=size).astype(np.int64)
     privacy = policy.privacy
@@ -55,14 +55,14 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _average(sizes: Codes, threshold: float) -> Finding:
+def _average(sizes: Int64s, threshold: float) -> Finding:
     # Over the records: one in its class each. Not the engines' way, which counts classes.
     risks = np.repeat(1.0 / sizes, sizes)
     mean = float(risks.mean()) if len(risks) else 0.0
     return Finding(f"average risk = {threshold:g}", mean <= threshold * (1 + 1e-12), round(mean, 9), threshold)
 
 
-def _uniques(sizes: Codes, share: float, population: int) -> Finding:
+def _uniques(sizes: Int64s, share: float, population: int) -> Finding:
     from reticent.audit.risk.uniqueness import zayatz  # brings every measure of risk with it
 
     rows = int(sizes.sum())

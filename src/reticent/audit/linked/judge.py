@@ -24,16 +24,16 @@ from reticent.audit.folder.papers import is_figure
 from reticent.audit.groups import codes
 from reticent.audit.labels.legal import illegal
 from reticent.audit.labels.meaning import stands_for
+from reticent.audit.linked.shifts import Moves
 from reticent.audit.published import text_table
 from reticent.audit.requirements import demanded, requirements
-from reticent.audit.shifts import Moves
 from reticent.audit.spellings import check_spellings, same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
     from reticent.policy.settings.linked import Layout
@@ -53,7 +53,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     """Recompute what a release of linked tables claims."""
     if policy.tables is None:
         return Verdict((Finding("the policy speaks of several tables", holds=False),))
-    layout = policy.tables.layout(policy.released)
+    layout = layout_of(policy)
     columns = [(table, name) for table, one in layout.items() for name in one.columns]
     findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
     findings.append(_beside(release, layout))
@@ -68,7 +68,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
             findings.append(none_of("labels are nodes of the hierarchy", odd, f"column '{name}'"))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
-    persons, kinds = joined_view(release.tables, layout, policy)
+    persons, kinds = joined_view(release.tables, policy)
     sizes = np.bincount(kinds)
     asked = (*requirements(release.claims), *demanded(policy, persons=True))
     for k in {math.ceil(one.numbers[-1]) for one in asked if one.model == "k"}:
@@ -169,15 +169,18 @@ def _count(flags: pa.ChunkedArray) -> int:
     return int(pc.sum(flags).as_py() or 0)
 
 
-def _owners(table: pa.Table, persons: Mapping[str, int]) -> Codes:
+def _owners(table: pa.Table, persons: Mapping[str, int]) -> Int64s:
     """The number of each row's person."""
     named = pa.array(list(persons), pa.string())
     return np.asarray(pc.index_in(table[_PERSON], value_set=named).to_numpy()).astype(np.int64)
 
 
-def joined_view(
-    tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], policy: Policy
-) -> tuple[dict[str, int], Codes]:
+def layout_of(policy: Policy) -> Mapping[str, Layout]:
+    """The tables of the policy with the columns that are released."""
+    return {} if policy.tables is None else policy.tables.layout(policy.released)
+
+
+def joined_view(tables: Mapping[str, pa.Table], policy: Policy) -> tuple[dict[str, int], Int64s]:
     """All persons by number, and the view of each: the same number for those who look alike in all tables joined.
 
     Rows are compared as a multiset within their visit, visits as a multiset within their person; tables whose rows the
@@ -188,7 +191,7 @@ def joined_view(
     visits: dict[tuple[str, str], list[tuple[int, bytes]]] = {}
     loose: dict[str, list[tuple[int, bytes]]] = {name: [] for name in persons}
     uncounted = policy.tables.uncounted if policy.tables is not None else ()
-    for number, one in enumerate(one for one in layout.values() if one.name not in uncounted):
+    for number, one in enumerate(one for one in layout_of(policy).values() if one.name not in uncounted):
         table = tables[one.name]
         quasi = [name for name in one.columns if name in policy.quasi]
         rows = _texts(table, quasi)
@@ -217,7 +220,7 @@ def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
     return rows
 
 
-def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Codes) -> tuple[Codes, Codes, Codes]:
+def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """Per view and value of a column: the view, how many of its persons have the value, and how many there are.
 
     Spellings of one value are one, and who has a value twice has it once.
@@ -232,7 +235,7 @@ def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Codes)
     return views // width, holders, np.bincount(kinds)[views // width]
 
 
-def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Codes) -> Finding:
+def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Int64s) -> Finding:
     """The largest share of alike persons who have a value, over all values and views."""
     claim, where = f"no value of more than 1/{l} of alike persons", f"column '{name}'"
     _, holders, sizes = shares(table, name, persons, kinds)
@@ -245,11 +248,9 @@ def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kin
 
 def view_table(release: Published, policy: Policy) -> pa.Table:
     """One row per person: the joined view by number, and the quasi-identifiers of the table of persons."""
-    assert policy.tables is not None  # noqa: S101 - the caller looked
-    layout = policy.tables.layout(policy.released)
-    persons, kinds = joined_view(release.tables, layout, policy)
+    persons, kinds = joined_view(release.tables, policy)
     whole = pa.table({VIEW: pa.array([str(kind) for kind in kinds.tolist()])})
-    home = next((release.tables[name] for name, one in layout.items() if one.of_persons), None)
+    home = next((release.tables[name] for name, one in layout_of(policy).items() if one.of_persons), None)
     if home is None:
         return whole
     rows = {key: row for row, key in enumerate(home[_PERSON].to_pylist())}
@@ -259,31 +260,28 @@ def view_table(release: Published, policy: Policy) -> pa.Table:
     return whole
 
 
-def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Codes:
+def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Int64s:
     """How many persons share each joined view of the input as it is; rows without a person are nobody's."""
-    assert policy.tables is not None  # noqa: S101 - the caller looked
-    layout = policy.tables.layout(policy.released)
     named = {}
-    for name in layout:
+    for name in layout_of(policy):
         table = text_table(under_one_name(tables[name], policy.person))
         names = [_PERSON if column == policy.person else column for column in table.column_names]
         table = table.rename_columns(names)
         named[name] = table.filter(pc.is_valid(table[_PERSON]))
-    return np.bincount(joined_view(named, layout, policy)[1])
+    return np.bincount(joined_view(named, policy)[1])
 
 
 def compare(
-    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Codes]
+    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Int64s]
 ) -> Verdict:
     """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
-    assert policy.tables is not None  # noqa: S101 - the release was judged before
     findings = []
     names: dict[str, list[pa.Table]] = {_PERSON: [], _VISIT: []}
     everybody = pa.chunked_array([chunk for table in release.tables.values() for chunk in table[_PERSON].chunks])
     persons = {key: number for number, key in enumerate(pc.unique(everybody).to_pylist())}
     shifted = {name: one.identifier.shift for name, one in policy.columns.items() if one.identifier}
     moves = Moves(max((days or 0 for days in shifted.values()), default=0), len(persons))
-    for name, one in policy.tables.layout(policy.released).items():
+    for name, one in layout_of(policy).items():
         rows, at = release.tables[name], places[name]
         source = original[name].select([str(policy.person), *one.linked[1:], *one.columns])
         source = text_table(under_one_name(source, policy.person)).take(pa.array(at))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reticent.audit.arrays import Codes
+    from reticent.arrays import Int64s
 
 
 _ANY = "*"
@@ -33,7 +33,7 @@ class Moves:
         self._high = np.full(persons, most, dtype=np.int64)
         self._wrong = 0
 
-    def add(self, person: Codes, truth: pa.ChunkedArray, label: pa.ChunkedArray) -> None:
+    def add(self, person: Int64s, truth: pa.ChunkedArray, label: pa.ChunkedArray) -> None:
         """Takes in one column: whose each row is, the true day and the published label."""
         (day, days), (name, names) = codes(truth), codes(label)
         known = np.array([_ordinal(text) for text in days], dtype=np.int64)[day]

@@ -1,0 +1,1 @@
+"""Linked tables: their judge, beside their input too, and whether the dates of a person moved together."""
