@@ -1,21 +1,15 @@
-"""Release: data and its guarantee, as one value; and the ledger of releases.
-
-The ledger says what the world has already seen of whom. It is private and never leaves the house; persons appear in it as keyed hashes.
-"""
+"""Release: data and its guarantee, as one value."""
 
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
-from reticent.arrays import Int64s, UInt64s
 from reticent.errors import PolicyError
 
 Kind = Literal["table", "evolving", "series", "stream"]
@@ -134,46 +128,3 @@ class Release:
 
         manifest, tables, documents = folder.read(Path(path))
         return codec.from_dict(manifest, tables, documents)
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One publication, as it was."""
-
-    number: int
-    time: str
-    policy_hash: str
-    method: str
-    counts: Counts
-    digest: str
-
-
-@dataclass(repr=False)
-class Ledger:
-    """Append-only: publications, and per publication which person stood in which group."""
-
-    entries: list[LedgerEntry] = field(default_factory=list)
-    persons: list[UInt64s] = field(default_factory=list)
-    groups: list[Int64s] = field(default_factory=list)
-
-    def record(self, entry: LedgerEntry, persons: UInt64s, groups: Int64s) -> None:
-        """Adds a publication; `persons` and `groups` run side by side."""
-        self.entries.append(entry)
-        self.persons.append(persons)
-        self.groups.append(groups)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __repr__(self) -> str:
-        return f"Ledger({len(self)} publications)"
-
-
-def person_hashes(names: Iterable[str | None], key: bytes) -> UInt64s:
-    """Keyed 64-bit hashes of person identifiers; without the key nothing about the person can be read from them."""
-    keyed, digests = hashlib.blake2b(digest_size=8, key=key), []
-    for name in names:
-        one = keyed.copy()
-        one.update(str(name).encode())
-        digests.append(one.digest())
-    return np.frombuffer(b"".join(digests), dtype="<u8")

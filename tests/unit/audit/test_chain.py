@@ -6,8 +6,7 @@ import pytest
 
 from reticent.audit.folder.chain import check_chain
 from reticent.audit.published import Published
-from reticent.release import Counts, Ledger
-from reticent.release.release import LedgerEntry
+from reticent.release import Counts, Ledger, LedgerEntry
 
 
 def release(number, digest, predecessor, publisher="series"):
