@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pyarrow as pa
@@ -79,25 +79,61 @@ def steps(case, seed=1):
     return [table, table] if case.kind == "series" else [table]
 
 
-@each(PUBLISHED)
-def test_every_release_verifies_beside_all_earlier_ones(case, door_to):
-    door, folders = door_to(case), []
-    for part in steps(case) if case in SEVERAL else steps(case)[:1]:
-        folders.append(door.publish(part))
-        ledger = None
-        if case.kind != "table":
-            with Store.open(door.store, create=False) as store:
-                ledger = store.ledger(door.publisher)
-        assert verify(folders, case.rules(), ledger=ledger).holds
-    releases = [read(folder)[0] for folder in folders]
-    assert [release.kind for release in releases] == [case.kind] * len(folders)
+@dataclass(frozen=True)
+class Published:
+    """What a case published through a door: the parts sent, the folders, the ledger after each, and what the store kept of all."""
+
+    door: str
+    sent: list
+    folders: list
+    ledgers: list
+    kept: list
+
+
+@pytest.fixture(scope="module")
+def shelf():
+    """What was published already: several laws look at the same releases."""
+    return {}
+
+
+@pytest.fixture(params=DOORS)
+def published(request, case, shelf, tmp_path_factory, capsys):
+    key = request.param, case.name
+    if key not in shelf:
+        door = DOORS[request.param](case, tmp_path_factory.mktemp("door"), capsys)
+        sent = steps(case)[: 2 if case in SEVERAL else 1]
+        folders, ledgers = [], []
+        try:
+            for part in sent:
+                folders.append(door.publish(part))
+                ledgers.append(_ledger(door, case))
+            shelf[key] = Published(request.param, sent, folders, ledgers, stored(door))
+        finally:
+            door.close()
+    return shelf[key]
+
+
+def _ledger(door, case):
+    if case.kind == "table":
+        return None
+    with Store.open(door.store, create=False) as store:
+        return store.ledger(door.publisher)
 
 
 @each(PUBLISHED)
-def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, door_to):
-    door, sent = door_to(case), 0
-    for number, part in enumerate(steps(case)[: 2 if case in SEVERAL else 1], 1):
-        release, _ = read(door.publish(part))
+def test_every_release_verifies_beside_all_earlier_ones(case, published):
+    for number, ledger in enumerate(published.ledgers, 1):
+        assert verify(published.folders[:number], case.rules(), ledger=ledger).holds
+    releases = [read(folder)[0] for folder in published.folders]
+    assert [release.kind for release in releases] == [case.kind] * len(published.folders)
+
+
+@each(PUBLISHED)
+def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, published):
+    sent = 0
+    parts = zip(published.sent, published.folders, published.ledgers, strict=True)
+    for number, (part, folder, ledger) in enumerate(parts, 1):
+        release, _ = read(folder)
         sent = sent + part.num_rows if case.kind == "evolving" else part.num_rows
         counts = release.counts
         assert (counts.rows_in, counts.published + counts.held + counts.suppressed) == (sent, sent)
@@ -105,8 +141,6 @@ def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, door_to):
             rows = release.tables["qit"].column("line").to_pylist()
             assert len(rows) == len(set(rows)) == counts.published
         if case.kind != "table":
-            with Store.open(door.store, create=False) as store:
-                ledger = store.ledger(door.publisher)
             assert len(ledger) == number
             assert len(ledger.persons[-1]) == len(set(ledger.persons[-1].tolist())) == counts.published
 
@@ -138,8 +172,8 @@ def test_the_same_seed_gives_the_same_releases(case, tmp_path, capsys):
 
 
 @each(PUBLISHED)
-def test_files_columns_and_manifest_keys_are_a_closed_list(case, door_to):
-    folder = door_to(case).publish(steps(case)[0])
+def test_files_columns_and_manifest_keys_are_a_closed_list(case, published):
+    folder = published.folders[0]
     release, manifest = read(folder)
     assert {file.name for file in folder.iterdir()} <= FILES
     assert set(manifest) in (KEYS, STORED)
@@ -216,8 +250,8 @@ def test_rows_and_groups_stand_in_an_order_that_tells_nothing(case, door_to):
 
 
 @each([case for case in PUBLISHED if case.kind == "series" and case.method.startswith("m-")])
-def test_values_of_a_group_of_a_series_stand_in_one_order(case, door_to):
-    data = read(door_to(case).publish(steps(case)[0]))[0].tables["data"]
+def test_values_of_a_group_of_a_series_stand_in_one_order(case, published):
+    data = read(published.folders[0])[0].tables["data"]
     groups: dict[int, list[str]] = {}
     for group, value in zip(data.column("group").to_pylist(), data.column("ill").to_pylist(), strict=True):
         groups.setdefault(group, []).append("" if value is None else value)
@@ -244,11 +278,9 @@ def test_no_cell_stands_in_an_error(case, door_to):
 
 
 @each(PUBLISHED)
-def test_the_ledger_has_the_digest_of_what_was_published(case, door_to):
-    door = door_to(case)
-    folders = [door.publish(part) for part in steps(case)[: 2 if case in SEVERAL else 1]]
-    kept = stored(door)
-    if case.kind == "table" and isinstance(door, CommandLine):
+def test_the_ledger_has_the_digest_of_what_was_published(case, published):
+    folders, kept = published.folders, published.kept
+    if case.kind == "table" and published.door == "command line":
         assert not kept  # a table that is given away once has no store
         return
     assert len(kept) == len(folders)
