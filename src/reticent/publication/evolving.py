@@ -119,9 +119,8 @@ class Evolving(Publication):
                 engine.recall(rows_of.lives(self.store, self.name, engine.forgotten(batch)))
                 change = work(engine)
 
-                codes, forgotten, left = engine.records.codes[change.removed], False, None
-                if len(codes) and not engine.records.unseen:
-                    left = engine.records.codes[engine.records.rows()]
+                codes, forgotten = engine.records.codes[change.removed], False
+                gone = engine.records.unused(codes) if len(codes) and not engine.records.unseen else None
 
                 def step(tx: Transaction) -> None:
                     nonlocal forgotten
@@ -129,7 +128,7 @@ class Evolving(Publication):
                     self._write(tx, engine, change.written)
                     rows_of.remember(tx, self.name, engine.memories(change.persons))
                     if len(codes):
-                        forgotten = forget_words(tx, self.name, engine.records.columns, codes, left)
+                        forgotten = forget_words(tx, self.name, engine.records.columns, codes, gone)
                     tx.put(self.name, self.kind, LAST, last)
                     if also is not None:
                         also(tx, change)

@@ -82,7 +82,7 @@ def _cut(store: Store) -> None:
 
 
 def forget_words(
-    tx: Transaction, publisher: str, columns: Sequence[str], removed: Int32s, left: Int32s | None = None
+    tx: Transaction, publisher: str, columns: Sequence[str], removed: Int32s, gone: Sequence[Int32s] | None = None
 ) -> bool:
     """Overwrites the words of an evolving table that only removed records had; whether there were any.
 
@@ -91,11 +91,11 @@ def forget_words(
         publisher: the table.
         columns: the columns of the codes, in order.
         removed: a row of codes per removed record.
-        left: one per record that is left, by who has all of them in memory; read from the store otherwise.
+        gone: per column those that no record has any more, by who has all of them in memory; read from the store otherwise.
     """
-    if left is None:
+    if gone is None:
         left = _left(tx, publisher, len(columns))
-    gone = [_only(removed[:, at], left[:, at]) for at in range(len(columns))]
+        gone = [_only(removed[:, at], left[:, at]) for at in range(len(columns))]
     for column, codes in zip(columns, gone, strict=True):
         if len(codes):
             _overwrite(tx, publisher, column, codes)

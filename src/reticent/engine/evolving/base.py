@@ -125,7 +125,7 @@ class EvolvingPublisher(Publisher):
         notes = self._notice(batch)
         codes = self.records.encode(batch)
         rows = self.records.allocate(len(codes))
-        self.records.codes[rows] = codes
+        self.records.put(rows, codes)
         self.records.bind(rows.tolist(), persons, names)
         self._sign(rows, notes)
         self._tick()

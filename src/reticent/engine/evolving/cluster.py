@@ -57,7 +57,7 @@ class ClusterPublisher(EvolvingPublisher):
     def _revise(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
         """Deletion and insertion, as in the paper."""
         moved, change = self._dismiss(rows)
-        self.records.codes[rows] = codes
+        self.records.put(rows, codes)
         self.records.classes[rows] = NONE
         self._sign(rows, notes)
         again, later = self._admit(rows)

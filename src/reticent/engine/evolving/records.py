@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.arrays import Int32s, UInt32s
+from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError
 from reticent.release import person_hashes
@@ -43,6 +43,8 @@ class Records:
         self._alive = 0
         # Live rows that the store has and that were not loaded, since a change does not concern them.
         self.unseen = 0
+        # Per column how many live rows have each code, once somebody has asked.
+        self._uses: list[Int64s] | None = None
 
     def __len__(self) -> int:
         return self._alive + self.unseen
@@ -64,6 +66,30 @@ class Records:
             except DataError as error:
                 raise DataError(f"Column '{name}': {error.message}", hint=error.hint) from None
         return codes
+
+    def put(self, rows: UInt32s, codes: Int32s) -> None:
+        """Gives rows their codes, whether they are live or will be."""
+        live = rows[self._live[rows]]
+        self._count(live, -1)
+        self.codes[rows] = codes
+        self._count(live, 1)
+
+    def unused(self, codes: Int32s) -> list[Int32s]:
+        """Of some records' codes those that no live row has, per column; counted once, then kept with every change."""
+        if self._uses is None:
+            live = self.codes[self.rows()]
+            self._uses = [np.bincount(column) for column in live.T]
+        unique = [np.unique(column) for column in codes.T]
+        wide = [np.append(uses, 0)[np.minimum(own, len(uses))] for own, uses in zip(unique, self._uses, strict=True)]
+        return [own[count == 0] for own, count in zip(unique, wide, strict=True)]
+
+    def _count(self, rows: Sequence[int] | UInt32s, by: int) -> None:
+        for at, uses in enumerate(self._uses or ()):
+            codes = self.codes[rows, at]
+            if (further := int(codes.max(initial=-1)) + 1 - len(uses)) > 0:
+                uses = np.append(uses, np.zeros(max(further, len(uses)), dtype=np.int64))  # noqa: PLW2901 - it has grown
+                self._uses[at] = uses  # type: ignore[index]
+            np.add.at(uses, codes, by)
 
     def of_person(self, person: str) -> tuple[int, ...]:
         """Rows of a person."""
@@ -110,6 +136,7 @@ class Records:
                 self._by_name[names[i]] = row
         self._live[rows] = True
         self._alive += len(rows)
+        self._count(rows, 1)
 
     def remove(self, rows: Sequence[int]) -> None:
         """Forgets rows."""
@@ -129,6 +156,7 @@ class Records:
             heapq.heappush(self._free, row)
         self._live[rows] = False
         self._alive -= len(rows)
+        self._count(rows, -1)
 
     def sign(self, rows: UInt32s, key: bytes) -> None:
         """The keyed hashes of the persons of rows: the same person always gets the same."""

@@ -139,7 +139,7 @@ class Veil(Housed, EvolvingPublisher):
     def _revise(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != notes.values)
-        self.records.codes[rows] = codes
+        self.records.put(rows, codes)
         some = notes.at(changed)
         self.records.shown[rows[changed]] = self.lives.correct(some, self.publications)
         return rows, Change(persons=np.unique(some.persons))
