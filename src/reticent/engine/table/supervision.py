@@ -49,7 +49,7 @@ SCORING = 3
 CLASSES = 16
 """Values of the target beyond the most frequent ones are not predicted: machines are trained for every pair of them.
 
-They share one sample, so that up to here more of them cost nothing: Adult has 14, and takes as long with all as with ten.
+They share one sample, so that up to here more of them cost little: Adult has 14, and takes 11.4 s with all where it took 10.9 with ten.
 """
 POWERS = (0, 1, 2)
 """Candidates of `recoding: optimal`: the optimum of each loss, attributes weighed by each power of their rank."""
