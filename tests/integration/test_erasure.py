@@ -58,6 +58,15 @@ def test_a_table_in_memory_forgets_too_and_is_not_read_again_for_it(tmp_path, mo
         assert table.publish().counts.published == 90
 
 
+def test_a_feed_that_uses_the_row_again_leaves_nothing(tmp_path):
+    table, rows = EvolvingTable(tmp_path / "store.db", EvolvingScene.policy), marked(people(0, 60))
+    table.insert(rows)
+    assert holding(tmp_path)
+    gone = rows.slice(rows.column("patient").to_pylist().index(f"patient {CANARY}"), 1)
+    table.apply(pa.concat_tables([gone, people(60, 1)]).append_column("op", pa.array(["delete", "insert"])))
+    assert not holding(tmp_path)
+
+
 def test_without_the_scrub_it_would_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(evolving, "forget_words", lambda *_: False)
     table = EvolvingTable(tmp_path / "store.db", EvolvingScene.policy)

@@ -119,7 +119,7 @@ class Evolving(Publication):
                 engine.recall(rows_of.lives(self.store, self.name, engine.forgotten(batch)))
                 change = work(engine)
 
-                codes, forgotten = engine.records.codes[change.removed], False
+                codes, forgotten = np.concatenate([*change.gone, engine.records.codes[:0]]), False
                 gone = engine.records.unused(codes) if len(codes) and not engine.records.unseen else None
 
                 def step(tx: Transaction) -> None:

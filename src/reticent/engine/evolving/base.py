@@ -144,7 +144,8 @@ class EvolvingPublisher(Publisher):
         moved, change = self._dismiss(rows)
         self.records.remove(rows.tolist())
         written = np.setdiff1d(moved, rows)
-        return replace(change, deleted=len(rows), held=self.counts.held, written=written, removed=np.sort(rows))
+        change = replace(change, deleted=len(rows), gone=(self.records.codes[rows],))
+        return replace(change, held=self.counts.held, written=written, removed=np.sort(rows))
 
     def update(self, batch: pa.Table) -> Change:
         """Replaces records: each row of the batch stands for the record of the same id."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from reticent.arrays import UInt32s, UInt64s
+from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.errors import DataError
 from reticent.policy import Policy
 
@@ -27,6 +27,7 @@ class Change:
         written: rows that are new or changed in any way.
         removed: rows that are gone.
         persons: keyed hashes of those of whom something else is remembered now.
+        gone: codes of the records that were removed, also of those whose row is used again.
     """
 
     inserted: int = 0
@@ -39,6 +40,7 @@ class Change:
     written: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
     removed: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
     persons: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    gone: tuple[Int32s, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The counts alone."""
@@ -59,6 +61,7 @@ class Change:
             written=np.setdiff1d(np.union1d(self.written, later.written), later.removed),
             removed=removed,
             persons=np.union1d(self.persons, later.persons),
+            gone=self.gone + later.gone,
         )
 
     def __repr__(self) -> str:
