@@ -70,20 +70,22 @@ def sync_data(handle: int) -> None:
 
 def read_at(handle: int, size: int, offset: int) -> bytes:
     """Bytes of a file, wherever its position is."""
-    before = os.lseek(handle, 0, os.SEEK_CUR)
-    try:
-        os.lseek(handle, offset, os.SEEK_SET)
+    with _at(handle, offset):
         return os.read(handle, size)
-    finally:
-        os.lseek(handle, before, os.SEEK_SET)
 
 
 def write_at(handle: int, data: bytes, offset: int) -> None:
     """Writes a few bytes of a file, wherever its position is."""
+    with _at(handle, offset):
+        os.write(handle, data)
+
+
+@contextlib.contextmanager
+def _at(handle: int, offset: int) -> Iterator[None]:
     before = os.lseek(handle, 0, os.SEEK_CUR)
     try:
         os.lseek(handle, offset, os.SEEK_SET)
-        os.write(handle, data)
+        yield
     finally:
         os.lseek(handle, before, os.SEEK_SET)
 

@@ -119,9 +119,6 @@ class Encoded:
     codes: dict[str, Int32s]
     dictionaries: dict[str, Dictionary]
 
-    def __len__(self) -> int:
-        return len(next(iter(self.codes.values()))) if self.codes else 0
-
 
 def encode_table(table: pa.Table, columns: Sequence[str]) -> Encoded:
     """Encodes some columns of a table."""

@@ -145,6 +145,15 @@ def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:
     return batch.select(list(policy.columns))
 
 
+def one_sensitive(policy: Policy, sentence: str, hint: str = "Give one column the role sensitive.") -> str:
+    """The one sensitive column; refuses a policy that has none or several."""
+    if len(policy.sensitive) != 1:
+        raise PolicyError(
+            f"{sentence} exactly one sensitive column; the policy has {len(policy.sensitive)}.", hint=hint
+        )
+    return policy.sensitive[0]
+
+
 def refuse_group(policy: Policy) -> None:
     """Refuses a released column by the name that numbers of groups have."""
     if "group" in policy.released:

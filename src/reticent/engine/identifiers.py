@@ -36,16 +36,13 @@ JOINT = " | "
 def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.Table:
     """The table as engines may see it: markers read as missing, columns combined, one name per person, identifiers replaced, dates shifted.
 
-    Args:
-        table: as it was read.
-        policy: says what becomes of which column.
-        secret: of a shift without a key file; where it is not given, one of this process.
+    `secret` is that of a shift without a key file; where it is not given, one of this process.
     """
     table = without_markers(table, policy.missing)
     for name, column in policy.columns.items():
         if column.combine is not None:
             table = _combine(table, name, column.combine)
-    for who in (policy.person, policy.prior.unit if policy.prior else None):
+    for who in (policy.person, policy.unit):
         if who is not None and who in table.column_names:
             table = table.set_column(table.column_names.index(who), who, single_names(table.column(who)))
     for name, column in policy.columns.items():

@@ -24,10 +24,7 @@ from reticent.policy.spellings import folded
 def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:
     """The table with one spelling per sensitive value: merged where the policy says so, refused where it does not.
 
-    Args:
-        table: the records.
-        policy: which columns are sensitive.
-        known: values of the sensitive column that came earlier; their spelling stays.
+    Values that came earlier (`known`) keep their spelling.
     """
     for name in (name for name in policy.sensitive if name in table.column_names):
         column = table.column(name)

@@ -1,4 +1,4 @@
-"""Cells as they are meant: words that stand for a missing one, such as `?` or `-9`, and numbers with a decimal comma."""
+"""Cells as they are meant: words that stand for a missing one, such as `?` or `-9`, numbers with a decimal comma, and equal ones by number."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from reticent.arrays import Int32s
 
 
 def without_markers(table: pa.Table, words: Sequence[str]) -> pa.Table:
@@ -34,6 +36,22 @@ def _marked(column: pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray | 
     texts = texts if pa.types.is_string(texts.type) else texts.cast(pa.string())
     marked = pc.is_in(texts, value_set=pa.array(words, pa.string()))
     return marked if pc.any(marked).as_py() else None
+
+
+def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
+    """The codes of a column's cells and its different values, in the order in which they come; a missing one is one of them.
+
+    >>> codes, values = coded(pa.array(["b", None, "b"]))
+    >>> codes.tolist(), values.to_pylist()
+    ([0, 1, 0], ['b', None])
+    """
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    encoded = pc.dictionary_encode(whole, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):  # more text than one array holds
+        encoded = encoded.combine_chunks()
+    return encoded.indices.to_numpy(), encoded.dictionary
 
 
 _COMMA = r"^([+-]?[0-9]+),([0-9]+)$"

@@ -101,9 +101,9 @@ def _demands(policy: Policy) -> list[str]:
         number = _number(privacy.t.plain())
         notes["t"] = f"t = {number} asks: a group tells little more about the sensitive value than the whole table"
     written = [kind for kind in KINDS if kind in policy.model_fields_set] or ["table"]
-    kept = {name for kind in written for name in getattr(policy, kind).keeps}
+    keeps = {name for kind in written for name in getattr(policy, kind).keeps}
     lost = f"; NOT kept by the releases of {_and(written)}"
-    return [note + ("" if name in kept else lost) for name, note in notes.items()] + _overall(policy)
+    return [note + ("" if name in keeps else lost) for name, note in notes.items()] + _overall(policy)
 
 
 def _overall(policy: Policy) -> list[str]:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.policy.cells import without_markers
+from reticent.arrays import Int64s
+from reticent.policy.cells import coded, without_markers
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.guess_column import ColumnFacts, Sign, sign_of
 from reticent.policy.spellings import folded
@@ -149,8 +150,8 @@ Roles = dict[str, tuple[str, str]]
 def _sensitive(facts: Mapping[str, ColumnFacts], signs: Mapping[str, Sign]) -> Roles:
     """The illnesses that are protected; the others stay inside, since beside them they would tell on those."""
     ills = [name for name, sign in signs.items() if sign.who == "illness"]
-    coded = sorted(ills, key=lambda n: (not signs[n].hierarchy, -allowed_l(facts[n])))
-    chosen = [n for n in coded if allowed_l(facts[n]) > 1][:_SENSITIVE] or coded[:1]
+    ranked = sorted(ills, key=lambda n: (not signs[n].hierarchy, -allowed_l(facts[n])))
+    chosen = [n for n in ranked if allowed_l(facts[n]) > 1][:_SENSITIVE] or ranked[:1]
     rest = "; it cannot be hidden among others beside the protected ones, so it is kept inside"
     return {name: ("sensitive", "") if name in chosen else ("identifier", rest) for name in ills}
 
@@ -201,35 +202,28 @@ def _guess(c: ColumnFacts, sign: Sign, roles: Roles) -> Guess:
 
 def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
     """Plain columns that tell a quasi-identifier, or are told by one, become quasi-identifiers themselves."""
-    codes = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role in ("quasi", "plain")}
+    codes = {
+        g.column: coded(sample.column(g.column))[0].astype(np.int64) for g in guesses if g.role in ("quasi", "plain")
+    }
     known = {g.column: codes[g.column] for g in guesses if g.role == "quasi" and 1 < g.distinct <= len(sample) / 20}
     return [_with_twin(g, codes[g.column], known) if g.role == "plain" and g.distinct > 1 else g for g in guesses]
 
 
-Codes = np.ndarray[Any, np.dtype[np.int64]]
-
-
-def _with_twin(guess: Guess, own: Codes, known: Mapping[str, Codes]) -> Guess:
+def _with_twin(guess: Guess, own: Int64s, known: Mapping[str, Int64s]) -> Guess:
     twin = next((name for name, codes in known.items() if _tells(own, codes) or _tells(codes, own)), None)
     if twin is None or guess.distinct > len(own) / 20:
         return guess
     return replace(guess, role="quasi", why=f"tells '{twin}', which others know, or is told by it", unsure=False)
 
 
-def _codes(column: pa.ChunkedArray) -> Codes:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    filled = column.cast(kind).combine_chunks().dictionary_encode(null_encoding="encode")
-    return np.asarray(filled.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _tells(one: Codes, other: Codes) -> bool:
+def _tells(one: Int64s, other: Int64s) -> bool:
     """Whether one column says nearly all of what there is to know of another: at most a twentieth of its bits is left."""
     whole = _bits(other)
     left = _bits(one * (int(other.max(initial=0)) + 1) + other) - _bits(one)
     return whole > 0 and left < 0.05 * whole
 
 
-def _bits(codes: Codes) -> float:
+def _bits(codes: Int64s) -> float:
     return _entropy(np.unique(codes, return_counts=True)[1])
 
 

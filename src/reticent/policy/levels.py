@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reticent.arrays import Int64s
 from reticent.errors import DataError
+from reticent.policy.cells import coded
 from reticent.policy.column_patterns import is_age_or_sex
 from reticent.policy.hierarchy import ladder
 from reticent.policy.policy import Policy
@@ -60,10 +60,7 @@ def _size(nodes: Int64s) -> int:
 
 def _steps(column: pa.ChunkedArray, policy: Policy, name: str) -> Steps:
     """Per level the node of every record; none where the column does not fit its hierarchy."""
-    whole = column.combine_chunks()
-    whole = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
-    values = pc.unique(whole)
-    codes = pc.index_in(whole, value_set=values).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes, values = coded(column)
     try:
         rungs = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
     except DataError:

@@ -217,6 +217,11 @@ class Policy(Section):
         """The column that names the same person across records."""
         return None if self.persons is None else self.persons.column
 
+    @property
+    def unit(self) -> str | None:
+        """The column that the veil takes for the person, where relatives share one."""
+        return None if self.prior is None else self.prior.unit
+
     def _with(self, role: str) -> tuple[str, ...]:
         return tuple(name for name, column in self.columns.items() if column.role == role)
 

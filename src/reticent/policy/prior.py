@@ -27,7 +27,7 @@ Counts = dict[str | None, int]
 
 
 @dataclass(frozen=True, repr=False)
-class Prior:
+class Strata:
     """Counts by stratum.
 
     Attributes:
@@ -54,7 +54,7 @@ def read_prior(path: Path) -> Counts:
     return totals
 
 
-def read_strata(path: Path) -> Prior:
+def read_strata(path: Path) -> Strata:
     """The counts of a file by stratum; without columns before `value` the head may be left out."""
     rows = read_rows(path, "prior", "Give a file of value,count.")
     head = [cell.strip() for cell in rows[0]] if rows else []
@@ -74,7 +74,7 @@ def read_strata(path: Path) -> Prior:
     if not all(any(counts.values()) for counts in strata.values()) or not strata:
         raise PolicyError(f"prior: {path.name} holds no counts.", hint="Give value,count of the past.")
     _refuse_hidden(list(strata), path)
-    return Prior(by, strata)
+    return Strata(by, strata)
 
 
 def report_name(file: str) -> str:

@@ -31,11 +31,11 @@ def opened(
 ) -> tuple[Seal, Head, Witness | None]:
     """What a store needs to work with; refuses one that is damaged, of another version, or older than it was."""
     with database.errors(engine), engine.connect() as connection:
-        made = _version(connection)
-    if made is None:
+        version = _version(connection)
+    if version is None:
         _make(engine, create=create, key=key)
-    elif made != str(schema.VERSION):
-        raise _other_version(engine, made)
+    elif version != str(schema.VERSION):
+        raise _other_version(engine, version)
     if path is not None and path.stat().st_size <= _QUICK:
         check_structure(engine)
     with database.errors(engine), engine.connect() as connection:

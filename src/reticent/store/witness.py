@@ -62,11 +62,7 @@ class Witness:
     def refuse_older(self, head: Head, seen: Head | None, anyone: Head | None, name: str) -> None:
         """Refuses a store that has had fewer commits than its witness saw.
 
-        Args:
-            head: of the store, read after what its witness said.
-            seen: what the witness said of this store.
-            anyone: what it said of any.
-            name: of the store.
+        `seen` is what the witness said of this store, `anyone` what it said of any, both before the head was read.
         """
         if seen is not None and (seen.generation, seen.commits) > (head.generation, head.commits):
             lost = f", or lost its last {seen.commits - head.commits:,} commits"

@@ -94,7 +94,7 @@ def unsaid(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy)
     if not _words(words):
         return ["not_covered"]
     uncounted = policy.tables.uncounted if policy.tables is not None else ()
-    unit = policy.prior is not None and policy.prior.unit is not None
+    unit = policy.unit is not None
     lost = lacking(method, kind, words, unit=unit)
     odd = strange(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
     return odd + ([f"{lost} lacking"] if lost else [])

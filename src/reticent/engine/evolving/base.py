@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.encode.names import single_names
-from reticent.engine.base import Publisher, check_batch
+from reticent.engine.base import Publisher, check_batch, one_sensitive
 from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.rng import Rng
@@ -270,25 +270,25 @@ class EvolvingPublisher(Publisher):
 
     def _find(self, ids: list[str], column: str, *, single: bool = False) -> UInt32s:
         if column == self.name:
-            found: list[tuple[int, ...]] = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
+            rows_of: list[tuple[int, ...]] = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
         elif column == self.policy.person:
-            found = [self.records.of_person(i) for i in ids]
+            rows_of = [self.records.of_person(i) for i in ids]
         else:
             raise PolicyError(
                 f"'{column}' names neither persons nor records.", hint="Give the person or record column."
             )
-        absent = sum(not rows for rows in found)
+        absent = sum(not rows for rows in rows_of)
         if absent or len(set(ids)) < len(ids):
             raise DataError(
                 f"{absent:,} of {len(ids):,} ids are not in the table and {len(ids) - len(set(ids)):,} come twice; nothing was changed.",
                 hint="Name each record once, and only those that are in the table.",
             )
-        if single and any(len(rows) > 1 for rows in found):
+        if single and any(len(rows) > 1 for rows in rows_of):
             raise DataError(
                 "A person to update has several records; nothing was changed.",
                 hint="Name the column of record ids in the policy: evolving: {record: ...}.",
             )
-        return np.array([row for rows in found for row in rows], dtype=np.uint32)
+        return np.array([row for rows in rows_of for row in rows], dtype=np.uint32)
 
     def _check_feed(self, stretches: list[tuple[Op, pa.Table]]) -> None:
         """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
@@ -368,11 +368,7 @@ def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
 
 
 def _roles(policy: Policy) -> tuple[str, str | None]:
-    if len(policy.sensitive) != 1:
-        raise PolicyError(
-            f"An evolving table needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
-            hint="Give one column the role sensitive.",
-        )
+    sensitive = one_sensitive(policy, "An evolving table needs")
     if policy.person is None:
         raise PolicyError(
             "An evolving table needs to know persons.", hint="Write person: and the identifier column that names them."
@@ -382,4 +378,4 @@ def _roles(policy: Policy) -> tuple[str, str | None]:
         raise PolicyError(
             "evolving.record must name a column with the role identifier.", hint="Correct the name or the role."
         )
-    return policy.sensitive[0], None if record == policy.person else record
+    return sensitive, None if record == policy.person else record

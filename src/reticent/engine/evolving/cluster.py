@@ -6,7 +6,7 @@ Not covered: a second publication. Whoever subtracts one from the next learns th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,9 @@ NOT_COVERED = not_covered(*EVOLVING)
 
 class ClusterPublisher(EvolvingPublisher):
     """Classes kept by the native core under the method named by `method`."""
+
+    measures: ClassVar[bool] = False
+    """Whether the method asks how far values lie apart."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         refuse_group(policy)
@@ -71,7 +74,7 @@ class ClusterPublisher(EvolvingPublisher):
 
     def _tuples(self, rows: UInt32s) -> Int32s:
         codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
-        if self.method == "eac":  # alone in asking how far values lie apart
+        if self.measures:
             for i, name in enumerate(self.policy.quasi):
                 if _scale(self.policy.columns[name].hierarchy):
                     codes[:, i] = _numbers(self.records.words[name].values)[codes[:, i]]

@@ -78,12 +78,7 @@ class Lives:
             )
 
     def arrive(self, records: Arrivals, since: int = _SEEN) -> UInt8s:
-        """Each record as an event of its person, in the order of the records; the memories after it.
-
-        Args:
-            records: the records.
-            since: publications that were made so far; left out where every event is published at once.
-        """
+        """Each record as an event of its person, in the order of the records; the memories after it. `since` counts the publications so far."""
         memories = np.zeros((len(records.persons), self.width), dtype=np.uint8)
         for which in _rounds(records):
             some = records.at(which)

@@ -93,8 +93,8 @@ class Records:
 
     def of_person(self, person: str) -> tuple[int, ...]:
         """Rows of a person."""
-        found = self._by_person.get(person, ())
-        return (found,) if isinstance(found, int) else tuple(sorted(found))
+        rows = self._by_person.get(person, ())
+        return (rows,) if isinstance(rows, int) else tuple(sorted(rows))
 
     def named(self, name: str) -> int | None:
         """The row of a record id."""
@@ -170,13 +170,9 @@ class Records:
         *,
         top: int | None = None,
     ) -> None:
-        """Makes exactly these rows live in an empty table; their columns are filled by the caller afterwards.
+        """Makes exactly these rows live in an empty table, by number; their columns are filled by the caller afterwards.
 
-        Args:
-            rows: their numbers.
-            persons: of each row.
-            names: record ids of each row, if records have ids.
-            top: given when only a part is loaded: the first number that is surely free.
+        `top` is given when only a part is loaded: the first number that is surely free.
         """
         size = (int(rows.max()) + 1 if len(rows) else 0) if top is None else top
         self._grow(size)

@@ -32,7 +32,7 @@ from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import Housed
-from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.levels import PublishedLevels
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
 from reticent.errors import DataError
@@ -106,7 +106,7 @@ class Veil(Housed, EvolvingPublisher):
     def _arrivals(self, batch: pa.Table) -> Arrivals:
         house = self._veiling.house
         persons = hashes_of(batch.column(self._person), self.rng, self._person)
-        unit = self.policy.prior.unit if self.policy.prior else None
+        unit = self.policy.unit
         return Arrivals(
             persons,
             persons if unit is None else hashes_of(batch.column(unit), self.rng, unit),
@@ -228,9 +228,9 @@ _FEW = 8
 
 
 class Places:
-    """Climbs the hierarchies as `Levels` does, and remembers which values fit them and where small batches led."""
+    """Climbs the hierarchies as `PublishedLevels` does, and remembers which values fit them and where small batches led."""
 
-    def __init__(self, levels: Levels, policy: Policy, by: Sequence[str]) -> None:
+    def __init__(self, levels: PublishedLevels, policy: Policy, by: Sequence[str]) -> None:
         self._levels, self._by = levels, tuple(by)
         self._fits: dict[str, set[Any]] = {
             name: set() for name in policy.quasi if policy.columns[name].hierarchy is not None

@@ -40,12 +40,9 @@ class Linked:
 
 
 def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> Linked:
-    """Releases tables of the same persons under one policy.
+    """Releases tables of the same persons, by name, with the policy's person column, `visit` where a table has visits, and the policy's columns.
 
-    Args:
-        tables: by name, with the policy's person column, `visit` where the table has visits, and the policy's columns.
-        policy: with a `tables` section.
-        rng: fresh for every release, so that pseudonyms of two releases cannot be linked.
+    `rng` is fresh for every release, so that pseudonyms of two releases cannot be linked.
 
     Raises:
         GuaranteeError: the policy cannot be met.

@@ -19,7 +19,7 @@ from reticent.engine.identifiers import prepare, refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.cells import without_markers
+from reticent.policy.cells import coded, without_markers
 from reticent.policy.hierarchy import Ladder, ladder
 from reticent.policy.settings.linked import VISIT, Layout
 
@@ -97,12 +97,7 @@ class People:
 
 
 def people_of(tables: Mapping[str, pa.Table], policy: Policy, secret: bytes) -> People:
-    """The persons of linked tables; see the module.
-
-    Args:
-        tables: by name.
-        policy: with a `tables` section.
-        secret: of the shifts of dates that have no key file; one for all tables, and for this release alone.
+    """The persons of linked tables; see the module. `secret` shifts dates that have no key file: one for all tables, for this release alone.
 
     Raises:
         DataError: a table is missing, lacks a column, or nobody is in them.
@@ -164,8 +159,8 @@ def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: 
 
 def _numbers(column: pa.ChunkedArray, keys: pa.Array) -> Int64s:
     """The number of each key; -1 where it is none of them."""
-    found = pc.index_in(column.cast(pa.string()).combine_chunks(), value_set=keys)
-    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    places = pc.index_in(column.cast(pa.string()).combine_chunks(), value_set=keys)
+    return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,15 +272,13 @@ def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, order: Int64s | No
 
 
 def _column(cells: pa.ChunkedArray, policy: Policy, name: str) -> Column:
-    whole = pc.dictionary_encode(cells.combine_chunks(), null_encoding="encode")
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.combine_chunks() if whole.num_chunks != 1 else whole.chunk(0)
-    codes = whole.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    places, values = coded(cells)
+    codes = places.astype(np.int64)
     if name not in policy.quasi:
-        _refuse_dates(whole.dictionary, name)
-        return Column(codes, whole.dictionary)
-    rungs = ladder(policy.columns[name].hierarchy, whole.dictionary, column=name, base=policy.base)
-    return Column(codes, whole.dictionary, rungs, _ranks(rungs))
+        _refuse_dates(values, name)
+        return Column(codes, values)
+    rungs = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+    return Column(codes, values, rungs, _ranks(rungs))
 
 
 def _refuse_dates(values: pa.Array, name: str) -> None:

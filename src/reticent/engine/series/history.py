@@ -78,8 +78,7 @@ class History:
         """The last version of each person, or -1."""
         number = self.locate(hashes)
         heads = self.heads if len(self.heads) else np.full(1, -1, dtype=np.int32)
-        found: Int32s = np.where(number >= 0, heads[number], -1).astype(np.int32)
-        return found
+        return np.asarray(np.where(number >= 0, heads[number], -1), dtype=np.int32)
 
     def extend(
         self, hashes: UInt64s, traits: UInt64s, group: Int32s, value: Int32s, groups: tuple[Int64s, Int32s]

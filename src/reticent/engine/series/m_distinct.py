@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Float32s, Int32s
-from reticent.engine.base import Members, refuse_group
+from reticent.engine.base import Members, one_sensitive, refuse_group
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.grouping import Grouping
@@ -42,7 +42,7 @@ from reticent.engine.series.quasi import attributes, points, traits
 from reticent.engine.series.sug import People, within_limit
 from reticent.engine.series.tables import changes, distribution, reasons, release_tables
 from reticent.engine.snapshot import pack
-from reticent.errors import GuaranteeError, PolicyError
+from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release, person_hashes
@@ -63,15 +63,11 @@ class MDistinct(SeriesPublisher):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
-        if len(policy.sensitive) != 1:
-            raise PolicyError(
-                f"A series needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
-                hint="Give one column the role sensitive.",
-            )
+        self._sensitive = one_sensitive(policy, "A series needs")
         refuse_group(policy)
         self.history = History()
         self._domain: tuple[str | None, ...] = ()
-        updates_of(policy, policy.sensitive[0], still=self.still)
+        updates_of(policy, self._sensitive, still=self.still)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -119,7 +115,7 @@ class MDistinct(SeriesPublisher):
         return release
 
     def _read(self, table: pa.Table) -> tuple[People, Updates]:
-        names, column = table.column(str(self.policy.person)), self.policy.sensitive[0]
+        names, column = table.column(str(self.policy.person)), self._sensitive
         shown = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
         words = shown.dictionary.to_pylist() + ([None] if shown.null_count else [])
         updates = updates_of(self.policy, column, (*self._domain, *words), still=self.still)

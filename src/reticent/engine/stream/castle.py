@@ -29,7 +29,7 @@ from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import Placed, StreamPublisher
-from reticent.engine.stream.records import RecordReader
+from reticent.engine.stream.records import RecordHasher
 from reticent.engine.stream.values import Values, sensitive_column
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
@@ -52,7 +52,7 @@ class Castle(StreamPublisher):
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
         self._values = Values([])
-        self._reader = RecordReader(
+        self._reader = RecordHasher(
             policy.quasi, policy.person, self._sensitive, rng.key("stream records"), self._values
         )
         self._numeric: tuple[str, ...] | None = None

@@ -32,7 +32,7 @@ from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Groups, Placed
-from reticent.engine.stream.records import RecordReader, Records
+from reticent.engine.stream.records import RecordHasher, Records
 from reticent.engine.stream.tables import OnDemand, group_table, tuple_table
 from reticent.engine.stream.values import Values, sensitive_column, starting_counts, weights
 from reticent.errors import GuaranteeError
@@ -61,7 +61,7 @@ class DelayFree(AtOnce):
         self._past = self._first if past else {}
         self.values = Values(sorted(self._first, key=lambda label: label or ""))
         key = rng.key("stream records")
-        self._reader = RecordReader(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
+        self._reader = RecordHasher(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
         self._names = [*policy.quasi, *policy.plain]
         self._told = self._met = len(self.values)
         self._hash = policy.hash

@@ -14,9 +14,9 @@ from reticent import _core
 from reticent.arrays import Int32s
 from reticent.encode.names import single_names
 from reticent.encode.native import native
-from reticent.engine.stream.records import Pieces
+from reticent.engine.stream.records import NativeBatches
 from reticent.engine.veil.house import House
-from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.levels import PublishedLevels
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
@@ -32,7 +32,7 @@ _LESSONS = 3
 class Labels:
     """What is published of one column, by code."""
 
-    def __init__(self, name: str, levels: Levels) -> None:
+    def __init__(self, name: str, levels: PublishedLevels) -> None:
         self.name, self._levels = name, levels
         self._codes: dict[Climbed, int] = {}
         self.nodes: list[frozenset[str]] = []
@@ -98,7 +98,7 @@ class Fields:
         self._fields = [*dict.fromkeys([*self._leveled, *house.levels.by])]
         self._by = [self._fields.index(name) for name in house.levels.by]
         self._read = [*self._fields, house.sensitive]
-        self._pieces = Pieces([*dict.fromkeys([*self._read, self._person, *([unit] if unit else [])])])
+        self._batches = NativeBatches([*dict.fromkeys([*self._read, self._person, *([unit] if unit else [])])])
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
         leading = [house.levels.leading(name) for name in self._fields]
@@ -114,16 +114,14 @@ class Fields:
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
-        return self._pieces.knows(schema)
+        return self._batches.knows(schema)
 
     def read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.Coded, Shown]:
         """The codes of a batch, the sensitive ones last, and what is shown of it; new values are climbed.
 
-        Args:
-            batch: the records.
-            named: each person and unit is written in one way.
+        `named` says that each person and unit is written in one way.
         """
-        piece, at = self._pieces.of(batch)
+        piece, at = self._batches.of(batch)
         if at is not self._at:
             fields, unit = [at[name] for name in self._read], at[self._unit] if self._unit else None
             self._at, self._columns = at, (at[self._person], fields, unit)

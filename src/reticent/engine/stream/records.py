@@ -80,7 +80,7 @@ def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, A
         yield head, seqs, columns
 
 
-class Pieces:
+class NativeBatches:
     """Batches in one piece and in types the core reads; as they are, wherever they can be."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -107,13 +107,13 @@ class Pieces:
         return pa.RecordBatch.from_arrays(columns, names=self._names), self._own
 
 
-class RecordReader:
+class RecordHasher:
     """Turns batches into records, under the key of the stream; `values` learns what is new."""
 
     def __init__(self, quasi: Sequence[str], person: str | None, sensitive: str, key: bytes, values: Values) -> None:
         self.quasi, self._person, self._sensitive = quasi, person, sensitive
         needed = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person) if name is not None)]
-        self._pieces = Pieces(needed)
+        self._batches = NativeBatches(needed)
         self._at: dict[str, int] | None = None
         self._columns: tuple[list[int], int | None, int] = [], None, 0
         self._hasher = _core.stream.Hasher(key)
@@ -121,7 +121,7 @@ class RecordReader:
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
-        return self._pieces.knows(schema)
+        return self._batches.knows(schema)
 
     def read(self, batch: pa.Table, seqs: UInt64s) -> Records:
         """Hashes and codes of a batch."""
@@ -129,7 +129,7 @@ class RecordReader:
         if known > self._taught:
             self._hasher.learn(self._values.labels[self._taught :])
             self._taught = known
-        rows, at = self._pieces.of(batch)
+        rows, at = self._batches.of(batch)
         if at is not self._at:
             quasi, person = [at[name] for name in self.quasi], at[self._person] if self._person else None
             self._at, self._columns = at, (quasi, person, at[self._sensitive])

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
+from reticent.engine.base import one_sensitive
 from reticent.engine.spellings import refuse_variants
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -114,12 +115,8 @@ def starting_counts(policy: Policy) -> tuple[Mapping[Label, int], bool]:
 
 def sensitive_column(policy: Policy) -> str:
     """The one sensitive column of a stream."""
-    if len(policy.sensitive) != 1:
-        raise PolicyError(
-            f"A stream needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
-            hint="Merge them into one column, or keep the others inside as identifiers.",
-        )
-    return policy.sensitive[0]
+    hint = "Merge them into one column, or keep the others inside as identifiers."
+    return one_sensitive(policy, "A stream needs", hint)
 
 
 ARC = 1 << 32

@@ -61,7 +61,7 @@ class Veil(Housed, AtOnce):
         self._people = _core.veil.People(self.house.veil(rng.house_key("veil")))
         settings = policy.prior
         self._link = rng.key("veil link") if settings is not None and settings.link else None
-        self._unit = settings.unit if settings is not None else None
+        self._unit = policy.unit
         self._fields = Fields(policy, self.house, rng.house_key("veil persons"), unit=self._unit)
         self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
         self._hash = policy.hash

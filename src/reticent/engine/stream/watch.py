@@ -23,12 +23,7 @@ _FIRST, _MOST = 1_000, 1_000_000
 
 
 class Watch:
-    """Counts what is not offered.
-
-    Args:
-        key: of the noise.
-        epsilon: what all looks together may tell of a record.
-    """
+    """Counts what is not offered, with noise under a key; `epsilon` is what all looks together may tell of a record."""
 
     def __init__(self, key: bytes, epsilon: float) -> None:
         self._key, self._epsilon = key, epsilon

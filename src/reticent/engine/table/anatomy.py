@@ -26,7 +26,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
-from reticent.engine.base import check_values, refuse_group
+from reticent.engine.base import check_values, one_sensitive, refuse_group
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
@@ -52,7 +52,7 @@ class Anatomy(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Groups the rows, or refuses when too many would have to be suppressed."""
         l, sensitive = requirement(self.policy)
-        shown = {name: coded(table.column(name).combine_chunks()) for name in self._shown}
+        shown = {name: coded(table.column(name)) for name in self._shown}
         check_values(table, self.policy, {name: values for name, (_, values) in shown.items()})
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
@@ -158,13 +158,8 @@ class Anatomy(TablePublisher):
 def requirement(policy: Policy) -> tuple[int, str]:
     """The l and the sensitive column that Anatomy needs; refuses what it cannot promise."""
     refuse_group(policy)
-    if len(policy.sensitive) != 1:
-        raise PolicyError(
-            f"Anatomy needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
-            hint="Use --method optimal, or join them: {role: sensitive, combine: [a, b]}."
-            if policy.sensitive
-            else "Give one column the role sensitive.",
-        )
+    several = "Use --method optimal, or join them: {role: sensitive, combine: [a, b]}."
+    sensitive = one_sensitive(policy, "Anatomy needs", *([several] if policy.sensitive else []))
     privacy = policy.privacy
     if privacy.l is None or privacy.k is not None or privacy.t is not None:
         # Both at once: who adds l and is then told of k has been sent into a second error.
@@ -176,7 +171,7 @@ def requirement(policy: Policy) -> tuple[int, str]:
         raise PolicyError(
             "Anatomy meets recursive (c, l) only for c above 1.", hint="Raise c, or use --method optimal."
         )
-    return int(np.ceil(privacy.l.l)), policy.sensitive[0]
+    return int(np.ceil(privacy.l.l)), sensitive
 
 
 def _instead(policy: Policy) -> str:

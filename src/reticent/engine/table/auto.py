@@ -30,7 +30,7 @@ from reticent.engine.table.generalised import publish
 from reticent.engine.table.local import recode
 from reticent.engine.table.mondrian import cut, whole_persons
 from reticent.engine.table.optimal import optimum
-from reticent.engine.table.purpose import Counts, Model
+from reticent.engine.table.purpose import CountsPurpose, ModelPurpose
 from reticent.release import Release
 
 
@@ -50,11 +50,11 @@ class Auto(TablePublisher):
         release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)
         return release
 
-    def _aim(self, encoded: EncodedTable, table: pa.Table) -> Counts | Model | None:
+    def _aim(self, encoded: EncodedTable, table: pa.Table) -> CountsPurpose | ModelPurpose | None:
         purpose = self.policy.table.purpose
         if purpose == "counts":
-            return Counts(encoded, self.rng)
-        return Model(encoded, table, self.rng) if purpose == "model" else None
+            return CountsPurpose(encoded, self.rng)
+        return ModelPurpose(encoded, table, self.rng) if purpose == "model" else None
 
 
 def methods(encoded: EncodedTable, emphasis: tuple[float, ...] | None = None) -> list[Part]:

@@ -144,13 +144,13 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
 def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None) -> Sight:
     """In the order of its values, by sets of them, or by its tree."""
     ladder, codes = encoded.ladders[name], encoded.codes(name)
-    given = encoded.columns.dictionaries[name].values.to_pylist()
+    words = encoded.columns.dictionaries[name].values.to_pylist()
     spans = bool(sets) and _spans(encoded, name)
-    days = _days(encoded, name, np.arange(len(given))) if spans else None
+    days = _days(encoded, name, np.arange(len(words))) if spans else None
     places = (
-        order(given) if days is None else np.array(sorted(range(len(given)), key=_by_day(days, given)), dtype=np.int64)
+        order(words) if days is None else np.array(sorted(range(len(words)), key=_by_day(days, words)), dtype=np.int64)
     )
-    values = [given[place] for place in places]
+    values = [words[place] for place in places]
     numeric = spans or _numeric(values)
     tree = not (spans or _free(encoded, name, sets=sets)) if ladder.numeric is None else False
     rows, missing = np.argsort(places).astype(np.int32)[codes], values[0] is None

@@ -30,7 +30,7 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError, GuaranteeError
-from reticent.policy import Policy
+from reticent.policy import Policy, cells
 from reticent.utility.classes import packed
 
 if TYPE_CHECKING:
@@ -222,14 +222,9 @@ def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
 
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
-    """The codes of a column and its different values; a missing one is one of them."""
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind):
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        if isinstance(encoded, pa.Array):
-            return encoded.indices.to_numpy(), encoded.dictionary
-        if encoded.num_chunks == 1:
-            return encoded.chunk(0).indices.to_numpy(), encoded.chunk(0).dictionary
+    """The codes of a column that is published as it is, and its different values; NaN and infinity are refused."""
+    if not pa.types.is_floating(column.type):
+        return cells.coded(column)
     words = Dictionary()
     return words.encode(column), words.values
 
@@ -249,13 +244,13 @@ def holds_overall(policy: Policy, sizes: Int64s) -> bool:
     privacy = policy.privacy
     if privacy.average_risk is None and privacy.population_uniqueness is None:
         return True
-    from reticent.policy.models.average_risk import AverageRisk  # few policies ask for these
-    from reticent.policy.models.population_uniqueness import PopulationUniqueness
+    from reticent.policy.models.average_risk import keeps_average_risk  # few policies ask for these
+    from reticent.policy.models.population_uniqueness import population_uniques
 
-    if privacy.average_risk is not None and not AverageRisk(privacy.average_risk).holds(sizes):
+    if privacy.average_risk is not None and not keeps_average_risk(sizes, privacy.average_risk):
         return False
     asked = privacy.population_uniqueness
-    return asked is None or PopulationUniqueness(asked.share, asked.population).holds(sizes)
+    return asked is None or population_uniques(sizes, asked.population) <= asked.share * asked.population
 
 
 def within_population(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> tuple[Outcome, Int64s]:
@@ -264,7 +259,7 @@ def within_population(encoded: EncodedTable, outcome: Outcome, classes: Int64s) 
     spec = policy.privacy.k_map
     if spec is None:
         return outcome, classes
-    from reticent.policy.models.k_map import KMap, read_population
+    from reticent.policy.models.k_map import people_fitting, read_population
 
     rows = np.flatnonzero(classes >= 0)
     numbers, first = np.unique(classes[rows], return_index=True)
@@ -272,7 +267,7 @@ def within_population(encoded: EncodedTable, outcome: Outcome, classes: Int64s) 
     labels = {name: attribute.labels(chosen).to_pylist() for name, attribute in outcome.attributes.items()}
     texts = {name: [None if label is None else str(label) for label in column] for name, column in labels.items()}
     hierarchies = {name: policy.columns[name].hierarchy for name in texts}
-    fits = KMap(spec.k, read_population(policy, spec.file)).fitting(texts, hierarchies, policy.base)
+    fits = people_fitting(read_population(policy, spec.file), texts, hierarchies, policy.base)
     poor = np.isin(classes, numbers[fits < spec.k])
     left = np.where(poor, -1, classes)
     return replace(outcome, suppressed=left < 0), left

@@ -27,7 +27,7 @@ FAINT = 0.05
 """Least weight of an attribute that tells nothing of the target: it may still be read by people."""
 
 
-class Counts:
+class CountsPurpose:
     """Releases by the error of count queries."""
 
     emphasis: tuple[float, ...] | None = None
@@ -39,9 +39,9 @@ class Counts:
 
     def score(self, outcome: Outcome, _: Metrics) -> float:
         """Mean relative error; suppressed records are counted nowhere."""
-        kept = ~outcome.suppressed
+        published = ~outcome.suppressed
         truth = {name: self._encoded.codes(name) for name in self._encoded.quasi}
-        return self._workload.error(truth, lambda name, asked: outcome.attributes[name].chance(asked) * kept)
+        return self._workload.error(truth, lambda name, asked: outcome.attributes[name].chance(asked) * published)
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +53,7 @@ class Feature:
     count: int
 
 
-class Model:
+class ModelPurpose:
     """Releases by how badly a classifier that learns from them predicts the target of records it has not seen."""
 
     def __init__(self, encoded: EncodedTable, table: pa.Table, rng: Rng) -> None:

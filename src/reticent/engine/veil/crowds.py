@@ -23,9 +23,9 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
 from reticent.engine.table.encoded_table import SensitiveColumn, charged
-from reticent.engine.table.levels import Levels as Climbed
+from reticent.engine.table.levels import Levels
 from reticent.engine.table.people import People, people_of, persons_of
-from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.levels import PublishedLevels
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder
@@ -39,14 +39,8 @@ class Crowds:
     records: Int64s
 
 
-def crowds(policy: Policy, levels: Levels, table: pa.Table, rows: UInt32s) -> Crowds:
-    """Crowds of k persons.
-
-    Args:
-        policy: k, the published levels and the limit of suppression.
-        levels: how columns are published.
-        table: the records.
-        rows: of the prior, of each record.
+def crowds(policy: Policy, levels: PublishedLevels, table: pa.Table, rows: UInt32s) -> Crowds:
+    """Crowds of k persons among the records of a table, each with its row of the prior.
 
     Raises:
         GuaranteeError: too many records have a row of the prior with fewer than k persons.
@@ -67,7 +61,7 @@ def crowds(policy: Policy, levels: Levels, table: pa.Table, rows: UInt32s) -> Cr
     published, _ = levels.publish(table)
     for (name, (rungs, codes)), climb in zip(columns.items(), climbs, strict=True):
         if climb.any():
-            labels = Climbed(rungs, codes, climb).labels(every)
+            labels = Levels(rungs, codes, climb).labels(every)
             published = published.set_column(published.column_names.index(name), name, labels)
     return Crowds(published.take(pa.array(records)), records)
 
@@ -82,7 +76,7 @@ def _refuse_loss(policy: Policy, size: int, lost: int) -> None:
         )
 
 
-def _column(levels: Levels, name: str, table: pa.Table) -> tuple[Ladder, Int32s]:
+def _column(levels: PublishedLevels, name: str, table: pa.Table) -> tuple[Ladder, Int32s]:
     """A column as its published level shows it, with the levels above."""
     words = Dictionary()
     codes = words.encode(table.column(name))

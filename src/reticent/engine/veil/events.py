@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Int64s, Integers, UInt64s
 from reticent.errors import DataError
 from reticent.policy import Policy
+from reticent.policy.cells import coded
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,8 +68,7 @@ def rounds(keys: UInt64s) -> Iterator[Int64s]:
 
 
 def _codes(column: pa.ChunkedArray) -> Int64s:
-    words = column.cast(pa.string())
-    return np.asarray(pc.index_in(words, value_set=pc.unique(words)).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return coded(column.cast(pa.string()))[0].astype(np.int64)
 
 
 def _turns(column: pa.ChunkedArray, name: str) -> Int64s:
@@ -165,12 +164,7 @@ class Paths:
         return np.asarray(self.lengths > 1)
 
     def steps(self, values: Integers, persons: Integers) -> tuple[Integers, Integers, Integers]:
-        """All transitions of some persons: who, before, after.
-
-        Args:
-            values: code of every record of the table.
-            persons: whose.
-        """
+        """All transitions of some persons, by the code of every record of the table: who, before, after."""
         lengths = self.lengths[persons] - 1
         who = np.repeat(persons, lengths)
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -13,16 +13,16 @@ import numpy as np
 
 from reticent import _core
 from reticent.arrays import UInt16s, UInt64s
-from reticent.engine.base import Publisher
+from reticent.engine.base import Publisher, one_sensitive
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
-from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.levels import PublishedLevels
 from reticent.engine.veil.release import refuse_totals
 from reticent.engine.veil.steps import Steps, steps_of
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
-from reticent.policy.prior import Prior, read_report, read_strata
+from reticent.policy.prior import Strata, read_report, read_strata
 from reticent.policy.settings.kinds import PriorSettings
 
 ORDERS = 64
@@ -140,9 +140,9 @@ class House:
         )
 
     @cached_property
-    def levels(self) -> Levels:
+    def levels(self) -> PublishedLevels:
         """How published columns lead to a row."""
-        return Levels(self.policy, self.by, self.strata)
+        return PublishedLevels(self.policy, self.by, self.strata)
 
     @cached_property
     def digest(self) -> str:
@@ -150,15 +150,11 @@ class House:
         pinned = {word: part for word, part in self.document().items() if word not in ("epsilon", "figures")}
         return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
 
-    @property
-    def unit(self) -> str | None:
-        """The column that stands for the person where relatives share a veil."""
-        return self.policy.prior.unit if self.policy.prior else None
-
     @cached_property
     def pinned(self) -> str:
         """The digest with the unit: a household and a person of one name would share order and points under one key."""
-        return self.digest if self.unit is None else hashlib.sha256(f"{self.digest} {self.unit}".encode()).hexdigest()
+        unit = self.policy.unit
+        return self.digest if unit is None else hashlib.sha256(f"{self.digest} {unit}".encode()).hexdigest()
 
     @property
     def epsilon(self) -> float | None:
@@ -208,11 +204,7 @@ def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:
 
 
 def _sensitive(policy: Policy) -> str:
-    if len(policy.sensitive) != 1:
-        raise PolicyError(
-            f"The veil covers exactly one sensitive column; the policy has {len(policy.sensitive)}.",
-            hint="Join them into one: {role: sensitive, combine: [a, b]}.",
-        )
+    sensitive = one_sensitive(policy, "The veil covers", "Join them into one: {role: sensitive, combine: [a, b]}.")
     if policy.privacy.t is not None:
         raise PolicyError(
             "t does not apply to the veil.", hint="Take t out, and write prior: {order: hierarchy} against similarity."
@@ -222,7 +214,7 @@ def _sensitive(policy: Policy) -> str:
         raise PolicyError(
             f"A released column is called '{taken[0]}', as one of the veil's own.", hint="Rename the column."
         )
-    return policy.sensitive[0]
+    return sensitive
 
 
 def _refuse_crowds(policy: Policy, kind: str) -> None:
@@ -249,7 +241,7 @@ def _refuse_many(file: str, values: int, rows: int) -> None:
         )
 
 
-def _rows(prior: Prior, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], UInt64s]:
+def _rows(prior: Strata, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], UInt64s]:
     """Strata with their counts by code; one for everybody else is added where the file has none."""
     strata = dict(prior.strata)
     everybody = (ROOT,) * len(prior.by)

@@ -16,7 +16,7 @@ from reticent.policy.spec import HierarchySpec
 from reticent.utility.classes import packed
 
 
-class Levels:
+class PublishedLevels:
     """Climbs each quasi-identifier to its published level; what was climbed once is remembered."""
 
     def __init__(self, policy: Policy, by: Sequence[str], strata: Sequence[tuple[str, ...]]) -> None:
@@ -84,8 +84,7 @@ class Levels:
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         sets = [nodes[name] for name in self.by]
         rows = [self.row(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
-        found: UInt32s = np.array(rows, dtype=np.uint32)[inverse.reshape(-1)]
-        return found
+        return np.asarray(np.array(rows, dtype=np.uint32)[inverse.reshape(-1)])
 
     def row(self, above: tuple[frozenset[str], ...]) -> int:
         """The first stratum of the file that a record lies in: those whom an earlier one holds were counted there."""

@@ -38,7 +38,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def guarantee(house: House) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(house.policy).get("k")
-    left_open = (*_quoted(house), *VEIL) if house.unit is None else (*_quoted(house), *VEIL, UNIT)
+    left_open = (*_quoted(house), *VEIL) if house.policy.unit is None else (*_quoted(house), *VEIL, UNIT)
     if k is None:
         return Guarantee({"veil": house.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
     return Guarantee({"veil": house.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
@@ -186,7 +186,7 @@ def refuse_totals(policy: Policy, kind: str) -> None:
             f"prior.totals: a release of kind {kind} has none: every further release of the same persons would cost epsilon anew.",
             hint="Take totals out, or publish them once, with a table.",
         )
-    if policy.prior is not None and policy.prior.unit is not None:
+    if policy.unit is not None:
         raise PolicyError(
             "prior.totals: a unit and totals do not go together: a value that relatives share would be counted several times.",
             hint="Take totals out, or the unit.",
@@ -194,16 +194,7 @@ def refuse_totals(policy: Policy, kind: str) -> None:
 
 
 def totals(house: House, persons: UInt64s, rows: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
-    """The noisy table, as `veil.json` holds it; refuses persons who would be counted twice.
-
-    Args:
-        house: rows and values.
-        persons: whose first sights these are.
-        rows: of the prior.
-        values: codes of the domain; -1 counts nowhere.
-        key: of the noise.
-        epsilon: what it may tell of a person.
-    """
+    """The noisy table of first sights, as `veil.json` holds it; refuses persons who would be counted twice. The value -1 counts nowhere."""
     if len(np.unique(persons)) < len(persons):
         raise PolicyError(
             "prior.totals: some persons have several records of their first event.",

@@ -133,13 +133,7 @@ class Veiling:
         return shuffled(size, self._rng, f"veil rows {number}")
 
     def release(self, veiled: Veiled, *, number: int, left_out: int = 0) -> Release:
-        """A veiled batch as a release; refuses one whose values the prior does not know.
-
-        Args:
-            veiled: the batch.
-            number: of the publication, from 1.
-            left_out: records that the policy does not release.
-        """
+        """A veiled batch as the publication of a number, from 1; refuses one whose values the prior does not know."""
         house, seen, size = self.house, veiled.seen, len(veiled)
         _refuse_unseen(seen, weight_of_records(veiled.heads), moving=house.steps is not None)
         shares = eta(house, seen, veiled.heads, veiled.facts(), self._rng, ETA_EPSILON)
@@ -188,7 +182,7 @@ class Veiling:
             persons = order ^ np.frombuffer(self._rng.key("veil nobody")[:8], dtype="<u8")[0]
         else:
             persons = hashes_of(table.column(name), self._rng, name)
-        unit = self._policy.prior.unit if self._policy.prior else None
+        unit = self._policy.unit
         return persons, persons if unit is None else hashes_of(table.column(unit), self._rng, unit)
 
 

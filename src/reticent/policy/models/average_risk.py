@@ -12,23 +12,16 @@ Differences from the paper: none; where persons have several records, engines co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from reticent.arrays import Int64s
 
 
-@dataclass(frozen=True)
-class AverageRisk:
-    """Classes per record, at most.
+def keeps_average_risk(sizes: Int64s, threshold: float) -> bool:
+    """Whether classes of these sizes keep to a risk; the mean over records of 1 / size is classes / records.
 
     >>> import numpy as np
-    >>> AverageRisk(0.2).holds(np.array([9, 1])), AverageRisk(0.1).holds(np.array([9, 1]))
+    >>> keeps_average_risk(np.array([9, 1]), 0.2), keeps_average_risk(np.array([9, 1]), 0.1)
     (True, False)
     """
-
-    threshold: float
-
-    def holds(self, sizes: Int64s) -> bool:
-        """Whether classes of these sizes meet it; the mean over records of 1 / size is classes / records."""
-        return len(sizes) <= Fraction(repr(self.threshold)) * int(sizes.sum())  # 0.2 is a fifth, as it was written
+    return len(sizes) <= Fraction(repr(threshold)) * int(sizes.sum())  # 0.2 is a fifth, as it was written

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ import pyarrow.csv as pacsv
 
 from reticent.arrays import Bools, Int64s
 from reticent.errors import PolicyError
-from reticent.policy.cells import without_markers
+from reticent.policy.cells import coded, without_markers
 from reticent.policy.hierarchy import ROOT, ladder
 from reticent.policy.policy import Policy
 from reticent.policy.spec import HierarchySpec
@@ -33,32 +32,22 @@ _INTERVAL = re.compile(r"\[(.+), (.+)\]")
 Labels = Sequence[str | None]
 
 
-@dataclass(frozen=True, repr=False)
-class KMap:
-    """At least k people of a population in every class.
-
-    Attributes:
-        k: the least number.
-        people: the quasi-identifiers of the population, as text.
-    """
-
-    k: int
-    people: pa.Table
-
-    def fitting(self, classes: Mapping[str, Labels], specs: Mapping[str, HierarchySpec | None], base: Path) -> Int64s:
-        """How many people of the population fit each class, which is given by its labels."""
-        names = list(classes)
-        combined = self.people.select(names).group_by(names).aggregate([([], "count_all")])
-        times = combined.column("count_all").to_numpy().astype(np.int64)
-        size = len(next(iter(classes.values()))) if names else 0
-        covers = {name: _Covers(combined.column(name), specs[name], name, base) for name in names}
-        counts = np.zeros(size, dtype=np.int64)
-        for at in range(size):
-            fits = np.ones(len(times), dtype=bool)
-            for name in names:
-                fits &= covers[name].of(classes[name][at])
-            counts[at] = times[fits].sum()
-        return counts
+def people_fitting(
+    people: pa.Table, classes: Mapping[str, Labels], specs: Mapping[str, HierarchySpec | None], base: Path
+) -> Int64s:
+    """How many people of a population, by their quasi-identifiers as text, fit each class, which is given by its labels."""
+    names = list(classes)
+    combined = people.select(names).group_by(names).aggregate([([], "count_all")])
+    times = combined.column("count_all").to_numpy().astype(np.int64)
+    size = len(next(iter(classes.values()))) if names else 0
+    covers = {name: _Covers(combined.column(name), specs[name], name, base) for name in names}
+    counts = np.zeros(size, dtype=np.int64)
+    for at in range(size):
+        fits = np.ones(len(times), dtype=bool)
+        for name in names:
+            fits &= covers[name].of(classes[name][at])
+        counts[at] = times[fits].sum()
+    return counts
 
 
 def read_population(policy: Policy, file: str) -> pa.Table:
@@ -83,12 +72,11 @@ class _Covers:
     """Which combinations of the population a label of one column covers; each label is looked up once."""
 
     def __init__(self, column: pa.ChunkedArray, spec: HierarchySpec | None, name: str, base: Path) -> None:
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        self._codes = np.asarray(encoded.indices)
-        self._values = encoded.dictionary.to_pylist()
+        self._codes, values = coded(column)
+        self._values = values.to_pylist()
         self._all = np.ones(len(self._codes), dtype=bool)
         self._nodes: dict[Any, set[int]] = {}
-        rungs = ladder(spec, encoded.dictionary, column=name, base=base)
+        rungs = ladder(spec, values, column=name, base=base)
         for table, labels in zip(rungs.tables, rungs.labels, strict=True):
             names = labels.to_pylist()
             for code, node in enumerate(table.tolist()):

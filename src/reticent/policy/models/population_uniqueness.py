@@ -10,33 +10,20 @@ Differences from the paper: none. A table of the whole population counts its own
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from reticent.arrays import Int64s
 
 
-@dataclass(frozen=True)
-class PopulationUniqueness:
-    """The share of unique people in a population of a given size, at most.
+def population_uniques(sizes: Int64s, population: int) -> float:
+    """People of the population who are alone, by Zayatz' estimate: unique records, each as likely as the class sizes make it.
 
     >>> import numpy as np
-    >>> PopulationUniqueness(0.005, 1000).holds(np.array([5, 5, 1])), PopulationUniqueness(0, 1000).holds(np.array([5, 5]))
-    (False, True)
+    >>> round(population_uniques(np.array([5, 5, 1]), 1000), 1), population_uniques(np.array([5, 5]), 1000)
+    (9.5, 0.0)
     """
-
-    share: float
-    population: int
-
-    def holds(self, sizes: Int64s) -> bool:
-        """Whether classes of these sizes meet it, by Zayatz' estimate."""
-        return bool(self.uniques(sizes) <= self.share * self.population)
-
-    def uniques(self, sizes: Int64s) -> float:
-        """People of the population who are alone: unique records, each as likely as the class sizes make it."""
-        rows, alone = int(sizes.sum()), int((sizes == 1).sum())
-        if rows >= self.population or not alone:
-            return float(alone)
-        part = rows / self.population
-        # A class of n people shows exactly one of them with this probability; a unique one always shows its own.
-        seen = {n: n * part * (1 - part) ** (n - 1) for n in set(sizes.tolist())}
-        return float(alone * alone / sum(seen[n] for n in sizes.tolist()))
+    rows, alone = int(sizes.sum()), int((sizes == 1).sum())
+    if rows >= population or not alone:
+        return float(alone)
+    part = rows / population
+    # A class of n people shows exactly one of them with this probability; a unique one always shows its own.
+    seen = {n: n * part * (1 - part) ** (n - 1) for n in set(sizes.tolist())}
+    return float(alone * alone / sum(seen[n] for n in sizes.tolist()))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core
-from reticent.engine.stream.records import RecordReader, entries, entry
+from reticent.engine.stream.records import RecordHasher, entries, entry
 from reticent.engine.stream.values import Values
 from reticent.errors import DataError, StateError
 from reticent.policy.spellings import folded
@@ -23,13 +23,13 @@ def table(rows) -> pa.Table:
     return pa.Table.from_arrays(columns, names=["note", "who", "age", "town", "ill"])
 
 
-def read(reader: RecordReader, batch: pa.Table):
+def read(reader: RecordHasher, batch: pa.Table):
     records = reader.read(batch, np.arange(batch.num_rows, dtype=np.uint64))
     return records.qis.tolist(), records.persons.tolist(), records.codes.tolist()
 
 
-def fresh(key: bytes = KEY) -> RecordReader:
-    return RecordReader(("age", "town"), "who", "ill", key, Values([]))
+def fresh(key: bytes = KEY) -> RecordHasher:
+    return RecordHasher(("age", "town"), "who", "ill", key, Values([]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -53,7 +53,7 @@ def test_cutting_and_holding_change_nothing(rows, cut):
 @given(ROWS)
 def test_equal_cells_and_no_others_give_equal_hashes(rows):
     values = Values(["b", None])
-    reader, batch = RecordReader(("age", "town"), "who", "ill", KEY, values), table(rows)
+    reader, batch = RecordHasher(("age", "town"), "who", "ill", KEY, values), table(rows)
     qis, persons, codes = read(reader, batch)
     assert len(set(zip([(row[2], row[3]) for row in rows], qis, strict=True))) == len(set(qis))
     assert len({row[1] for row in rows}) == len(set(persons))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.engine.stream.fields import Labels
-from reticent.engine.veil.levels import Levels
+from reticent.engine.veil.levels import PublishedLevels
 from reticent.policy import Policy
 
 COLUMNS = [f"c{number}" for number in range(9)]
@@ -17,7 +17,7 @@ def test_many_columns_do_not_run_into_one_another():
     table = pa.table({name: [row[at] for row in cells] for at, name in enumerate(COLUMNS)})
     policy = Policy.from_dict({"version": 1, "columns": dict.fromkeys(COLUMNS, "quasi") | {"ill": "sensitive"}})
     strata = [("v0",) * len(COLUMNS), ("*",) * len(COLUMNS)]
-    rows = Levels(policy, COLUMNS, strata).publish(table)[1].tolist()
+    rows = PublishedLevels(policy, COLUMNS, strata).publish(table)[1].tolist()
     assert rows == [0] + [1] * 256
 
 
@@ -30,7 +30,7 @@ def test_texts_that_agree_in_what_counts_are_published_alike(prefix, level, text
     height = (prefix if isinstance(prefix, int) else len(prefix) + 1) if prefix != 1 else 1
     place = {"role": "quasi", "level": min(level, height), "hierarchy": {"prefix": prefix}}
     policy = Policy.from_dict({"version": 1, "columns": {"place": place, "ill": "sensitive"}})
-    levels = Levels(policy, [], [()])
+    levels = PublishedLevels(policy, [], [()])
     leading = levels.leading("place")
     assert (leading is None) == (place["level"] == 0)
     labels = Labels("place", levels)

@@ -12,13 +12,14 @@ import pyarrow as pa
 from reticent.arrays import Floats, Int64s, Integers
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.events import Paths
-from reticent.engine.veil.prior.fields import Field, choose_domain, coded, published
+from reticent.engine.veil.prior.fields import Field, choose_domain, published
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
 from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
+from reticent.policy.cells import coded
 
 PER_CANDIDATE = 5
 """Records of a row per candidate: below it no question is asked, whatever it seems to gain."""
@@ -118,16 +119,9 @@ def past_of(
     rng: np.random.Generator,
     followed: float = 0.0,
 ) -> Past:
-    """The past of a table with one record per person.
+    """The past of a table with one record per person, for `l` candidates each; conditioned on all published columns if `by` is None.
 
-    Args:
-        table: the records.
-        policy: roles, hierarchies, published levels.
-        l: candidates per person.
-        by: columns to condition on; all published ones if None.
-        epsilon: of the noise; None where the past is public.
-        rng: of the noise.
-        followed: share of epsilon that goes to how values follow one another.
+    `epsilon` is None where the past is public; the share `followed` of it goes to how values follow one another.
 
     Raises:
         DataError: there are too few persons.
@@ -138,7 +132,7 @@ def past_of(
             f"The past has {persons} persons; a prior for l = {l} needs at least {SMALLEST * l}.",
             hint="Give more of the past, or public statistics as prior.csv.",
         )
-    values, codes = coded(table.column(sensitive))
+    codes, values = coded(table.column(sensitive))
     spent = None if epsilon is None else _domain_share(persons) * epsilon
     left = None if epsilon is None else epsilon * (1 - _domain_share(persons) - SIZES * (persons >= FEW) - followed)
     counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)

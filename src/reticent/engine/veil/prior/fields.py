@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Int32s, Int64s, Integers
 from reticent.engine.veil.domain import MISSING, OTHER, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
+from reticent.policy.cells import coded
 from reticent.policy.hierarchy import ROOT, Ladder, ladder
 
 
@@ -77,16 +77,8 @@ def names(labels: pa.Array) -> tuple[str, ...]:
     return tuple(MISSING if label is None else label for label in labels.cast(pa.string()).to_pylist())
 
 
-def coded(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, Int32s]:
-    """The distinct values of a column, and the code of each record."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    whole = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
-    values = pc.unique(whole)
-    return values, pc.index_in(whole, value_set=values).to_numpy(zero_copy_only=False).astype(np.int32)
-
-
 def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
-    values, codes = coded(column)
+    codes, values = coded(column)
     rungs = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
     lowest = min(policy.columns[name].level, rungs.height)
     at = rungs.tables[lowest]
@@ -102,7 +94,7 @@ def asked_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str] | N
     Raises:
         PolicyError: the policy names a unit, and columns were asked for.
     """
-    if policy.prior is None or policy.prior.unit is None:
+    if policy.unit is None:
         return by
     if by:
         raise PolicyError(
@@ -119,15 +111,9 @@ Node = tuple[int, str]
 def choose_domain(
     values: pa.Array, counts: Int64s, policy: Policy, column: str, *, least: float, noise: float = 0.0
 ) -> Domain:
-    """The finest antichain whose values have at least so many records each.
+    """The finest antichain whose values have at least so many records each, by the counts of the distinct values of the past.
 
-    Args:
-        values: distinct values of the past.
-        counts: records of each, with noise where the past is not public.
-        policy: holds the hierarchy.
-        column: the sensitive column.
-        least: records below which a value is rare.
-        noise: a count below which is noise; the noises of values that stand together add up.
+    A count below `noise` is noise; the noises of values that stand together add up.
     """
     rungs = ladder(policy.columns[column].hierarchy, values, column=column, base=policy.base)
     paths = _paths(rungs)

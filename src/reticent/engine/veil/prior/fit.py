@@ -79,7 +79,7 @@ def fit(
     table = spelled(table, policy)
     paths = Paths.of(table, policy)
     firsts = table.take(pa.array(paths.firsts))
-    by, alone = asked_columns(policy, by), policy.prior is None or policy.prior.unit is None
+    by, alone = asked_columns(policy, by), policy.unit is None
     follows = alone and int(paths.several.sum()) >= FOLLOWED  # a unit has no kernel
     past = past_of(firsts, policy, l, by, epsilon, rng, KERNEL * follows)
     parts = np.split(rng.permutation(past.persons), [int(share * past.persons) for share in _PARTS])

@@ -28,8 +28,7 @@ from reticent.engine.veil.prior.kernel import Kernel, Misfit
 from reticent.engine.veil.prior.measure import Measures, Score
 from reticent.engine.veil.prior.prior import Prior, apart
 from reticent.policy.hierarchy import ROOT
-from reticent.policy.prior import Prior as Strata
-from reticent.policy.prior import report_name
+from reticent.policy.prior import Strata, report_name
 
 
 @dataclass(frozen=True)
@@ -145,11 +144,11 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
     return dict(_rounded(plain))
 
 
-def _kernel_figures(found: FittedKernel) -> dict[str, Any]:
+def _kernel_figures(kernel: FittedKernel) -> dict[str, Any]:
     return {
-        "persons": found.persons,
-        "misfit": None if found.misfit is None else asdict(found.misfit),
-        "readers": [asdict(one) for one in found.followed],
+        "persons": kernel.persons,
+        "misfit": None if kernel.misfit is None else asdict(kernel.misfit),
+        "readers": [asdict(one) for one in kernel.followed],
     }
 
 
@@ -201,21 +200,21 @@ def _coarser(fitted: FittedPrior) -> list[str]:
 
 
 def _kernel(fitted: FittedPrior) -> list[str]:
-    found = fitted.kernel
-    if found is None:
+    kernel = fitted.kernel
+    if kernel is None:
         return []
-    stay, within = found.kernel.stay.mean(), found.kernel.within
-    of = "" if found.persons is None else f" of {found.persons} persons"
+    stay, within = kernel.kernel.stay.mean(), kernel.kernel.within
+    of = "" if kernel.persons is None else f" of {kernel.persons} persons"
     lines = [f"Kernel{of}: {stay:.0%} stay, {within:.0%} of the changes go to siblings."]
-    if found.misfit is not None:
+    if kernel.misfit is not None:
         lines.append(
-            f"Its misfit on {found.misfit.events} held-out steps: {found.misfit.gain:.3f} nats per event; "
-            f"{found.misfit.unreached:.1%} of the steps cannot be offered."
+            f"Its misfit on {kernel.misfit.events} held-out steps: {kernel.misfit.gain:.3f} nats per event; "
+            f"{kernel.misfit.unreached:.1%} of the steps cannot be offered."
         )
     return lines + [
         f"After {one.events} events one who knows a finer kernel is right in {one.right:.1%} (standard error {one.error:.1%}), "
         f"one who knows the published kernel in {one.published:.1%}."
-        for one in found.followed
+        for one in kernel.followed
     ]
 
 

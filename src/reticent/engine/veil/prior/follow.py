@@ -53,16 +53,9 @@ def follow(
     l: int,
     rng: np.random.Generator,
 ) -> Followed:
-    """Veils persons over their events as the engine would, and lets her guess the last value.
+    """Veils persons over their events as the engine would, and lets her guess the last value by the kernel that she knows.
 
-    Args:
-        prior: the prior.
-        kernel: the published kernel.
-        own: the kernel that she knows.
-        rows: of the prior, per person.
-        truths: persons x events.
-        l: candidates per person.
-        rng: of the veil.
+    Each person has a row of the prior; the truths are persons x events.
     """
     rows, truths = rows[:_PERSONS], truths[:_PERSONS]
     orders = random_orders(len(prior.labels), rng)

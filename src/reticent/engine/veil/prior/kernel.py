@@ -69,15 +69,9 @@ def fit_kernel(
     epsilon: float | None,
     rng: np.random.Generator,
 ) -> Kernel:
-    """The kernel of past transitions, one per person.
+    """The kernel of past transitions, one per person, by codes: of their parent nodes, and of their shares over everybody.
 
-    Args:
-        before: codes of the values.
-        after: codes of the next values of the same persons.
-        parents: per code, the number of its parent node.
-        shares: of the values, over everybody.
-        epsilon: of the noise; None where the past is public.
-        rng: of the noise.
+    `epsilon` is None where the past is public.
     """
     if not len(before) and epsilon is None:  # with noise nobody learns that there are none
         raise DataError("The past has no person with two records.", hint="Leave the kernel out.")
@@ -156,14 +150,7 @@ class OwnKernel:
 
 
 def misfit(kernel: Kernel, shares: Floats, own: OwnKernel, judge: tuple[Integers, Integers, Integers]) -> Misfit:
-    """Compares the kernel with the full table of transitions that a reader could have counted.
-
-    Args:
-        kernel: the published one.
-        shares: rows of the prior x values.
-        own: her kernel.
-        judge: row, before and after of persons whom she has not counted.
-    """
+    """Compares the kernel with the full table of transitions that a reader could have counted, on others: row of the prior, before and after."""
     rows, before, after = judge
     parts = []
     for row in np.unique(rows):

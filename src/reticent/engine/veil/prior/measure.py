@@ -90,15 +90,9 @@ class Measures:
 def measure(
     prior: Prior, fields: Iterable[Field], learn: Sample, judge: Sample, *, l: int, rng: np.random.Generator
 ) -> Measures:
-    """Trains a reader on one sample and lets her read the veil over another.
+    """Trains a reader on one sample and lets her read the veil over another, whose published fields are given.
 
-    Args:
-        prior: the prior.
-        fields: published fields of the judged sample.
-        learn: the sample she learns from.
-        judge: the sample she is measured on; no person is in both, or was counted for the prior.
-        l: candidates per person.
-        rng: of the veil.
+    No person is in both, or was counted for the prior.
     """
     shares = prior.shares[judge.rows]
     orders = random_orders(len(prior.labels), rng)
@@ -128,11 +122,11 @@ def measure(
 def tells(fields: Iterable[Field], values: Integers, size: int, rng: np.random.Generator) -> tuple[Tells, ...]:
     """What each field says by itself on each of its levels: held-out gain in likelihood, the most telling field first."""
     half = rng.random(len(values)) < 0.5
-    found = [
+    tellings = [
         Tells(field.name, tuple(_nats(field, level, values, size, half) for level in range(len(field.levels))))
         for field in fields
     ]
-    return tuple(sorted(found, key=lambda one: -max(one.nats, default=0)))
+    return tuple(sorted(tellings, key=lambda one: -max(one.nats, default=0)))
 
 
 def _nats(field: Field, level: int, values: Integers, size: int, half: Bools) -> float:

@@ -103,15 +103,7 @@ def random_orders(values: int, rng: np.random.Generator, number: int = 64) -> In
 def candidates(
     values: Integers, rows: Integers, stretches: UInt64s, orders: Integers, rng: np.random.Generator
 ) -> Int32s:
-    """Records x l codes, unsorted.
-
-    Args:
-        values: the truth of each record.
-        rows: its row of the prior.
-        stretches: rows x values.
-        orders: orders x values.
-        rng: where the points and the orders come from.
-    """
+    """Records x l codes, unsorted: by the truth and the row of the prior of each record, stretches (rows x values) and orders (orders x values)."""
     lengths = stretches.astype(np.int64)
     whole = int(lengths[0].sum())
     out = np.empty((len(values), whole // ONE), dtype=np.int32)

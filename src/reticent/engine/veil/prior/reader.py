@@ -117,13 +117,7 @@ def likelihood(belief: Floats, values: Integers) -> float:
 
 
 def posterior(belief: Floats, sets: Integers, shares: Floats) -> Floats:
-    """Records x values: her belief once she has seen the candidates.
-
-    Args:
-        belief: records x values.
-        sets: records x l codes.
-        shares: records x values, the prior that the sets were made with.
-    """
+    """Records x values: her belief once she has seen the candidates, records x l codes, that were made with these shares of the prior."""
     copies = np.zeros(belief.shape)
     np.add.at(copies, (np.arange(len(sets))[:, None], sets), 1)
     weight = np.divide(belief * copies, shares, out=np.zeros_like(belief), where=shares > 0)

@@ -82,7 +82,7 @@ def fit_released(
     """
     table = spelled(table, policy)
     paths, sensitive = Paths.of(table, policy), policy.sensitive[0]
-    by, alone = asked_columns(policy, by), policy.prior is None or policy.prior.unit is None
+    by, alone = asked_columns(policy, by), policy.unit is None
     kernel &= alone
     several = noised(np.array([paths.several.sum()]), _WHETHER * epsilon, rng) if kernel else [0]
     follows = kernel and int(several[0]) >= FOLLOWED
@@ -152,12 +152,7 @@ def fit_warmup(policy: Policy, table: pa.Table, rng: np.random.Generator) -> Fit
     """The prior of the records that waited.
 
     Guarantee: that of `fit_released`, with `prior.by` at its published levels, or columns of its own choice, and the policy's epsilon; with a kernel where the policy
-    names a file for it that is not there yet.
-
-    Args:
-        policy: names the columns to condition on under `prior.by`.
-        table: the first records of the stream; they are released under this prior afterwards.
-        rng: of the noise.
+    names a file for it that is not there yet. The records are released under this prior afterwards.
     """
     settings = policy.prior or PriorSettings()
     return fit_released(

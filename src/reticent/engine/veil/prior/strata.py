@@ -74,13 +74,7 @@ def _strata(tree: Split | None, above: Stratum) -> Iterator[Stratum]:
 
 
 def shrunk(tree: Split | None, counts: Floats, *, pull: float = PULL) -> Floats:
-    """Shares of every row from its counts, drawn toward those of the stratum it was split from.
-
-    Args:
-        tree: the tree.
-        counts: rows x values; noise may have made some of them negative.
-        pull: records that the stratum above counts for.
-    """
+    """Shares of every row from its counts (rows x values; noise may have made some negative), drawn toward those of the stratum it was split from."""
     clipped = np.maximum(counts, 0).astype(np.float64)
     whole = clipped.sum(axis=0)
     return np.array(list(_shrunk(tree, clipped, whole / whole.sum(), pull)))
@@ -136,15 +130,7 @@ class _Leaf:
 
 
 def grow(fields: Sequence[Field], values: Integers, size: int, judged: Bools, growth: Growth) -> Split | None:
-    """Grows a tree.
-
-    Args:
-        fields: the published fields that may be asked.
-        values: per record, the code of its value.
-        size: number of values.
-        judged: records that judge the questions; the others count.
-        growth: the limits.
-    """
+    """Grows a tree over the published fields that may be asked; `judged` records judge the questions, the others count."""
     return _Grower(fields, values, size, growth).tree(np.flatnonzero(~judged), np.flatnonzero(judged))
 
 
@@ -237,12 +223,8 @@ def _cells(nodes: Integers, values: Integers, large: Integers, size: int) -> Flo
 def fixed(fields: Sequence[Field], sizes: Integers, least: float) -> Split | None:
     """The tree of fields and levels that were chosen beforehand; cells that are too small stand together as `*`.
 
-    What stands together is large enough as well, or hardly anybody: the smallest cells join it until it is.
-
-    Args:
-        fields: in the order in which they are asked; of each the lowest level counts.
-        sizes: records of each combination of published nodes (one axis per field), with noise where needed.
-        least: fewest records of a row.
+    What stands together is large enough as well, or hardly anybody: the smallest cells join it until it is. Fields are asked in their order, each
+    on its lowest level; `sizes` are the records of each combination of published nodes, one axis per field, with noise where needed.
     """
     if not fields:
         return None
