@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from reticent.errors import DataError
 
@@ -15,7 +15,7 @@ class Source(Protocol):
     regular: bool
     """Whether it can be read on from any place."""
     answers: bool
-    """Whether a sender waits to hear that what it sent is stored."""
+    """Whether a sender waits to hear that what it sent is stored, and sends it again when it hears nothing."""
 
     def skip(self, offset: int) -> None:
         """Leaves out what was read before; called before the first read."""
@@ -25,6 +25,12 @@ class Source(Protocol):
 
     def mark(self, offset: int) -> str | None:
         """Tells an input by its first bytes up to `offset`; None where they cannot be read again."""
+
+    def recognise(self, stored: Container[str]) -> None:
+        """Tells which messages are stored already, where senders wait for answers."""
+
+    def receipts(self) -> list[str]:
+        """The names of the messages that were read and are not acknowledged yet."""
 
     def acknowledge(self) -> None:
         """Everything read so far is stored."""
@@ -40,17 +46,6 @@ def refuse_replaced(source: Source, offset: int, mark: str | None) -> None:
             f"{source.name} is not the input that this stream has read {offset:,} bytes of.",
             hint="Put that one back, and append to it instead of replacing it. Another store is for other persons: these would be published anew.",
         )
-
-
-@runtime_checkable
-class Recognising(Protocol):
-    """A source whose senders repeat themselves when an answer is lost."""
-
-    def recognise(self, stored: Container[str]) -> None:
-        """Tells which messages are stored already."""
-
-    def receipts(self) -> list[str]:
-        """The names of the messages that were read and are not acknowledged yet."""
 
 
 class Sink(Protocol):

@@ -30,7 +30,7 @@ from reticent.policy import Policy
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
 from reticent.publication.population import Population
-from reticent.publication.ports import Recognising, Sink, Source, Watch, refuse_replaced
+from reticent.publication.ports import Sink, Source, Watch, refuse_replaced
 from reticent.publication.publication import Commit, at_once
 from reticent.publication.records import Batch
 from reticent.publication.resume import Receipts, beyond, refuse_unread
@@ -124,7 +124,6 @@ class Stream:
         self._name, self._seed = name, seed
         self._stopping = False
         self._source: Source | None = None
-        self._recognising: Recognising | None = None
         self._receipts: Receipts | None = None
         self._final, self._waiting = False, 0
         self._start = time.perf_counter()
@@ -237,10 +236,9 @@ class Stream:
         known = source.regular or (replayed and self.position.offset > 0)
         if source.regular:
             refuse_replaced(source, self.position.offset, self.position.mark)
-        self._recognising = source if isinstance(source, Recognising) else None
-        if self._recognising is not None:
+        if source.answers:
             self._receipts = Receipts(self._store, self._name)
-            self._recognising.recognise(self._receipts)
+            source.recognise(self._receipts)
         sink = beyond(self._store, self._name, sink, self.position.out - len(self.undelivered))
         self._resend(sink)
         if known:
@@ -313,7 +311,7 @@ class Stream:
         self.position.seq += batch.total
         self.position.dead += len(batch.bad)
         self.position.out += len(released.lines + released.late) if size else 0
-        receipts = () if self._recognising is None else self._recognising.receipts()
+        receipts = () if self._source is None else self._source.receipts()
         return self._step(released, first, began, receipts, batch.table)
 
     def _last(self) -> _Step:

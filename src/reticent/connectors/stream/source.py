@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 import sys
+from collections.abc import Container
 
 from reticent.connectors.files.atomic import system_errors
 from reticent.connectors.stream.converted import as_lines
@@ -80,6 +81,13 @@ class FileSource:
     def _some(self, size: int) -> bytes:
         with system_errors(f"{self.name} cannot be read", "Start again when it can."):
             return os.read(self._fd, size)
+
+    def recognise(self, stored: Container[str]) -> None:
+        """Nothing is sent twice."""
+
+    def receipts(self) -> list[str]:
+        """Records have no names of their own."""
+        return []
 
     def acknowledge(self) -> None:
         """Nobody waits for an answer."""
