@@ -49,6 +49,18 @@ def policy_file(tmp_path):
     return make
 
 
+@pytest.mark.parametrize("records", ["first", "last"])
+def test_a_record_without_a_person_is_refused_whichever_records_count(records, tmp_path, capsys):
+    (tmp_path / "prior.csv").write_text("value,count\na,5\nb,5\nc,5\n")
+    columns = {"who": "identifier", "age": "quasi", "ill": "sensitive"}
+    settings = {"version": 1, "person": {"column": "who", "records": records}, "columns": columns, "privacy": {"l": 2}}
+    (tmp_path / "policy.json").write_text(json.dumps(settings | {"prior": {"file": "prior.csv"}}))
+    (tmp_path / "data.csv").write_text("who,age,ill\np1,30,a\n,31,b\np2,32,c\n")
+    assert not run("evolve", "init", tmp_path / "store.db", "-p", tmp_path / "policy.json")
+    assert run("evolve", "insert", tmp_path / "store.db", tmp_path / "data.csv") == 3
+    assert "identifier is missing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("method", cases.METHODS)
 def test_a_history_on_the_command_line(method, policy_file, tmp_path, capsys):
     store, policy = tmp_path / "store.db", policy_file(method)

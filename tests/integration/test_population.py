@@ -3,6 +3,7 @@
 import json
 from itertools import permutations
 
+import pyarrow as pa
 import pytest
 from cases import PRIOR
 from store_scenes import BASE, COLUMNS, EvolvingScene, SeriesScene, StreamScene, ndjson, people
@@ -52,6 +53,29 @@ def test_the_same_persons_are_refused_in_another_publication(first, second, tmp_
         KINDS[second](where, people(79, 80))
     with Store.open(where) as store:
         assert list(seen_of(store)) == [name for name in store.publishers() if name.startswith(first)]
+
+
+@pytest.mark.parametrize("nobody", [None, "", " ", chr(0x200B)])
+def test_rows_of_nobody_are_no_person_whom_two_publications_share(nobody, tmp_path):
+    policy = Policy.from_dict(
+        {
+            "version": 1,
+            "person": "who",
+            "columns": {"who": "identifier", "sex": "quasi", "ill": "sensitive"},
+            "privacy": {"k": 2, "l": 2},
+            "tables": {
+                "people": {"person": "who", "key": "who", "columns": ["sex"]},
+                "visits": {"person": "who", "columns": ["ill"]},
+            },
+        }
+    )
+    for first in (0, 40):
+        names = [f"p{first + i}" for i in range(40)]
+        visits = pa.table({"who": [*names, nobody], "ill": ["abcd"[i % 4] for i in range(41)]})
+        tables = {"people": pa.table({"who": names, "sex": ["F", "M"] * 20}), "visits": visits}
+        anonymize(tables, policy, store=tmp_path / "store.db")
+    with pytest.raises(GuaranteeError, match=f"40 of 40 persons {SHARED}"):
+        anonymize(tables | {"visits": visits.slice(1)}, policy, store=tmp_path / "store.db")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -97,30 +98,32 @@ def _alternatives(
     table: pa.Table, policy: Policy, release: Release, columns: list[Damage], method: str
 ) -> list[Alternative]:
     """A smaller k, and the release without its costliest column; those that lose less."""
-    tried = [_tried(table, change, other, release, method) for change, other in _changes(policy, columns)]
+    tried = [_tried(table, words, other, policy.base, release, method) for words, other in _changes(policy, columns)]
     return [one for one in tried if one is not None and one.after < one.before]
 
 
-def _changes(policy: Policy, columns: list[Damage]) -> list[tuple[str, Policy]]:
-    """Changes of a policy that may help, in words and as the policy they make."""
+def _changes(policy: Policy, columns: list[Damage]) -> list[tuple[str, dict[str, Any]]]:
+    """Changes of a policy that may help, in words and as the settings they make."""
     if not columns:
         return []
     plain = policy.to_dict()
-    plain["table"] = plain.get("table", {}) | {"time_limit": min(SECONDS, policy.table.time_limit or SECONDS)}
+    plain["table"] = plain.get("table", {}) | {"time_limit": min(SECONDS, policy.table.time_limit)}
     changes = []
     if policy.privacy.k is not None and policy.privacy.k > 2:
         k = policy.privacy.k - 1
         changes.append((f"k = {k}", plain | {"privacy": plain["privacy"] | {"k": k}}))
     worst = max(columns, key=lambda one: one.loss).column
-    if len(columns) > 1 and worst not in policy.table.weights:
+    if len(columns) > 1:
         changes.append((f"'{worst}' as identifier", plain | {"columns": plain["columns"] | {worst: "identifier"}}))
-    return [(words, Policy.from_dict(other, base=policy.base)) for words, other in changes]
+    return changes
 
 
-def _tried(table: pa.Table, change: str, policy: Policy, release: Release, method: str) -> Alternative | None:
+def _tried(
+    table: pa.Table, change: str, settings: dict[str, Any], base: Path, release: Release, method: str
+) -> Alternative | None:
     try:
-        other = tables.publish(table, policy, method=method).release
-    except GuaranteeError:
+        other = tables.publish(table, Policy.from_dict(settings, base=base), method=method).release
+    except (GuaranteeError, PolicyError):  # another setting may name the column that is left out
         return None
     before, after = release.explain.get("attributes", {}), other.explain.get("attributes", {})
     names = before.keys() & after.keys()

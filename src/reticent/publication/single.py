@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from reticent.encode.names import single_names
 from reticent.engine import publisher_class
 from reticent.errors import StateError
 from reticent.policy import Policy
@@ -99,9 +101,10 @@ def publish_linked(
         return linked.publish(parts, policy, seed=seed, standard=standard, not_covered=words)
 
     what = f"{' '.join(digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
-    columns = [part.column(policy.person).cast(pa.string()) for part in parts.values()] if policy.person else []
+    columns = [part.column(policy.person).cast(pa.string()) for part in parts.values()]
+    names = single_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     # Rows of nobody are left out of the release, and so of the ledger.
-    persons = pa.chunked_array([chunk for column in columns for chunk in column.drop_null().chunks], pa.string())
+    persons = names.filter(pc.not_equal(names, ""))
     return _Once(store, policy, what, linked.LAYOUT, despite=despite).publish(persons, make)
 
 

@@ -35,6 +35,17 @@ def run(*words):
     return done.value.code or 0
 
 
+@pytest.mark.parametrize(
+    "named",
+    [{"important": ["sex", "town"]}, {"weights": {"sex": 2, "town": 2}}, {"purpose": "model", "target": "town"}],
+)
+def test_a_column_that_another_setting_names_is_not_left_out(named):
+    """The costliest column as an identifier would be no policy: that is no alternative, and no reason to make no draft."""
+    settings = SETTINGS | {"table": {"method": "auto"} | named}
+    draft = reticent.draft(TABLE, reticent.Policy.from_dict(settings), seed=1)
+    assert not any("as identifier" in one.change for one in draft.alternatives)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -71,7 +71,7 @@ class Veil(Housed, EvolvingPublisher):
         batch = check_batch(batch, self.policy)
         batch = batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
         batch = _one_each(batch, self._person, which)
-        here = pa.array([bool(self.records.of_person(p)) for p in self.named(batch).persons], pa.bool_())
+        here = pa.array([bool(self.records.of_person(person)) for person in self._identities(batch)[0]], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
         return change if which == "first" else change.then(self.update(batch.filter(here)))
 

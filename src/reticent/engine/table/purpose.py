@@ -78,10 +78,12 @@ class ModelPurpose:
         learn = self._learn & ~outcome.suppressed
         if self._name in outcome.attributes:
             learn = learn & outcome.attributes[self._name].exact()
-        masses = [self._mass(feature, outcome, learn) for feature in self._features]
-        codes = [feature.bins[self._encoded.codes(feature.name)[self._test]] for feature in self._features]
         prior = np.bincount(self._goal[learn], minlength=self._classes) + 1.0
-        odds = log_odds(masses, codes) + np.log(prior / prior.sum())
+        odds = np.tile(np.log(prior / prior.sum()), (int(self._test.sum()), 1))
+        if self._features:
+            masses = [self._mass(feature, outcome, learn) for feature in self._features]
+            codes = [feature.bins[self._encoded.codes(feature.name)[self._test]] for feature in self._features]
+            odds += log_odds(masses, codes)
         return 1.0 - auc(odds, self._goal[self._test])
 
     def _mass(self, feature: Feature, outcome: Outcome, learn: Bools) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import reticent
 from reticent import _core
 from reticent.audit import verify
 from reticent.engine import publisher
@@ -110,6 +111,21 @@ def test_a_target_among_the_quasi_identifiers_is_learned_where_it_is_kept():
     made = release(policy, people())
     assert verify([made], policy).holds
     assert min(entry["score"] for entry in made.explain["tried"]) < 0.35  # age tells most of it
+
+
+def test_a_target_that_is_all_there_is_can_be_released():
+    """Nothing is left to learn from: all releases score alike, and one of them is made."""
+    policy = Policy.from_dict(
+        {
+            "version": 1,
+            "columns": {"pay": {"role": "quasi", "hierarchy": {"intervals": [2, 4]}}},
+            "privacy": {"k": 4},
+            "table": {"purpose": "model", "target": "pay"},
+        }
+    )
+    table = pa.table({"pay": [str(i % 9) for i in range(90)]})
+    made = reticent.anonymize(table, policy, seed=1)
+    assert verify([made], policy).holds
 
 
 def test_a_model_needs_a_target_that_is_published():
