@@ -18,7 +18,7 @@ def population_uniques(sizes: Int64s, population: int) -> float:
 
     >>> import numpy as np
     >>> round(population_uniques(np.array([5, 5, 1]), 1000), 1), population_uniques(np.array([5, 5]), 1000)
-    (9.5, 0.0)
+    (8.6, 0.0)
     """
     rows, alone = int(sizes.sum()), int((sizes == 1).sum())
     if rows >= population or not alone:
