@@ -83,17 +83,14 @@ def refuse_unfit(policy: Policy, kind: str) -> None:
                 f"columns.{name}: a pseudonym would link the releases of a person.",
                 hint="Give the column the role identifier, or release one table once.",
             )
-        if (
-            identifier is not None
-            and identifier.shift is not None
-            and (kind == "stream" or (identifier.key is None and kind != "table"))
-        ):
-            raise PolicyError(
-                f"columns.{name}: a shift without a key file would differ from release to release."
-                if kind != "stream"
-                else f"columns.{name}: a stream cannot shift dates.",
-                hint="Write {shift: 30, key: study.key}." if kind != "stream" else "Give it the role identifier.",
-            )
+        if identifier is not None and identifier.shift is not None:
+            if kind == "stream":
+                raise PolicyError(f"columns.{name}: a stream cannot shift dates.", hint="Give it the role identifier.")
+            if kind != "table" and identifier.key is None:
+                raise PolicyError(
+                    f"columns.{name}: a shift without a key file would differ from release to release.",
+                    hint="Write {shift: 30, key: study.key}.",
+                )
         if column.combine is not None and kind == "stream":
             raise PolicyError(
                 f"columns.{name}: a stream takes its columns as they come.", hint="Combine them before the stream."

@@ -57,16 +57,10 @@ class Evolving(Publication):
         rng: Rng | None = None,
         whole: bool = True,
     ) -> None:
-        """Over a store that knows the table.
+        """Over a store that knows the table, under its policy for life; `rng` instead of the store's key is for tests only.
 
-        Args:
-            store: the store.
-            policy: the policy of the table, for life.
-            name: the table's name in the store.
-            commit: how a step becomes durable.
-            rng: instead of the key that the store keeps, for tests only.
-            whole: keep the table in memory between calls. Otherwise a change loads the records it names and no others,
-                where the method allows it, so that one small change to a large table is quick.
+        The `whole` table stays in memory between calls. Otherwise a change loads the records it names and no others, where the method
+        allows it, so that one small change to a large table is quick.
         """
         super().__init__(store, policy, name=name, commit=commit)
         self._rng = rng or self.rng(policy.evolving.method)
@@ -153,12 +147,9 @@ class Evolving(Publication):
     # -- publication -----------------------------------------------------------------------------------------------
 
     def publish(self, *, again: bool = False, sent: bool = True, also: Also | None = None) -> Passed:
-        """Publishes the table as it is now.
+        """Publishes the table as it is now; `again` although the method is made for one publication: then the judge decides.
 
-        Args:
-            again: try although the method is made for one publication and one was made; the judge decides.
-            sent: nobody else has to hand it over.
-            also: takes part in the transaction that publishes.
+        `sent` says that nobody else has to hand it over; `also` takes part in the transaction that publishes.
 
         Raises:
             GuaranteeError: the policy cannot be met; nothing was published and the table is as it was.

@@ -31,14 +31,9 @@ def publish(
     standard: Mapping[str, Any] | None = None,
     not_covered: tuple[str, ...] = (),
 ) -> Passed:
-    """Releases linked tables under a policy; the judge has checked what comes back.
+    """Releases linked tables by name, as the engine takes them; the judge has checked what comes back.
 
-    Args:
-        tables: by name, with the policy's person column, `visit` where the table has visits, and the policy's columns.
-        policy: with a `tables` section.
-        seed: makes the release repeatable, for tests only.
-        standard: what the tables were read from, such as FHIR R4: kept with the release, so that it can be written back.
-        not_covered: what the release must say beside what its method says.
+    What the tables were read from (`standard`), such as FHIR R4, is kept with the release, so that it can be written back.
 
     Raises:
         GuaranteeError: the policy cannot be met.

@@ -83,12 +83,8 @@ class Series(Publication):
     ) -> Passed:
         """Publishes a table, all records as they are now, as the next release.
 
-        Args:
-            table: exactly the columns of the policy.
-            seed: makes a new series repeatable, for tests only.
-            first: the first release, if it was composed before there was a store.
-            sent: nobody else has to hand it over.
-            also: takes part in the transaction that publishes.
+        The `first` one may have been composed before there was a store. `sent` says that nobody else has to hand it over; `also` takes
+        part in the transaction that publishes.
 
         Raises:
             GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.

@@ -45,19 +45,10 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     also: Also | None = None,
     watch: Watch | None = None,
 ) -> Release:
-    """Releases a table under a policy, and remembers it.
+    """Releases a table under a policy, as `table` does, and remembers it.
 
-    Args:
-        table: exactly the columns of the policy.
-        policy: roles and requirements.
-        store: remembers who stood in which publication.
-        method: instead of the policy's `table.method`.
-        seed: makes the release repeatable, for tests only.
-        despite: publish although some persons stand in other publications; the release says so.
-        name: of the publication in the store; the next number if left out.
-        commit: how a step becomes durable.
-        also: takes part in the transaction that publishes.
-        watch: tells how far the search is, and may be cancelled from another thread.
+    Persons who stand in other publications are released `despite` that, and the release says so. The publication has a `name` in the
+    store, the next number if it is left out; `also` takes part in the transaction that publishes.
 
     Raises:
         GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
@@ -83,15 +74,7 @@ def publish_linked(
     despite: bool = False,
     standard: Mapping[str, Any] | None = None,
 ) -> Release:
-    """Releases linked tables under a policy, and remembers it: one publication of all their persons.
-
-    Args:
-        parts: the tables by name, as `reticent.publication.linked` takes them.
-        policy: with a `tables` section.
-        store: remembers who stood in which publication.
-        seed: makes the release repeatable, for tests only.
-        despite: publish although some persons stand in other publications; the release says so.
-        standard: what the tables were read from.
+    """Releases linked tables under a policy, as `linked` does, and remembers it: one publication of all their persons.
 
     Raises:
         GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.

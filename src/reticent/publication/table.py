@@ -31,16 +31,10 @@ def publish(
     not_covered: tuple[str, ...] = (),
     watch: Watch | None = None,
 ) -> Passed:
-    """Releases a table under a policy; the judge has checked what comes back.
+    """Releases a table with exactly the columns of the policy; the judge has checked what comes back.
 
-    Args:
-        table: exactly the columns of the policy.
-        policy: roles and requirements.
-        method: instead of the policy's `table.method`.
-        seed: makes the release repeatable, for tests only.
-        store: keeps the key of the house, for methods that have one.
-        not_covered: what the release must say beside what its method says.
-        watch: tells how far the search is, and may be cancelled from another thread.
+    The store keeps the key of the house, for methods that have one; `not_covered` is what the release must say beside what its method
+    says; the watch tells how far the search is, and may be cancelled from another thread.
 
     Raises:
         GuaranteeError: the policy cannot be met.

@@ -131,9 +131,7 @@ class EvolvingPublisher(Publisher):
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
         """Removes records by the ids of persons (all their records) or of single records.
 
-        Args:
-            ids: the identifiers.
-            by: the identifier column they belong to; default: the record column, or else the person column.
+        They belong to the column `by`, by default that of records, or else that of persons.
         """
         rows = self._find(_texts(ids), by or self.name or str(self.policy.person))
         self._tick()
@@ -174,11 +172,7 @@ class EvolvingPublisher(Publisher):
     # -- publication -----------------------------------------------------------------------------------------------
 
     def cut(self, *, again: bool = False) -> list[Release]:
-        """Publishes the table as it is now.
-
-        Args:
-            again: try once more although this method is made for one publication only.
-        """
+        """Publishes the table as it is now; `again` although the method is made for one publication only."""
         if self.publications and not self.safe_again and not again:
             raise GuaranteeError(
                 f"The method {self.method} is safe for one publication only, and {self.publications} were made; "

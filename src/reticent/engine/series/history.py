@@ -83,14 +83,9 @@ class History:
     def extend(
         self, hashes: UInt64s, traits: UInt64s, group: Int32s, value: Int32s, groups: tuple[Int64s, Int32s]
     ) -> History:
-        """The history after one more release.
+        """The history after one more release: of each person the hashed quasi-identifiers, the group, from 0, and the sensitive code.
 
-        Args:
-            hashes: persons published, each once.
-            traits: their quasi-identifiers, hashed.
-            group: their group in this release, from 0.
-            value: their sensitive code.
-            groups: offsets and values of the release's groups.
+        The groups are offsets and values.
         """
         number = self.locate(hashes)
         new = number < 0

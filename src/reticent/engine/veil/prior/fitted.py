@@ -88,33 +88,22 @@ class FittedPrior:
 
 def report(fitted: FittedPrior) -> str:
     """A few lines for whoever decides whether this prior is good enough."""
-    if fitted.measures is None:
-        return _released(fitted)
-    measures = fitted.measures
+    columns, measures = ", ".join(fitted.prior.columns) or "nothing", fitted.measures
     noise = "public, no noise" if fitted.epsilon is None else f"noise for epsilon = {fitted.epsilon:g}"
-    columns = ", ".join(fitted.prior.columns) or "nothing"
-    lines = [
-        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.",
-        f"{fitted.persons} persons of the past, {noise}.",
-        *_reader(measures),
-        *_kappa(measures),
-        f"Not offered: {measures.eta:.1%} of the truths.",
-        f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
-        *_tells(measures),
-        *_coarser(fitted),
-        *_kernel(fitted),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _released(fitted: FittedPrior) -> str:
-    columns = ", ".join(fitted.prior.columns) or "nothing"
-    lines = [
-        f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}.",
-        f"{fitted.persons} persons who will be released themselves: noise for epsilon = {fitted.epsilon:g}, nothing measured.",
-        *_kernel(fitted),
-    ]
-    return "\n".join(lines) + "\n"
+    lines = [f"{len(fitted.domain)} values in {len(fitted.prior.strata)} rows by {columns}."]
+    if measures is None:
+        lines.append(f"{fitted.persons} persons who will be released themselves: {noise}, nothing measured.")
+    else:
+        lines += [
+            f"{fitted.persons} persons of the past, {noise}.",
+            *_reader(measures),
+            *_kappa(measures),
+            f"Not offered: {measures.eta:.1%} of the truths.",
+            f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
+            *_tells(measures),
+            *_coarser(fitted),
+        ]
+    return "\n".join([*lines, *_kernel(fitted)]) + "\n"
 
 
 def figures(fitted: FittedPrior) -> dict[str, Any]:
