@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from reticent.encode.names import single_names
 from reticent.engine.keys import Keys
 from reticent.errors import DataError, GuaranteeError, PolicyError
-from reticent.policy import Policy
+from reticent.policy import Column, Policy
 from reticent.policy.cells import without_markers
 
 JOINT = " | "
@@ -77,24 +77,28 @@ def refuse_unfit(policy: Policy, kind: str) -> None:
             hint="Take records out, or publish a table or an evolving table under the veil.",
         )
     for name, column in policy.columns.items():
-        identifier = column.identifier
-        if identifier is not None and identifier.pseudonym is not None and kind != "table":
+        _refuse_column(name, column, kind)
+
+
+def _refuse_column(name: str, column: Column, kind: str) -> None:
+    identifier = column.identifier
+    if identifier is not None and identifier.pseudonym is not None and kind != "table":
+        raise PolicyError(
+            f"columns.{name}: a pseudonym would link the releases of a person.",
+            hint="Give the column the role identifier, or release one table once.",
+        )
+    if identifier is not None and identifier.shift is not None:
+        if kind == "stream":
+            raise PolicyError(f"columns.{name}: a stream cannot shift dates.", hint="Give it the role identifier.")
+        if kind != "table" and identifier.key is None:
             raise PolicyError(
-                f"columns.{name}: a pseudonym would link the releases of a person.",
-                hint="Give the column the role identifier, or release one table once.",
+                f"columns.{name}: a shift without a key file would differ from release to release.",
+                hint="Write {shift: 30, key: study.key}.",
             )
-        if identifier is not None and identifier.shift is not None:
-            if kind == "stream":
-                raise PolicyError(f"columns.{name}: a stream cannot shift dates.", hint="Give it the role identifier.")
-            if kind != "table" and identifier.key is None:
-                raise PolicyError(
-                    f"columns.{name}: a shift without a key file would differ from release to release.",
-                    hint="Write {shift: 30, key: study.key}.",
-                )
-        if column.combine is not None and kind == "stream":
-            raise PolicyError(
-                f"columns.{name}: a stream takes its columns as they come.", hint="Combine them before the stream."
-            )
+    if column.combine is not None and kind == "stream":
+        raise PolicyError(
+            f"columns.{name}: a stream takes its columns as they come.", hint="Combine them before the stream."
+        )
 
 
 def refuse_overall(policy: Policy) -> None:
