@@ -67,7 +67,7 @@ class Publisher(ABC):
     method: ClassVar[str]
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
-        refuse_unfit(policy, self.kind)
+        refuse_unfit(policy, self.kind, self.method)
         self.policy, self.rng = policy, rng
         # Of the last release, for the judge, the ledger and who asks.
         self._figures: dict[str, float] = {}

@@ -58,12 +58,12 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
     return table
 
 
-def refuse_unfit(policy: Policy, kind: str) -> None:
-    """Refuses what a kind of release cannot keep: pseudonyms that link releases, shifts that differ, other forms of l, one record of each person."""
+def refuse_unfit(policy: Policy, kind: str, method: str) -> None:
+    """Refuses what a method, which need not be the policy's own, cannot keep: pseudonyms that link releases, shifts that differ, other forms of l, one record of each person."""
     if policy.tables is not None:
         raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
     l = policy.privacy.l
-    if kind != "table" or policy.table.method in ("anatomy", "veil"):
+    if kind != "table" or method in ("anatomy", "veil"):
         refuse_overall(policy)
     if kind != "table" and l is not None and l.kind in ("entropy", "recursive"):
         raise PolicyError(
@@ -71,7 +71,7 @@ def refuse_unfit(policy: Policy, kind: str) -> None:
             hint="Write l: {distinct: ...} for this kind of release.",
         )
     one = policy.persons is not None and policy.persons.records != "all"
-    if one and (kind == "stream" or (kind == "evolving" and policy.evolving.method != "veil")):
+    if one and (kind == "stream" or (kind == "evolving" and method != "veil")):
         raise PolicyError(
             f"person.records: this method of the kind {kind} releases every record of a person.",
             hint="Take records out, or publish a table or an evolving table under the veil.",

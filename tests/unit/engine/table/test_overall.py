@@ -112,6 +112,14 @@ def test_less_is_lost_than_by_the_k_that_implies_it():
     assert average.metrics["loss"] <= least.metrics["loss"]
 
 
+@pytest.mark.parametrize("own", ["auto", "anatomy"])
+def test_what_is_kept_hangs_on_the_method_that_is_asked_for_and_not_on_the_policys_own(own):
+    rules = policy(own, l=2, average_risk=0.1)
+    with pytest.raises(PolicyError, match="average_risk is kept by table methods that generalise"):
+        reticent.anonymize(table(), rules, method="anatomy")
+    assert reticent.anonymize(table(), rules, method="mondrian").guarantee.claims["average_risk"] == 0.1
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_release_keeps_population_uniqueness(method):
     rules = policy(method, population_uniqueness={"share": 0.001, "population": 4000})
