@@ -174,7 +174,11 @@ def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int
 
 
 def is_age_or_sex(name: str) -> bool:
-    """Whether a column says what illness goes with, whatever else is known: an age, a birth, a sex."""
+    """Whether a column says what illness goes with, whatever else is known: an age, a birth, a sex.
+
+    >>> [is_age_or_sex(name) for name in ("PatientSex", "Geburtsdatum", "ward")]
+    [True, True, False]
+    """
     telling = (pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex"))
     return any(re.search(pattern, plain_word(name)) for pattern in telling)
 
