@@ -305,7 +305,7 @@ def test_a_change_loads_what_it_names_and_counts_the_rest(tmp_path, monkeypatch)
     assert table.publish(tmp_path / "whole").counts.published == 70
     assert loaded == [0, 3, 3, 3, 0, 70]
     with EvolvingTable.open(place) as again, pytest.raises(InternalError):
-        again._driver._load(some).prepare()
+        again._driver._load(some).cut()
 
 
 def trail(release):

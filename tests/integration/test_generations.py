@@ -55,6 +55,20 @@ def test_a_copy_put_back_by_hand_is_refused(tmp_path):
     assert "store restore" in caught.value.hint
 
 
+def test_a_copy_from_before_a_restore_has_lost_no_number_of_commits(tmp_path):
+    """It may have had more of them than the store that was restored: they are no measure between two lives of a store."""
+    table = evolving(tmp_path)
+    backup(tmp_path / STORE, tmp_path / "old.db")
+    table.insert(people(60, 3))
+    table.insert(people(63, 3))
+    shutil.copy(tmp_path / STORE, tmp_path / "before.db")
+    restore(tmp_path / "old.db", tmp_path / STORE, ["evolving=0"])
+    shutil.copy(tmp_path / "before.db", tmp_path / STORE)
+    with pytest.raises(StateError, match="older copy") as caught:
+        table.publish()
+    assert "commits" not in caught.value.message
+
+
 def test_a_folders_name_means_nothing_to_a_backup(tmp_path):
     folder = tmp_path / "a#b%41 ü"
     folder.mkdir()

@@ -173,6 +173,12 @@ def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int
     return None
 
 
+def is_age_or_sex(name: str) -> bool:
+    """Whether a column says what illness goes with, whatever else is known: an age, a birth, a sex."""
+    telling = (pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex"))
+    return any(re.search(pattern, plain_word(name)) for pattern in telling)
+
+
 def person_columns(names: Sequence[str]) -> list[str]:
     """Names of identifiers that may tell one person from another, the surest first."""
     strong = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 
 from reticent.arrays import Int64s
 from reticent.errors import DataError
-from reticent.policy.column_patterns import KNOWN_NAMES, plain_word
+from reticent.policy.column_patterns import is_age_or_sex
 from reticent.policy.hierarchy import ladder
 from reticent.policy.policy import Policy
 
@@ -21,8 +20,6 @@ ALONE = 0.02
 """Share of the records that may be the only one of their published combination."""
 _PARTS = 5
 """Nodes below which a column says little: others go up before it does."""
-# What illness goes with, and what says least of it.
-_TELLING = [pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex")]
 
 
 def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
@@ -45,7 +42,7 @@ def _ways(steps: dict[str, Steps], levels: dict[str, int], policy: Policy) -> It
     """Columns that may go up by one level, what costs least first; no column is left out, by `*`, before all others are coarse."""
     nodes = {name: list(map(_size, steps[name][level:])) for name, level in levels.items()}
     above = {name: sizes[1:] for name, sizes in nodes.items() if len(sizes) > 1}
-    telling = {name for name in above if any(re.search(pattern, plain_word(name)) for pattern in _TELLING)}
+    telling = set(filter(is_age_or_sex, above))
     yield [name for name, sizes in above.items() if sizes[0] >= _PARTS]
     hierarchies = {name: policy.columns[name].hierarchy for name in above}
     yield [name for name, spec in hierarchies.items() if spec is not None and spec.kind == "prefix"]  # places

@@ -46,17 +46,17 @@ class Prior:
         return dict(totals)
 
 
-def read_prior(path: Path, place: str) -> Counts:
+def read_prior(path: Path) -> Counts:
     """The counts of a file over all strata; a count of 0 is allowed."""
-    totals = {value: round(count) for value, count in read_strata(path, place).totals().items()}
+    totals = {value: round(count) for value, count in read_strata(path).totals().items()}
     if not any(totals.values()):
-        raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
+        raise PolicyError(f"prior: {path.name} holds no counts.", hint="Give value,count of the past.")
     return totals
 
 
-def read_strata(path: Path, place: str) -> Prior:
-    """The counts of a file by stratum; without columns before `value` the head may be left out. `place` is the setting that names it."""
-    rows = read_rows(path, place)
+def read_strata(path: Path) -> Prior:
+    """The counts of a file by stratum; without columns before `value` the head may be left out."""
+    rows = read_rows(path, "prior", "Give a file of value,count.")
     head = [cell.strip() for cell in rows[0]] if rows else []
     headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]
     by = tuple(head[:-2]) if headed else ()
@@ -65,15 +65,15 @@ def read_strata(path: Path, place: str) -> Prior:
         count = _count(row[-1])
         if len(row) != len(by) + 2 or count is None:
             raise PolicyError(
-                f"{place}: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a count of 0 or more.",
+                f"prior: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a count of 0 or more.",
                 hint="Write one value,count per line.",
             )
         counts = strata.setdefault(tuple(row[:-2]), {})
         value = row[-2] or None
         counts[value] = counts.get(value, 0) + count
     if not all(any(counts.values()) for counts in strata.values()) or not strata:
-        raise PolicyError(f"{place}: {path.name} holds no counts.", hint="Give value,count of the past.")
-    _refuse_hidden(list(strata), path, place)
+        raise PolicyError(f"prior: {path.name} holds no counts.", hint="Give value,count of the past.")
+    _refuse_hidden(list(strata), path)
     return Prior(by, strata)
 
 
@@ -117,7 +117,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _refuse_hidden(strata: list[tuple[str, ...]], path: Path, place: str) -> None:
+def _refuse_hidden(strata: list[tuple[str, ...]], path: Path) -> None:
     """A stratum behind a wider one would never be reached."""
     hidden, above = 0, dict[tuple[int, ...], set[tuple[str, ...]]]()
     for cells in strata:
@@ -126,7 +126,7 @@ def _refuse_hidden(strata: list[tuple[str, ...]], path: Path, place: str) -> Non
         above.setdefault(columns, set()).add(tuple(cells[at] for at in columns))
     if hidden:
         raise PolicyError(
-            f"{place}: {hidden} strata of {path.name} stand behind wider ones and would never be reached.",
+            f"prior: {hidden} strata of {path.name} stand behind wider ones and would never be reached.",
             hint="Put those with * last.",
         )
 
@@ -139,7 +139,7 @@ def _count(cell: str) -> float | None:
     return count if 0 <= count < math.inf else None
 
 
-def read_rows(path: Path, place: str, hint: str = "Give a file of value,count.") -> list[list[str]]:
+def read_rows(path: Path, place: str, hint: str) -> list[list[str]]:
     """The lines of a CSV file that the setting `place` names, but empty ones."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
@@ -121,6 +122,14 @@ class Privacy(Section):
         return tuple(
             word for word in ("average_risk", "population_uniqueness", "k_map") if getattr(self, word) is not None
         )
+
+    def may_suppress(self, rows: int) -> int:
+        """Most of so many records that may be left out: a decimal share, taken exactly.
+
+        >>> Privacy(suppression=0.58).may_suppress(100)
+        58
+        """
+        return int(Fraction(repr(self.suppression)) * rows)
 
     @field_validator("k", mode="before")
     @classmethod

@@ -164,7 +164,7 @@ class Evolving(Publication):
             GuaranteeError: the policy cannot be met; nothing was published and the table is as it was.
         """
         with self.turn, self._or_forget(self.engine) as engine:
-            release, moved = engine.prepare(again=again)
+            (release,) = engine.cut(again=again)
             population = self._population(despite=self.despite)
             persons = population.of(
                 pa.array([name for name in engine.records.persons if name is not None], pa.string())
@@ -180,7 +180,7 @@ class Evolving(Publication):
 
             def step(tx: Transaction) -> Passed:
                 stored = passed.keep(tx, self.name, sent=sent)
-                self._write(tx, engine, moved)
+                self._write_state(tx, engine)
                 population.record(tx, persons, sights)
                 if also is not None:
                     also(tx, stored)
@@ -217,7 +217,7 @@ class Evolving(Publication):
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _write(self, tx: Transaction, engine: EvolvingPublisher, rows: Rows) -> None:
-        """The touched rows, new words, and what changed of the small state."""
+        """The touched rows, new words, and what changed of the state."""
         records = engine.records
         fixed = np.concatenate(
             [records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8), records.shown[rows]], axis=1
@@ -233,6 +233,9 @@ class Evolving(Publication):
             if len(words) > first:
                 values = pa.table({"value": words.values.slice(first)})
                 rows_of.add_words(tx, self.name, name, first, table_bytes(values))
+        self._write_state(tx, engine)
+
+    def _write_state(self, tx: Transaction, engine: EvolvingPublisher) -> None:
         for key, value in engine.extra().items():
             if self._state.get(key) != value:
                 tx.put(self.name, STATE, key, json.dumps(value).encode())

@@ -31,6 +31,6 @@ def neighbours(table: pa.Table, policy: Policy, levels: dict[str, int]) -> list[
             key = packed([(part.astype(np.int64), int(part.max()) + 1) for part in nodes])
             sizes = np.unique(key, return_counts=True)[1]
             small = int(sizes[sizes < (policy.privacy.k or 1)].sum())
-            fits = small <= policy.privacy.suppression * table.num_rows
+            fits = small <= policy.privacy.may_suppress(table.num_rows)
             choices.append({"column": name, "finer": step < 0, "small": small, "rows": table.num_rows, "fits": fits})
     return choices

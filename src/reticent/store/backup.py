@@ -88,10 +88,7 @@ def restore(
         _copy(source, draft)
         said = witness.said()
         with Store.open(draft, create=False) as store:
-            head = store.head
-            stand = (head.store, head.generation, head.commits)
-            complete = said is not None and (said.store, said.generation, said.commits) == stand
-            outcomes = {name: _outcome(store, name, seen, complete=complete) for name in store.publishers()}
+            outcomes = {name: _outcome(store, name, seen, complete=said == store.head) for name in store.publishers()}
             _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
             head = store.head
             database.settle(store.engine)

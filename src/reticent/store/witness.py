@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -26,15 +25,6 @@ from reticent.store import database, schema
 from reticent.store.integrity import Head, Seal
 
 _SLOT = 128
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a witness says: the store, its generation, its commits."""
-
-    store: str
-    generation: int
-    commits: int
 
 
 class Witness:
@@ -52,14 +42,13 @@ class Witness:
 
     def note(self, head: Head, seal: Seal) -> None:
         """The store has had so many commits; failing to say so harms nobody."""
-        cells = (head.store, head.generation, head.commits)
-        text = f"{head.store} {head.generation} {head.commits} {seal.lasting.digest('witness', cells).hex()}\n"
+        text = f"{head.store} {head.generation} {head.commits} {_signed(head, seal)}\n"
         with suppress(OSError):
             if self._handle < 0:
                 self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
             write_at(self._handle, text.encode().ljust(_SLOT), head.commits % 2 * _SLOT)
 
-    def said(self, seal: Seal | None = None) -> Seen | None:
+    def said(self, seal: Seal | None = None) -> Head | None:
         """The latest that was noted; with a seal, only what that store noted itself."""
         try:
             data = self.path.read_bytes()
@@ -70,7 +59,7 @@ class Witness:
             (slot for slot in slots if slot is not None), key=lambda seen: (seen.generation, seen.commits), default=None
         )
 
-    def refuse_older(self, head: Head, seen: Seen | None, anyone: Seen | None, name: str) -> None:
+    def refuse_older(self, head: Head, seen: Head | None, anyone: Head | None, name: str) -> None:
         """Refuses a store that has had fewer commits than its witness saw.
 
         Args:
@@ -80,8 +69,9 @@ class Witness:
             name: of the store.
         """
         if seen is not None and (seen.generation, seen.commits) > (head.generation, head.commits):
+            lost = f", or lost its last {seen.commits - head.commits:,} commits"
             raise StateError(
-                f"{name} is an older copy of the store that was here, or lost its last {seen.commits - head.commits:,} commits.",
+                f"{name} is an older copy of the store that was here{lost if seen.generation == head.generation else ''}.",
                 hint="Nothing was published. `reticent store restore` goes on from a copy without publishing anybody anew.",
             )
         if seen is None and anyone is not None and anyone.store != head.store:
@@ -107,15 +97,16 @@ class Witness:
             )
 
 
-def _read(slot: bytes, seal: Seal | None) -> Seen | None:
+def _read(slot: bytes, seal: Seal | None) -> Head | None:
     parts = slot.decode("ascii", "replace").split()
     if len(parts) != 4 or not (parts[1].isdigit() and parts[2].isdigit()):
         return None
-    seen = Seen(parts[0], int(parts[1]), int(parts[2]))
-    cells = (seen.store, seen.generation, seen.commits)
-    if seal is not None and seal.lasting.digest("witness", cells).hex() != parts[3]:
-        return None
-    return seen
+    head = Head(parts[0], int(parts[1]), int(parts[2]))
+    return head if seal is None or _signed(head, seal) == parts[3] else None
+
+
+def _signed(head: Head, seal: Seal) -> str:
+    return seal.lasting.digest("witness", (head.store, head.generation, head.commits)).hex()
 
 
 _NAME = "place"

@@ -52,4 +52,4 @@ class Evidence:
 def prior_counts(policy: Policy) -> Counts | None:
     """What everybody knows of the past: value -> count, from the policy's prior; None when it names no file."""
     file = policy.prior.file if policy.prior is not None else None
-    return None if file is None else read_prior(policy.path(file), "prior")
+    return None if file is None else read_prior(policy.path(file))

@@ -153,7 +153,7 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
     settings = policy.prior
     if settings is None or settings.file is None:
         return [Finding("the policy names the prior", holds=False)]
-    prior = read_strata(policy.path(settings.file), "prior")
+    prior = read_strata(policy.path(settings.file))
     strata = dict(prior.strata)
     strata.setdefault(("*",) * len(prior.by), prior.totals())
     same = line.by == list(prior.by) and line.rows == list(strata)

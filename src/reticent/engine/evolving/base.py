@@ -81,10 +81,6 @@ class EvolvingPublisher(Publisher):
     def _publish(self, rows: UInt32s) -> Release:
         """The release of the rows that have a class."""
 
-    def _settle(self) -> UInt32s:
-        """Last arrangements before a publication; the rows whose stored state changed."""
-        return np.empty(0, dtype=np.uint32)
-
     def _reload(self, held: int) -> None:
         """Builds what a method keeps beside the records, after a restart; `held` of all records have no class."""
 
@@ -183,11 +179,6 @@ class EvolvingPublisher(Publisher):
         Args:
             again: try once more although this method is made for one publication only.
         """
-        release, _ = self.prepare(again=again)
-        return [release]
-
-    def prepare(self, *, again: bool = False) -> tuple[Release, UInt32s]:
-        """The next publication, and the rows whose stored state it changed; counts it as made."""
         if self.publications and not self.safe_again and not again:
             raise GuaranteeError(
                 f"The method {self.method} is safe for one publication only, and {self.publications} were made; "
@@ -197,7 +188,6 @@ class EvolvingPublisher(Publisher):
         if self.records.unseen:
             raise InternalError("A table that is loaded in part cannot be published.")
         self._tick()
-        moved = self._settle()
         rows = self.records.rows()
         rows = rows[self.records.classes[rows] != NONE]
         if not len(rows):
@@ -207,7 +197,7 @@ class EvolvingPublisher(Publisher):
             )
         release = self._publish(rows)
         self.publications, self._figures = self.publications + 1, dict(release.metrics)
-        return release, moved
+        return [release]
 
     def close(self) -> list[Release]:
         """Publishes what was never published; a later version must be asked for with `cut`."""

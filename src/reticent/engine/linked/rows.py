@@ -227,10 +227,8 @@ def _order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Int64
     """The how-manieth of its person each visit is, by its first date, otherwise as they come."""
     moments = _moments(table, rows, policy)
     by = np.lexsort((rows.origin, moments, rows.person))
-    place = np.empty(len(by), dtype=np.int64)
-    place[by] = _within(rows.person[by])
     order = np.full(visits, -1, dtype=np.int64)
-    order[rows.visit] = place
+    order[rows.visit[by]] = _within(rows.person[by])
     return order
 
 
@@ -307,30 +305,15 @@ def _refuse_dates(values: pa.Array, name: str) -> None:
 
 def _ranks(rungs: Ladder) -> Int64s:
     """The place of each value in an order that keeps the nodes of its hierarchy together: numbers by size, others by text."""
-    if not len(rungs.tables[0]):
-        return np.zeros(0, dtype=np.int64)
-    keys: list[Int64s] = []
-    values = rungs.labels[0].to_pylist()
     if rungs.numeric is not None:
-        leaf = np.argsort(np.argsort(np.nan_to_num(rungs.numeric, nan=-np.inf), kind="stable"), kind="stable")
-    else:
-        leaf = _text_ranks(values)
-    keys.append(leaf.astype(np.int64))
-    if rungs.numeric is None:
-        keys += [
-            _text_ranks(labels.to_pylist())[table]
-            for table, labels in zip(rungs.tables[1:], rungs.labels[1:], strict=True)
-        ]
-    ranks = np.empty(len(values), dtype=np.int64)
-    ranks[np.lexsort(keys)] = np.arange(len(values))
-    return ranks
+        return np.argsort(np.argsort(np.nan_to_num(rungs.numeric, nan=-np.inf), kind="stable"))
+    # The last key, the root, counts most; the first is each value by itself.
+    keys = [_text_ranks(labels.to_pylist())[table] for table, labels in zip(rungs.tables, rungs.labels, strict=True)]
+    return np.argsort(np.lexsort(keys))
 
 
 def _text_ranks(values: list[object]) -> Int64s:
-    order = sorted(range(len(values)), key=lambda at: (values[at] is not None, str(values[at])))
-    ranks = np.empty(len(values), dtype=np.int64)
-    ranks[order] = np.arange(len(values))
-    return ranks
+    return np.argsort(sorted(range(len(values)), key=lambda at: (values[at] is not None, str(values[at]))))
 
 
 def refuse_demands(policy: Policy) -> None:

@@ -25,26 +25,109 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Float32s, Int32s
+from reticent.engine.base import Members, refuse_group
+from reticent.engine.rng import Rng
+from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
-from reticent.engine.series.publisher import GroupPublisher
-from reticent.engine.series.sug import People
-from reticent.errors import GuaranteeError
-from reticent.policy.updates import Updates
+from reticent.engine.series.quasi import attributes, points, traits
+from reticent.engine.series.sug import People, within_limit
+from reticent.engine.series.tables import changes, distribution, reasons, release_tables
+from reticent.engine.snapshot import pack
+from reticent.errors import GuaranteeError, PolicyError
+from reticent.policy import Policy
+from reticent.policy.updates import Updates, updates_of
+from reticent.release import Counts, Guarantee, Release, person_hashes
+from reticent.release.wording import AGAINST, SERIES, not_covered
 
 HEADROOM = 4
 """Times the least group size for the limit: measured on progressing illnesses, it lets five releases pass almost without holding anybody back."""
 
 
-class MDistinct(GroupPublisher):
+class MDistinct(SeriesPublisher):
     """The next release of a fully dynamic table."""
 
     method = "m-distinct"
+    still: ClassVar[bool] = False
+    """Whether values never change."""
+    _differing = "different sensitive values"
+    """What a first group needs as many of as it has members."""
+
+    def __init__(self, policy: Policy, *, rng: Rng) -> None:
+        super().__init__(policy, rng=rng)
+        if len(policy.sensitive) != 1:
+            raise PolicyError(
+                f"A series needs exactly one sensitive column; the policy has {len(policy.sensitive)}.",
+                hint="Give one column the role sensitive.",
+            )
+        refuse_group(policy)
+        self.history = History()
+        self._domain: tuple[str | None, ...] = ()
+        updates_of(policy, policy.sensitive[0], still=self.still)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every release claims beside those before it."""
+        claims = {self.method: self.policy.m, "max_risk": self.policy.series.limit}
+        return Guarantee(claims, AGAINST["series"], not_covered(*SERIES))
+
+    def members(self) -> Members:
+        """Who stood in which group of the last release."""
+        return Members(*self.history.members(self.releases))
+
+    @property
+    def releases(self) -> int:
+        """How many releases were published."""
+        return self.history.releases
+
+    def _publish(self, table: pa.Table) -> Release:
+        people, updates = self._read(table)
+        quasi = attributes(table, self.policy)
+        where = points(quasi, table.num_rows)
+        grouping, after, risk = self._limit(people, updates, self._group(people, updates, where))
+        grouping = grouping.hidden(where)
+        counts = self._count(grouping, table.num_rows)
+        explain = {
+            "release": after.releases,
+            "groups": len(grouping),
+            "changes": changes(self.history, people),
+            "held": reasons(grouping),
+            "risk": distribution(risk),
+            "updates": {"closed": updates.closed, "stayed": updates.stayed},
+        }
+        release = Release(
+            kind=self.kind,
+            shape="m-distinct",
+            method=self.method,
+            tables=release_tables(table, self.policy, quasi, grouping, updates),
+            guarantee=self.guarantee,
+            counts=counts,
+            policy_hash=self.policy.hash,
+            metrics=_metrics(grouping, risk),
+            explain=explain,
+            seeded=self.rng.seeded,
+        )
+        self.history, self._domain, self._figures = after, updates.values, dict(release.metrics)
+        return release
+
+    def _read(self, table: pa.Table) -> tuple[People, Updates]:
+        names, column = table.column(str(self.policy.person)), self.policy.sensitive[0]
+        shown = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
+        words = shown.dictionary.to_pylist() + ([None] if shown.null_count else [])
+        updates = updates_of(self.policy, column, (*self._domain, *words), still=self.still)
+        lookup = np.array([updates.codes[word] for word in words], dtype=np.int32)
+        codes = pc.fill_null(shown.indices, len(words) - 1).to_numpy(zero_copy_only=False)
+        hashes = person_hashes(names.cast(pa.string()).to_pylist(), self.rng.key("series persons"))
+        seen = traits(table, self.policy, self.rng.key("series traits"))
+        return People(hashes, seen, lookup[codes]), updates
 
     def _colours(self, updates: Updates) -> tuple[Int32s, bool]:
         """What must differ in a first group, and whether that is only a wish."""
@@ -63,15 +146,52 @@ class MDistinct(GroupPublisher):
     def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
         colours, relax = self._colours(updates)
         order = Order(self._size(updates), colours, self._key("groups"), relax, self.still)
-        found = grouped(self.history, updates, people, where, order)
-        if found is None:
+        grouping = grouped(self.history, updates, people, where, order)
+        if grouping is None:
             raise GuaranteeError(
-                f"First groups of {order.m} need as many {self._wanted}, and the domain has fewer; nothing was published.",
+                f"First groups of {order.m} need as many {self._differing}, and the domain has fewer; nothing was published.",
                 hint="Lower series.m, raise series.max_risk, or name more values in the update knowledge.",
             )
-        return found
+        return grouping
 
-    _wanted = "different sensitive values"
+    def _key(self, purpose: str) -> bytes:
+        return self.rng.key(f"series {purpose} {self.releases + 1}")
+
+    def _limit(
+        self, people: People, updates: Updates, grouping: Grouping
+    ) -> tuple[Grouping, History, _core.series.Risks]:
+        return within_limit(self.history, updates, people, grouping, self.policy.series.limit)
+
+    def _count(self, grouping: Grouping, rows: int) -> Counts:
+        published = int((grouping.row >= 0).sum())
+        share = (rows - published) / rows
+        if published == 0 or share > self.policy.series.max_held:
+            raise GuaranteeError(
+                f"{rows - published:,} of {rows:,} records would have to be held back ({share:.0%}); nothing was published.",
+                hint="Raise series.max_risk or series.m, or allow more with series.max_held.",
+            )
+        return Counts(rows_in=rows, published=published, held=rows - published)
+
+    def snapshot(self) -> bytes:
+        """History, domain, what is pending, and the key."""
+        state, pending = self._state()
+        domain = pa.table({"domain": pa.array(self._domain, type=pa.string())})
+        tables = self.history.to_tables() | pending | {"domain": domain}
+        return pack(self.policy, self.rng, state | {"metrics": self._figures}, tables)
+
+    def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], _: dict[str, bytes]) -> None:
+        self.history, self._figures = History.from_tables(tables), saved["metrics"]
+        self._domain = tuple(tables["domain"].column("domain").to_pylist())
+
+
+def _metrics(grouping: Grouping, risk: _core.series.Risks) -> dict[str, float]:
+    fakes = float((grouping.row < 0).sum())
+    return {
+        "counterfeits": fakes,
+        "counterfeits_per_group": fakes / len(grouping),
+        "max_risk": float(risk.worst.max()),
+        "average_class_size": len(grouping.row) / len(grouping),
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +219,7 @@ def grouped(history: History, updates: Updates, people: People, where: Float32s,
     old, at = last >= 0, np.maximum(last, 0)
     group = history.group if len(history.group) else np.zeros(1, dtype=np.int32)
     value = history.value if len(history.value) else np.zeros(1, dtype=np.int32)
-    found = _core.series.publish(
+    places = _core.series.publish(
         people.values,
         np.where(old, group[at], np.int32(-1)),
         np.where(old, people.values if order.still else value[at], np.int32(0)),
@@ -111,4 +231,4 @@ def grouped(history: History, updates: Updates, people: People, where: Float32s,
         m=order.m,
         key=order.key,
     )
-    return None if found is None else Grouping(found.offsets, found.rows, found.values, found.donors, found.held)
+    return None if places is None else Grouping(places.offsets, places.rows, places.values, places.donors, places.held)

@@ -105,9 +105,6 @@ def _coordinates(steps: Ladder, numbers: Floats | None) -> Floats:
     if numbers is not None:
         known = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)
     else:
-        order = np.lexsort(steps.tables)  # the last key, the root, counts most
-        known = np.empty(len(order))
-        known[order] = np.arange(len(order))
+        known = np.argsort(np.lexsort(steps.tables)).astype(np.float64)  # the last key, the root, counts most
     width = float(known.max() - known.min()) if len(known) else 0.0
-    found: Floats = (known - known.min()) / width if width else np.zeros(len(known))
-    return found
+    return np.asarray((known - known.min()) / width if width else np.zeros(len(known)))

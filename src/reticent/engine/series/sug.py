@@ -23,39 +23,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent import _core
-from reticent.arrays import Floats, Int32s, UInt64s
+from reticent.arrays import Int32s, UInt64s
 from reticent.engine.series.grouping import RISKY, Grouping
 from reticent.engine.series.history import History
 from reticent.policy.updates import Updates
 
 
-@dataclass(frozen=True, repr=False)
-class Risk:
-    """Per person.
+def risk_of(history: History, updates: Updates, heads: Int32s | None = None) -> _core.series.Risks:
+    """The risk of the persons with these last versions, or of everybody: per person how many versions there are and how many show one value alone.
 
-    Attributes:
-        worst: largest share of any candidate value in any version; a reader's best guess is never surer.
-        own: largest share of a true value (the disclosure risk of Definition 8, over all versions).
-        disclosed: versions left with one feasible value.
-        versions: versions in all.
+    `worst` is the largest share of any candidate value in any version: a reader's best guess is never surer. `own` is that of a true
+    value (the disclosure risk of Definition 8, over all versions).
     """
-
-    worst: Floats
-    own: Floats
-    disclosed: Int32s
-    versions: Int32s
-
-
-def risk_of(history: History, updates: Updates, heads: Int32s | None = None) -> Risk:
-    """The risk of the persons with these last versions, or of everybody."""
-    chosen = history.heads if heads is None else heads
-    risks = _core.series.risks(
-        np.ascontiguousarray(chosen),
+    return _core.series.risks(
+        np.ascontiguousarray(history.heads if heads is None else heads),
         versions=history.versions,
         groups=history.groups,
         steps=updates.steps(history.longest_gap()),
     )
-    return Risk(risks.worst, risks.own, risks.disclosed, risks.versions)
 
 
 TOLERANCE = 1e-9
@@ -73,7 +58,7 @@ class People:
 
 def within_limit(
     history: History, updates: Updates, people: People, grouping: Grouping, limit: float
-) -> tuple[Grouping, History, Risk]:
+) -> tuple[Grouping, History, _core.series.Risks]:
     """The groups with everybody above the limit held back, the history with them, and the risk of those published.
 
     A record held back leaves a counterfeit with its value in its place: the candidates of the others stay as they were,
@@ -89,7 +74,9 @@ def within_limit(
     return grouping, after, risk
 
 
-def _measure(history: History, updates: Updates, people: People, grouping: Grouping) -> tuple[History, Risk, Int32s]:
+def _measure(
+    history: History, updates: Updates, people: People, grouping: Grouping
+) -> tuple[History, _core.series.Risks, Int32s]:
     rows, group, value = grouping.published()
     after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
     latest = np.arange(len(history.person), len(after.person), dtype=np.int32)  # of these persons, in their order

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from reticent import _core
 from reticent.engine.series.grouping import HELD, Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import Attribute
-from reticent.engine.series.sug import People, Risk
+from reticent.engine.series.sug import People
 from reticent.engine.table.people import coded, row_keys, text_ranks
 from reticent.policy import Policy
 from reticent.policy.updates import Updates
@@ -72,8 +73,8 @@ def reasons(grouping: Grouping) -> dict[str, int]:
     return {name: int(n) for name, n in zip(HELD[1:], counts[1:], strict=True) if n}
 
 
-def distribution(risk: Risk) -> dict[str, Any]:
+def distribution(risk: _core.series.Risks) -> dict[str, Any]:
     """The spread of the largest share of any candidate, over persons."""
     marks = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
-    found = np.quantile(risk.worst, marks)
-    return {f"{mark:.0%}": round(float(x), 6) for mark, x in zip(marks, found, strict=True)}
+    shares = np.quantile(risk.worst, marks).tolist()
+    return {f"{mark:.0%}": round(share, 6) for mark, share in zip(marks, shares, strict=True)}

@@ -83,9 +83,7 @@ class Values:
     def rank_of(self, size: int) -> UInt32s:
         """The places of the first codes, among themselves."""
         order = sorted(range(size), key=lambda code: self.labels[code] or "")
-        rank = np.empty(size, dtype=np.uint32)
-        rank[order] = np.arange(size, dtype=np.uint32)
-        return rank
+        return np.argsort(order).astype(np.uint32)
 
 
 Label = str | None
@@ -101,7 +99,7 @@ def starting_counts(policy: Policy) -> tuple[Mapping[Label, int], bool]:
     counts: Mapping[Label, int] = {}
     past = policy.prior.file if policy.prior is not None else None
     if past is not None:
-        counts = read_prior(policy.path(past), "prior")
+        counts = read_prior(policy.path(past))
     elif (tree := tree_of(policy.columns[column].hierarchy, policy.base, column=column)) is not None:
         counts = dict.fromkeys(tree.paths, 1)
     else:

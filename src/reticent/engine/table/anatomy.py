@@ -95,7 +95,7 @@ class Anatomy(TablePublisher):
 
         groups = group_people(codes, persons, domain=domain, l=l, seed=self.rng.key("people"), singles=singles)
         keep = np.flatnonzero(groups >= 0)
-        lost, allowed = len(codes) - len(keep), self._allowed(len(codes))
+        lost, allowed = len(codes) - len(keep), self.policy.privacy.may_suppress(len(codes))
         if lost > allowed or not len(keep):
             raise GuaranteeError(
                 f"l = {l} cannot be met for persons with several records: {lost:,} of {len(codes):,} records would have to be "
@@ -104,15 +104,12 @@ class Anatomy(TablePublisher):
             )
         return keep, np.unique(groups[keep], return_inverse=True)[1].astype(np.int64)
 
-    def _allowed(self, n: int) -> int:
-        return int(self.policy.privacy.suppression * n)
-
     def _eligible(self, codes: Int32s, domain: int, l: int) -> Int64s:
         """The rows to publish: all, or as many as l-eligibility and the suppression limit allow."""
         counts = np.bincount(codes, minlength=domain)
         n = len(codes)
         size = largest_eligible(counts, l)
-        allowed = self._allowed(n)
+        allowed = self.policy.privacy.may_suppress(n)
         if size == 0 or n - size > allowed:
             raise GuaranteeError(
                 f"l = {l} cannot be met: {n - size:,} of {n:,} records would have to be suppressed and the policy allows {allowed:,}; "

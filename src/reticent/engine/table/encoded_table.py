@@ -84,7 +84,12 @@ class EncodedTable:
         people = people_of(table, policy, sensitive, times)
         if people is not None:
             sensitive = [(people.pairs, len(people.owner), [])]
-        collapsed = collapse(policy, columns, known, sensitive, times)
+        collapsed = _core.table.Collapsed(
+            [columns.codes[name] for name in policy.quasi],
+            [charged(known[name], policy.table.loss) for name in policy.quasi],
+            sensitive,
+            times=times,
+        )
         rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
         asked = model(policy, people=people)
         return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people, times=times)
@@ -119,8 +124,8 @@ class EncodedTable:
 
     @property
     def limit(self) -> int:
-        """Most records that may be suppressed: a decimal share, taken exactly."""
-        return int(Fraction(repr(self.policy.privacy.suppression)) * self.rows)
+        """Most records that may be suppressed."""
+        return self.policy.privacy.may_suppress(self.rows)
 
     @property
     def lattice(self) -> int:
@@ -147,10 +152,6 @@ class EncodedTable:
         """How many persons there are, each with a record or more."""
         return self.rows if self.people is None else self.people.count
 
-    def collapse(self) -> _core.table.Collapsed:
-        """The same table collapsed anew, for benchmarks."""
-        return collapse(self.policy, self.columns, self.ladders, self.sensitive)
-
     def codes(self, name: str) -> Int32s:
         """Leaf codes of a column."""
         return self.columns.codes[name]
@@ -162,8 +163,7 @@ def _in_order(columns: Encoded, names: Sequence[str]) -> Encoded:
     for name in names:
         places = order(list(dictionaries[name]))
         if (np.diff(places) < 0).any():
-            rank = np.empty(len(places), dtype=np.int32)
-            rank[places] = np.arange(len(places), dtype=np.int32)
+            rank = np.argsort(places).astype(np.int32)
             codes[name], dictionaries[name] = rank[codes[name]], dictionaries[name].arranged(places)
     return replace(columns, codes=codes, dictionaries=dictionaries)
 
@@ -181,22 +181,6 @@ def _refuse_empty(policy: Policy) -> None:
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
     if not policy.sensitive and (privacy.l is not None or privacy.t is not None):
         raise PolicyError("l and t need a sensitive column.", hint="Give one column the role sensitive.")
-
-
-def collapse(
-    policy: Policy,
-    columns: Encoded,
-    known: dict[str, Ladder],
-    sensitive: list[SensitiveColumn],
-    times: UInt32s | None = None,
-) -> _core.table.Collapsed:
-    """The distinct combinations of a table's quasi-identifiers with the histograms of its sensitive values."""
-    return _core.table.Collapsed(
-        [columns.codes[name] for name in policy.quasi],
-        [charged(known[name], policy.table.loss) for name in policy.quasi],
-        sensitive,
-        times=times,
-    )
 
 
 def by_levels(encoded: EncodedTable, levels: Sequence[int | Int64s]) -> dict[str, Levels | Cuts]:
@@ -270,8 +254,7 @@ def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
     """A sensitive column with its codes in the order of its values, and its hierarchy where the distance needs it."""
     values = columns.dictionaries[name].values
     places = order(values.to_pylist())
-    rank = np.empty(len(places), dtype=np.int32)
-    rank[places] = np.arange(len(places), dtype=np.int32)
+    rank = np.argsort(places).astype(np.int32)
     tree: list[Int32s] = []
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
         tree = [np.ascontiguousarray(table[places]) for table in ladders(policy, {name: values})[name].tables]

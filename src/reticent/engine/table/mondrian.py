@@ -153,9 +153,7 @@ def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None
     values = [given[place] for place in places]
     numeric = spans or _numeric(values)
     tree = not (spans or _free(encoded, name, sets=sets)) if ladder.numeric is None else False
-    ranks = np.empty(len(values), dtype=np.int32)
-    ranks[places] = np.arange(len(values), dtype=np.int32)
-    rows, missing = ranks[codes], values[0] is None
+    rows, missing = np.argsort(places).astype(np.int32)[codes], values[0] is None
     even = np.arange(len(values)) / max(1, ladder.size - 1)
     scale = _scale(values)
     if tree:

@@ -102,8 +102,7 @@ def people_of(
         key = np.unique(key, return_inverse=True)[1] * width + codes
     # Numbered person by person: the key starts with the person, and `unique` sorts.
     _, first, pairs = np.unique(key, return_index=True, return_inverse=True)
-    weights = None if times is None else times
-    records = np.bincount(pairs, weights=weights).astype(np.uint32)
+    records = np.bincount(pairs, weights=times).astype(np.uint32)
     return People(persons.astype(np.uint32), pairs.astype(np.int32), persons[first].astype(np.int32), records, columns)
 
 
@@ -129,9 +128,7 @@ def _ranks(column: pa.ChunkedArray) -> Int64s:
 
     words = Dictionary()
     codes = words.encode(column)
-    ranks = np.empty(len(words), dtype=np.int64)
-    ranks[order(words.values.to_pylist())] = np.arange(len(words))
-    return ranks[codes]
+    return np.argsort(order(words.values.to_pylist()))[codes]
 
 
 def settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> Outcome:
@@ -239,10 +236,7 @@ def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
 
 def text_ranks(values: pa.Array) -> Int64s:
     """The place of each value among all, by its text; a missing one first."""
-    order = pc.array_sort_indices(values.cast(pa.string()), null_placement="at_start")
-    rank = np.empty(len(values), dtype=np.int64)
-    rank[order.to_numpy()] = np.arange(len(values))
-    return rank
+    return np.argsort(pc.array_sort_indices(values.cast(pa.string()), null_placement="at_start").to_numpy())
 
 
 def next_k(k: int) -> int:

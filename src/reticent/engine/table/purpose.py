@@ -110,9 +110,7 @@ def _target(encoded: EncodedTable, table: pa.Table) -> tuple[str, Int64s, int]:
         )
     goal = Dictionary().encode(table.column(name)).astype(np.int64)
     places = np.argsort(-np.bincount(goal), kind="stable")
-    ranks = np.empty(len(places), dtype=np.int64)
-    ranks[places] = np.arange(len(places))
-    return name, ranks[goal], min(CLASSES, len(places))
+    return name, np.argsort(places)[goal], min(CLASSES, len(places))
 
 
 def _feature(encoded: EncodedTable, name: str) -> Feature:

@@ -15,7 +15,6 @@ Differences from the paper: ladders begin at the policy's `level`; rows of fewer
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -74,7 +73,7 @@ def crowds(policy: Policy, levels: Levels, table: pa.Table, rows: UInt32s) -> Cr
 
 
 def _refuse_loss(policy: Policy, size: int, lost: int) -> None:
-    limit = int(Fraction(repr(policy.privacy.suppression)) * size)
+    limit = policy.privacy.may_suppress(size)
     if lost > limit or lost == size:
         raise GuaranteeError(
             f"{lost:,} of {size:,} records have a row of the prior that fewer than {policy.privacy.k} persons share, and the policy "

@@ -96,7 +96,7 @@ class House:
     @classmethod
     def _laid_out(cls, policy: Policy, kind: str) -> House:
         settings, file = _refuse_without_prior(policy)
-        prior = read_strata(policy.path(file), "prior")
+        prior = read_strata(policy.path(file))
         strays = [name for name in prior.by if settings.by and name not in settings.by]
         if strays:
             raise PolicyError(

@@ -101,6 +101,15 @@ def policy(l=3, suppression=0.0, **privacy):
     )
 
 
+def test_a_share_of_the_records_is_the_share_as_it_is_written():
+    """0.58 of a hundred is 58, though as a product of floating-point numbers it is a little less."""
+    table = pa.table({"age": list(range(100)), "ill": ["flu"] * 79 + ["asthma"] * 21})
+    rules = policy(2, suppression=0.58)
+    made = reticent.anonymize(table, rules, method="anatomy", seed=1)
+    assert made.counts.suppressed == 58
+    assert reticent.verify(made, rules).holds
+
+
 def release(ills, rules, seed=1):
     engine = Anatomy(rules, rng=Rng.from_seed(seed))
     engine.push(pa.table({"age": list(range(len(ills))), "ill": ills}))

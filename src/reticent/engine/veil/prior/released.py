@@ -14,7 +14,6 @@ Cost: a few passes over the records.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +41,7 @@ from reticent.engine.veil.prior.noise import noised
 from reticent.engine.veil.prior.strata import ROWS, fixed
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.policy.column_patterns import KNOWN_NAMES
+from reticent.policy.column_patterns import is_age_or_sex
 from reticent.policy.settings.kinds import PriorSettings
 
 # Of epsilon: whether enough persons have several records for a kernel.
@@ -53,8 +52,6 @@ _KERNEL_OF_FEW = 0.1
 _CHOSEN, _REFUSED = 0.06, 0.1
 # Of few persons the counts that decide are mostly noise: so many times the persons then.
 _SPARE = 3
-# What illness goes with, whatever else is published.
-_TELLING = [pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex")]
 
 
 def fit_released(
@@ -137,8 +134,7 @@ def _chosen(past: Past, policy: Policy) -> list[str]:
 
 
 def _rank(field: Field) -> tuple[bool, int, str]:
-    telling = any(re.search(pattern, field.name.lower()) for pattern in _TELLING)
-    return not telling, field.size, field.name
+    return not is_age_or_sex(field.name), field.size, field.name
 
 
 USUAL_EPSILON = 1.0

@@ -23,7 +23,7 @@ def test_the_file_is_as_documented(tmp_path):
 
 def test_the_reader_of_priors_reads_it(tmp_path):
     write_prior(PRIOR, tmp_path / "prior.csv")
-    again = read_strata(tmp_path / "prior.csv", "prior")
+    again = read_strata(tmp_path / "prior.csv")
     assert again.by == ("sex", "age")
     assert list(again.strata) == [("f", "[0, 50)"), ("", "*"), ("*", "*")]
     for counts, shares, size in zip(again.strata.values(), SHARES, PRIOR.sizes, strict=True):
@@ -43,7 +43,7 @@ def test_strata_that_nobody_would_reach_are_refused(tmp_path, strata, hidden):
     file = tmp_path / "prior.csv"
     file.write_text("sex,age,value,count\n" + "".join(f"{cells},flu,1\n" for cells in strata))
     if not hidden:
-        assert len(read_strata(file, "prior").strata) == len(strata)
+        assert len(read_strata(file).strata) == len(strata)
         return
     with pytest.raises(PolicyError, match=f"{hidden} strata of prior.csv stand behind wider ones"):
-        read_strata(file, "prior")
+        read_strata(file)

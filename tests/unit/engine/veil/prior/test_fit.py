@@ -134,7 +134,7 @@ def test_a_level_that_was_told_is_kept_to(past):
 
 def test_the_file_says_the_same(tmp_path, prior):
     write_prior(prior.prior, tmp_path / "prior.csv")
-    again = read_strata(tmp_path / "prior.csv", "prior")
+    again = read_strata(tmp_path / "prior.csv")
     assert again.by == prior.prior.columns
     cells = [tuple(row.get(name, "*") for name in again.by) for row in prior.prior.strata]
     assert list(again.strata) == cells

@@ -69,14 +69,14 @@ def test_the_file_is_read_back_with_its_report(tmp_path):
     write_fit(found, tmp_path / "prior.csv")
     rules = policy(tmp_path, file="prior.csv")
     assert House.of(rules, "table").epsilon == pytest.approx(0.5)
-    assert read_strata(tmp_path / "prior.csv", "prior").by == ("sex",)
+    assert read_strata(tmp_path / "prior.csv").by == ("sex",)
 
 
 def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
     shares = np.array([[0.5, 0.5], [1.0, 0.0]])
     prior = Prior(("a", "b"), ({"sex": "f"}, {}), shares, np.array([0.0, 10.0]))
     write_prior(prior, tmp_path / "prior.csv")
-    strata = read_strata(tmp_path / "prior.csv", "prior").strata
+    strata = read_strata(tmp_path / "prior.csv").strata
     assert strata["f",] == {"a": 0.5, "b": 0.5}
 
 
