@@ -63,9 +63,9 @@ def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: s
 def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str) -> Release:
     written = aside / f"{_DATA}.parquet"
     with _connected(aside, memory) as link:
-        rows = DuckRows.of(link, data, policy.missing)
+        rows = DuckRows.of(link, data)
         check_policy(rows.columns, policy, "DuckDB")
-        rows = rows.named(policy.person)
+        rows = rows.without_markers(policy.missing).named(policy.person)
         found = search_counts(rows, policy)
         _write(written, rows.published(found.recoded))
         release = DuckRows.of(link, written)
