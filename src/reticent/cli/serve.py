@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.errors import ConnectorError, PolicyError
 
 
 @click.command()
@@ -63,8 +64,6 @@ def serve(
 
     Feeds post to the API, analysts read from it.
     """
-    from reticent.errors import ConnectorError, PolicyError
-
     if (certificate is None) != (key is None):
         raise PolicyError("TLS needs both a certificate and its key.", hint="Give --certificate and --key.")
     try:
