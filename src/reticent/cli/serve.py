@@ -69,7 +69,7 @@ def serve(
     try:
         from reticent.service.expiry import read_days
         from reticent.service.oidc import OidcSettings
-        from reticent.service.run import Tls, run
+        from reticent.service.run import run
         from reticent.service.settings import Settings
     except ModuleNotFoundError as error:
         raise ConnectorError(f"The server needs {error.name}.", hint="pip install 'reticent[server]'") from None
@@ -83,8 +83,9 @@ def serve(
         rate=rate,
         keep_days=keep_days,
         keep=read_days(keep),
-        secure=certificate is not None,
+        certificate=certificate,
+        key=key,
         plain=plain_http,
         oidc=OidcSettings.read(oidc) if oidc else None,
     )
-    run(settings, Tls(certificate, key) if certificate and key else None)
+    run(settings)

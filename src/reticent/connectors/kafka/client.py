@@ -52,13 +52,13 @@ def within(step: Callable[[], T], name: str) -> T:
     thread = threading.Thread(target=work, name="reticent-kafka", daemon=True)
     thread.start()
     try:
-        well, made = done.get(timeout=_DEADLINE)
+        well, result = done.get(timeout=_DEADLINE)
     except queue.Empty:
         _left.append(thread)
         raise HungError(f"{name} did not return") from None
     if not well:
-        raise made  # type: ignore[misc]
-    return made  # type: ignore[return-value]
+        raise result  # type: ignore[misc]
+    return result  # type: ignore[return-value]
 
 
 @contextlib.contextmanager

@@ -67,11 +67,8 @@ class Route:
 class Flight:
     """Begins, sends and commits at once; `end` waits for it and raises what went wrong.
 
-    Args:
-        producer: of the session, which must not touch it before the end.
-        route: the topics.
-        parts: what is published, shard by shard.
-        member: the place of the session in its group, by which the broker refuses one that has lost its partitions.
+    The session must not touch the producer before the end; by `member`, its place in the group, the broker refuses one that has
+    lost its partitions.
     """
 
     def __init__(self, producer: Producer, route: Route, parts: Sequence[Part], member: Any) -> None:

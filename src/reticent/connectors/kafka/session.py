@@ -353,15 +353,15 @@ class Session:
         held.journaled += released.records
         # A snapshot when the journal has grown long.
         short = held.journaled < self._settings.snapshot_every or not held.shard.outlived
-        kept = released.journal if short else None
+        journal = released.journal if short else None
         told, held.described = [] if held.described else [held.shard.codebook().rstrip()], True
         part = Part(
-            partition, held.position, released.records, len(batch.bad), told, released.lines, whole=kept is None
+            partition, held.position, released.records, len(batch.bad), told, released.lines, whole=journal is None
         )
-        if kept is None:
+        if journal is None:
             part.state, held.journaled = entries("snapshot", held.shard.snapshot(), held.position), 0
         else:
-            part.state = entries("journal", kept, held.position)
+            part.state = entries("journal", journal, held.position)
         return part
 
 
