@@ -106,12 +106,12 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import stream_feed
 
     from reticent.connectors.spark.streams import make_packer, step
-    from reticent.connectors.spark.workplace import pack
+    from reticent.connectors.spark.workplace import pack, unpack
     from reticent.engine.rng import Rng
 
     policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
     bundle, rng = pack(policy), Rng.from_seed(1)
-    carried.open()
+    unpack(bundle)
     batches = [pa.record_batch({"record": values[at : at + 10_000]}) for at in range(0, records, 10_000)]
     began = time.process_time()
     packed: dict[int, list[str | None]] = {number: [] for number in range(shards)}

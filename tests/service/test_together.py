@@ -200,10 +200,9 @@ def test_who_comes_alone_waits_for_nobody_and_who_came_in_company_does(tmp_path,
 
 
 def test_tables_of_other_types_are_joined_as_json():
-    from reticent.service.live import joined
-
     from reticent.policy import Policy
     from reticent.publication.records import RecordReader
+    from reticent.service.live import joined
 
     columns = {"id": "identifier", "age": {"role": "quasi"}, "d": "sensitive"}
     policy = Policy.model_validate({"version": 1, "columns": columns, "privacy": {"l": 2}})

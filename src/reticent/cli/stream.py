@@ -140,7 +140,6 @@ def _noting(reasons: Counter[str], keep: Callable[[int, str, bytes], None] | Non
 
 
 def _tell(done: Summary, reasons: Counter[str]) -> None:
-
     say(
         f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
         f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."

@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from confluent_kafka import KafkaException
+
 from reticent.errors import ConnectorError
 
 LOG = logging.getLogger(__name__)
@@ -75,8 +77,6 @@ def uncollected() -> Iterator[None]:
 
 def insist(step: Callable[[], None], name: str, seconds: float) -> None:
     """Repeats a step of a transaction while the broker asks to and the transaction lasts."""
-    from confluent_kafka import KafkaException
-
     end = time.monotonic() + seconds
     while True:
         try:

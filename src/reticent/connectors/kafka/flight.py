@@ -11,13 +11,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import Message, Producer, TopicPartition
+
 from reticent.connectors.kafka.client import STEP, SessionLostError, insist, within
 from reticent.connectors.kafka.state import Headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from confluent_kafka import Message, Producer
 
 _ASK = 10.0
 
@@ -95,8 +96,6 @@ class Flight:
             self.error = error
 
     def _transact(self) -> None:
-        from confluent_kafka import TopicPartition
-
         producer, route = self._producer, self._route
         within(producer.begin_transaction, "begin_transaction")
         for part in self.parts:

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.client import HungError, within
@@ -48,9 +50,6 @@ class StateTopic:
 
     def prepare(self, source: Address, sink: Address) -> None:
         """Makes sure that sink and state have a partition per shard."""
-        from confluent_kafka.admin import AdminClient
-        from confluent_kafka.cimpl import NewPartitions, NewTopic
-
         admin = AdminClient(source.client)
         shards = len(topic_partitions(admin, source.topic))
         if not shards:
@@ -95,8 +94,6 @@ class StateTopic:
         return states
 
     def _read(self, partitions: list[int]) -> dict[int, Saved]:
-        from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
         settings = {
             **self.address.client,
             "group.id": "reticent-state",
@@ -135,9 +132,6 @@ class StateTopic:
 
     def prune(self, partition: int, offset: int) -> None:
         """Deletes what lies before a snapshot, in the background; that it fails costs space only."""
-        from confluent_kafka import TopicPartition
-        from confluent_kafka.admin import AdminClient
-
         if self._admin is None:
             self._admin = AdminClient(self.address.client)
         self._admin.delete_records([TopicPartition(self.address.topic, partition, offset)])
@@ -177,8 +171,6 @@ def entries(kind: str, data: bytes, position: int) -> list[tuple[bytes, Headers]
 
 def topic_partitions(admin: object, topic: str) -> list[int]:
     """The partitions of a topic; none when it does not exist."""
-    from confluent_kafka import KafkaException
-
     end = time.monotonic() + _WAIT
     while True:
         try:
@@ -192,8 +184,6 @@ def topic_partitions(admin: object, topic: str) -> list[int]:
 
 def _settled(future: object, harmless: str) -> None:
     """Waits for an administrative request; another worker may have been quicker."""
-    from confluent_kafka import KafkaException
-
     try:
         future.result(_WAIT)  # type: ignore[attr-defined]
     except TimeoutError:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from reticent.connectors.kafka.client import STEP, SessionLostError, within
 
@@ -69,8 +69,6 @@ class Watch:
                 ear.heard, self.well = time.monotonic(), True
 
     def _ask(self, partition: int, position: int, *, spare: bool) -> None:
-        from confluent_kafka import TopicPartition
-
         place = TopicPartition(self._topic, partition)
         _, end = within(lambda: self._consumer.get_watermark_offsets(place, timeout=STEP), "asking for the end")
         if end > position and not spare:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+
 from reticent.connectors.counted.rows import LABEL, LADDER, LEAF, MOST_COMBINATIONS, RECORDS, Rows
 from reticent.encode.names import ODD, single_name
 
@@ -12,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
     from reticent.connectors.counted.rows import Recoded
 
@@ -43,8 +45,6 @@ class SparkRows(Rows):
 
     def named(self, person: str | None) -> SparkRows:
         """The rows with one name per person: their own where all are plain, which Spark sees by itself."""
-        from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
-
         if person is None or not self.is_text(person):
             return self
         names = F.col(column(person)).cast("string")
@@ -55,8 +55,6 @@ class SparkRows(Rows):
 
     def recoded(self, how: Recoded) -> DataFrame:
         """The rows as they are published; equal ones are written out again in stretches, so that no array is long."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         counted, names = self._asked(*self._recoding(how)), [column(name) for name in how.shown]
         at = F.explode(F.expr(f"sequence(0L, ({RECORDS} - 1) DIV {_STRETCH})")).alias(LEAF)
         each = F.explode(F.expr(f"sequence(1L, least({_STRETCH}L, {RECORDS} - {_STRETCH} * {LEAF}))")).alias(LABEL)
@@ -70,8 +68,6 @@ class SparkRows(Rows):
 
     def _asked(self, query: str, tables: Mapping[str, pa.Table] | None = None) -> DataFrame:
         """What Spark makes of a query; it knows frames by name, and only until the query is understood."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         spark = self.frame.sparkSession
         views = {self.source: self.frame}
         for name, table in (tables or {}).items():

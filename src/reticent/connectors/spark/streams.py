@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from reticent.connectors.shards import MOST_SHARDS, check_shards, claim, pin_shards, spread
 from reticent.connectors.spark.rows import column
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pandas as pd
-    from pyspark.sql import DataFrame
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
@@ -82,8 +84,6 @@ class Stream:
             frame: the columns of the policy, or one of JSON objects.
             json: the name of the column of JSON objects, as in a frame from Kafka.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-
         policy = unpack(self._bundle)
         if json is None:
             policy.check_columns(frame.columns)
@@ -102,8 +102,6 @@ class Stream:
 
     def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
         """The same line by line: shard, number within the shard, kind ("line" or "dead"), line."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         blocks = self.blocks(frame, json=json)
         each = F.when(F.col("kind") == "line", F.split("lines", "\n")).otherwise(F.array("lines"))
         told = blocks.select("shard", "first", "kind", F.posexplode(each).alias("place", "line"))
@@ -154,7 +152,6 @@ def make_packer(
 
 def make_processor(bundle: bytes, rng: Rng) -> Any:
     """The operator that Spark runs per shard and micro-batch."""
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Operator(StatefulProcessor):  # type: ignore[misc,unused-ignore]
         def init(self, handle: Any) -> None:

@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from reticent import _core
 from reticent.audit.generalised import check_counts, hidden, unchecked
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import numpy.typing as npt
-    from pyspark.sql import DataFrame
 
     from reticent._core.veil import Veil
     from reticent.connectors.spark.rows import SparkRows
@@ -130,8 +132,6 @@ def _counted(
     frame: DataFrame, rows: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """Per row of the prior how many truths are not offered, how many records there are, and what their facts come to."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     sums = (F.sum(F.when(F.col(_OFFERED), 0).otherwise(1)).alias("lost"), F.count(F.lit(1)).alias("size"))
     counted = frame.groupBy("row").agg(*sums, *(F.sum(half).alias(half) for half in _FACTS)).toArrow()
     at, whole = counted.column("row").to_numpy(), np.zeros((4, rows), np.int64)
@@ -142,8 +142,6 @@ def _counted(
 
 
 def _mapped(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-
     bundle = pack(policy)
     empty = to_arrow_schema(frame.schema).empty_table()
     schema = _veiled(bundle, rng, empty, None).schema
@@ -193,8 +191,6 @@ def judge(
     frame: DataFrame, policy: Policy, document: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
 ) -> Verdict:
     """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     line = Possible(document).line
     release = Published("", "veil", kind="table", claims=claims)
     findings = [*line_findings(line, policy, release), *prior_findings(line, document, policy)]
