@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
 
 
 @click.command()
@@ -38,7 +39,6 @@ def ask(
 
     Works on every release that Reticent makes, from what was published alone.
     """
-    from reticent.cli.output import emit, say
     from reticent.read.received import read
 
     received = read(release, sensitive=sensitive)
