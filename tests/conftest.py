@@ -14,6 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Workers share the cores: threads of linear algebra that wait for each other by turning take ten times as long there.
+# For this process where nothing is loaded yet, for the workers of pytest-xdist and for whatever the tests start.
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 # No wall-clock assertions: a busy machine must not fail a test.
 settings.register_profile("reticent", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reticent")

@@ -106,21 +106,21 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import stream_feed
 
     from reticent.connectors.spark.streams import make_packer, step
-    from reticent.connectors.spark.workplace import Carried
+    from reticent.connectors.spark.workplace import pack, unpack
     from reticent.engine.rng import Rng
 
     policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
-    carried, rng = Carried.pack(policy), Rng.from_seed(1)
-    carried.open()
+    bundle, rng = pack(policy), Rng.from_seed(1)
+    unpack(bundle)
     batches = [pa.record_batch({"record": values[at : at + 10_000]}) for at in range(0, records, 10_000)]
     began = time.process_time()
     packed: dict[int, list[str | None]] = {number: [] for number in range(shards)}
-    for batch in make_packer(carried, shards, b"k" * 32)(iter(batches)):
+    for batch in make_packer(bundle, shards, b"k" * 32)(iter(batches)):
         for number, chunk in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
             packed[number] += chunk
     chosen = time.process_time()
     for number, mine in packed.items():
-        step(carried, rng, number, None, mine, 0)
+        step(bundle, rng, number, None, mine, 0)
     return {
         "choose_shards": round(1000 * (chosen - began)),
         "release": round(1000 * (time.process_time() - chosen)),

@@ -109,9 +109,13 @@ class EvolvingTable:
             ids: of records where the policy names a column of record ids, otherwise of persons.
             by: the identifier column they belong to.
         """
+        lines: list[str] = []
         if isinstance(ids, str | os.PathLike) or is_frame(ids):
-            ids, by = self._ids(table_under(ids, self.policy), by)
+            ids, by, lines = self._ids(table_under(ids, self.policy), by)
         with self._turn() as driver:
+            if lines:  # a file of ids alone has no header: who stands in its first line wants to be forgotten, too
+                with contextlib.suppress(DataError):
+                    return driver.delete(lines, by=by)
             return driver.delete(ids, by=by)
 
     def publish(
@@ -170,14 +174,17 @@ class EvolvingTable:
         with Store.open(self._place, create=False) as store, store.lock(name, wait=self._wait):
             yield evolving.Evolving(store, self.policy, rng=rng, whole=whole)
 
-    def _ids(self, batch: pa.Table, by: str | None) -> tuple[pa.ChunkedArray, str | None]:
+    def _ids(self, batch: pa.Table, by: str | None) -> tuple[pa.ChunkedArray, str | None, list[str]]:
+        """The ids, the column they belong to, and all lines of a file whose first is no name that we know."""
         known = [name for name in (by, self.policy.evolving.record, self.policy.person) if name is not None]
         column = next((name for name in known if name in batch.column_names), None)
         if column is None and by is None and batch.num_columns == 1:
-            return batch.column(0), self.policy.person
+            only = batch.column(0)
+            lines = [*batch.column_names, *only.to_pylist()] if pa.types.is_string(only.type) else []
+            return only, self.policy.person, lines
         if column is None:
             raise DataError(f"There is no column '{known[0]}'.", hint="Give the ids of persons or records.")
-        return batch.column(column), column
+        return batch.column(column), column, []
 
 
 class Series:

@@ -137,6 +137,50 @@ def test_every_shape_answers_and_the_answer_holds_the_truth(place, shape):
     assert whole["low"] <= mine.sum() <= whole["high"], (shape, whole, int(mine.sum()))
 
 
+def test_columns_are_named_in_one_word_or_several(place):
+    whole = answers(place / "veil", "--value", "flu", "--by", "sex,age", "--where", "age<3")
+    assert whole == answers(place / "veil", "--value", "flu", "--by", "sex", "--by", "age", "--where", "age<3")
+    assert len(whole) == 6
+
+
+def test_a_value_of_another_sensitive_column_is_told(tmp_path):
+    table = people(5, 300)
+    pc.write_csv(table.append_column("drug", [["A", "B", "C"] * 100]), tmp_path / "two.csv")
+    two = POLICY.replace("LEVEL ", "").replace("sensitive", "sensitive\n  drug: sensitive").replace("veil", "auto")
+    (tmp_path / "p.yaml").write_text(two.replace("prior: {file: prior.csv}\n", ""))
+    run("anonymize", tmp_path / "two.csv", "-p", tmp_path / "p.yaml", "-o", tmp_path / "two")
+    outcome = CliRunner().invoke(app, ["ask", str(tmp_path / "two"), "--value", "B"])
+    assert "--sensitive drug" in str(outcome.exception)
+    assert answers(tmp_path / "two", "--value", "B", "--sensitive", "drug")[0]["high"] >= 100
+
+
+def test_a_later_release_of_a_series_is_asked_beside_the_earlier_ones(tmp_path):
+    """Alone it knows the first sets of newcomers only: it answered for them as if for everybody."""
+    rng, table = np.random.default_rng(4), people(6, 2500)
+    later = np.where(rng.random(2500) < 0.15, rng.choice(ILLS, 2500), table["ill"].to_pylist())
+    tables = [table, table.set_column(3, "ill", pa.array(later))]
+    for number, part in enumerate(tables, 1):
+        pc.write_csv(part, tmp_path / f"q{number}.csv")
+    pc.write_csv(pa.concat_tables(tables), tmp_path / "past.csv")
+    text = POLICY.replace("LEVEL ", "").replace("{method: m-invariance, m: 3, max_risk: 0.5}", "{method: veil}")
+    policy = tmp_path / "p.yaml"
+    policy.write_text(text)
+    run("prior", tmp_path / "past.csv", "-p", policy, "-o", tmp_path / "prior.csv", "--seed", 3)
+    policy.write_text(text.replace("file: prior.csv", "file: prior.csv, kernel: {file: kernel.csv}"))
+    for number in (1, 2):
+        words = ["-p", policy, "--store", tmp_path / "s.db", "-o", tmp_path / f"r{number}", "--seed", 1]
+        run("republish", tmp_path / f"q{number}.csv", *words)
+    alone = run("ask", tmp_path / "r2", "--value", "flu")
+    assert "2,500 later events are not counted" in alone.stdout
+    assert "Ask all releases together" in alone.stdout
+    rows = answers(tmp_path / "r1", tmp_path / "r2", "--value", "flu", "--interval", ".999")
+    assert [row["release"] for row in rows] == [1, 2]
+    for row, part in zip(rows, tables, strict=True):
+        assert row["low"] <= part["ill"].to_pylist().count("flu") <= row["high"]
+    (last,) = answers(tmp_path / "r1", tmp_path / "r2", "--value", "flu", "--where", "release=2", "--interval", ".999")
+    assert last["estimate"] == rows[1]["estimate"]
+
+
 def test_people_read_a_small_table_and_a_picture(place, tmp_path):
     outcome = run("ask", place / "veil", "--value", "flu", "--by", "sex", "--plot", tmp_path / "flu.svg")
     head, first, *_ = outcome.stdout.splitlines()[1:]

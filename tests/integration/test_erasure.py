@@ -68,7 +68,7 @@ def test_a_feed_that_uses_the_row_again_leaves_nothing(tmp_path):
 
 
 def test_without_the_scrub_it_would_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr(evolving, "forget_words", lambda *_: False)
+    monkeypatch.setattr(evolving, "forget_words", lambda *_: [])
     table = EvolvingTable(tmp_path / "store.db", EvolvingScene.policy)
     table.insert(marked(people(0, 60)))
     table.delete([f"patient {CANARY}"])

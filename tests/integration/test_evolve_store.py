@@ -105,6 +105,22 @@ def test_wrong_uses_are_refused(policy_file, tmp_path):
     assert store.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("first", ["", "id\n", "who left\n"])
+def test_a_file_of_ids_forgets_everybody_it_names_with_a_header_or_without(first, policy_file, tmp_path, capsys):
+    store, ids = tmp_path / "store.db", tmp_path / "left.txt"
+    data = write(cases.table(range(30), [i % 5 for i in range(30)]), tmp_path / "a.csv")
+    assert run("evolve", "init", store, "-p", policy_file("veil")) == 0
+    assert run("evolve", "insert", store, data) == 0
+    people = cases.table(range(30), [0] * 30).column("id").to_pylist()
+    ids.write_text(first + "".join(f"{person}\n" for person in people[3:6]))
+    capsys.readouterr()
+    assert run("evolve", "delete", store, ids, "--json") == 0
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["deleted"] == 3
+    ids.write_text(first + "".join(f"{person}\n" for person in people[6:9]) + "nobody\n")
+    assert run("evolve", "delete", store, ids) == 3
+    assert "1 are not in the table; nothing was changed" in capsys.readouterr().err
+
+
 def test_a_command_that_is_repeated_changes_nothing(policy_file, tmp_path, capsys):
     """After a crash nobody knows whether the last command came through; running it again must not double the records."""
     store, ids = tmp_path / "store.db", tmp_path / "ids.csv"

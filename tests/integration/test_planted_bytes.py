@@ -281,3 +281,40 @@ def test_a_guarantee_may_name_columns_and_how_many_more():
     words = "a reader who knows what a column that is released as it is says of a person (a, b and {} more)"
     assert not strange(AGAINST["generalised"], [words.format(32)], ["a", "b"])
     assert strange(AGAINST["generalised"], [words.format("p1")], ["a", "b"]) == ["sentence 1"]
+
+
+@pytest.mark.parametrize("entry", ["explain", "metrics"])
+@pytest.mark.parametrize("what", ["p1 has d3", ["p1 has d3"], None], ids=["a sentence", "sentences", "nothing"])
+def test_what_should_be_figures_by_name_is_nothing_else(good, tmp_path, entry, what):
+    folder, rules = planted(good, tmp_path)
+    stored(folder, "release.json", json.loads((folder / "release.json").read_text()) | {entry: what})
+    assert FORM in refuted(folder, rules)
+
+
+def test_a_manifest_that_lists_no_file_lets_none_lie_there(good, tmp_path):
+    folder, rules = planted(good, tmp_path)
+    (folder / "notes.txt").write_text("p1 has d3")
+    stored(folder, "release.json", json.loads((folder / "release.json").read_text()) | {"files": {}})
+    assert "only files of the release lie in the folder" in refuted(folder, rules)
+
+
+@pytest.mark.parametrize("odd", [[], {}, [5], {"a": []}], ids=str)
+@pytest.mark.parametrize("entry", ["kind", "shape", "method"])
+def test_words_of_the_manifest_that_are_none_are_refuted_and_no_bug_of_the_judge(good, tmp_path, entry, odd):
+    folder, rules = planted(good, tmp_path)
+    stored(folder, "release.json", json.loads((folder / "release.json").read_text()) | {entry: odd})
+    assert FORM in refuted(folder, rules)
+
+
+def test_odd_entries_further_inside_are_refuted_too(good, tmp_path):
+    folder, rules = planted(good, tmp_path)
+    book = json.loads((folder / "codebook.json").read_text())
+    book["columns"][0]["type"] = ["p1 has d3"]
+    stored(folder, "codebook.json", book)
+    fitting(folder)
+    assert BOOK in refuted(folder, rules)
+    manifest = json.loads((folder / "release.json").read_text())
+    manifest["guarantee"]["claims"]["l"] = {"persons": 5}
+    manifest["explain"] |= {"batches": [5], "tried": [{"method": ["p1"]}]}
+    stored(folder, "release.json", manifest)
+    assert {BOOK, "explain tells counts and settings only"} <= refuted(folder, rules)

@@ -104,6 +104,16 @@ def test_persons_that_the_policy_does_not_name_are_told_of_as_on_one_machine(spa
     assert made.guarantee == local.guarantee
 
 
+def test_a_frame_that_is_kept_in_memory_stays_there_and_no_name_is_left_in_the_session(spark):
+    from reticent.connectors import spark as on_spark
+
+    frame = spark.createDataFrame(rows(500)).cache()
+    on_spark.anonymize(frame, policy({"k": 5, "suppression": 0.1})).toArrow()
+    assert frame.storageLevel.useMemory
+    assert not [table for table in spark.catalog.listTables() if table.isTemporary]
+    frame.unpersist()
+
+
 def test_rows_come_sorted_by_what_is_published(spark):
     from reticent.connectors import spark as on_spark
 

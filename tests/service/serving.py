@@ -40,7 +40,7 @@ class InThread:
         self.app = create_app(Settings(store=self.store, **({"studio": False} | settings)))
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.root = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self._server = uvicorn.Server(config(self.app))
+        self._server = uvicorn.Server(config(self.app, self.app.state.settings))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
         self._thread.start()
         self.caller = httpx.Client(timeout=60)  # without a token of its own

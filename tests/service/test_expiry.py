@@ -80,7 +80,7 @@ def test_the_same_table_is_not_published_anew_when_its_release_is_gone(running):
         assert len(client.get("/releases").json()) == 1
 
 
-@pytest.mark.parametrize("word", ["jobs", "jobs=x", "people=3", "tables=-1", "jobs=nan"])
+@pytest.mark.parametrize("word", ["jobs", "jobs=x", "people=3", "tables=-1", "jobs=nan", "jobs=inf", "jobs=1e9"])
 def test_words_that_say_nothing_are_refused(word):
     with pytest.raises(PolicyError, match="--keep"):
         read_days([word])

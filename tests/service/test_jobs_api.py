@@ -150,6 +150,7 @@ def test_a_series_is_published_once_per_key(client):
         job = client.post("/series/se/releases", content=csv(table), headers=headers).json()
         assert until_done(client, job["id"])["state"] == "done"
         assert client.post("/series/se/releases", content=csv(table), headers=headers).json()["id"] == job["id"]
+        assert client.post("/series/se/releases", content=csv(table.slice(1)), headers=headers).status_code == 409
     assert client.get("/series/se").json()["releases"] == 2
     assert not [table for table in client.get("/tables").json() if table["name"] == "se"]
 
@@ -214,6 +215,35 @@ def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
             for publisher in store.publishers():  # the names that publications have in the store are no concern of ours
                 assert not list(store.outbox(publisher))
                 assert not len(store.ledger(publisher))
+    finally:
+        hold.set()
+        running.close()
+
+
+def test_a_cancelled_job_stays_cancelled_where_the_same_was_published_before(tmp_path, monkeypatch):
+    hold, entered = threading.Event(), threading.Event()
+    real = jobs_module.published_before
+
+    def slow(*args, **kwargs):
+        publisher = real(*args, **kwargs)
+        if publisher is not None:
+            entered.set()
+            hold.wait()
+        return publisher
+
+    monkeypatch.setattr(jobs_module, "published_before", slow)
+    running = InThread(tmp_path)
+    try:
+        with running.client() as client:
+            table, wish = upload(client), {"policy": policy_yaml("hospital"), "files": PRIOR, "method": "mondrian"}
+            first = client.post(f"/tables/{table['id']}/jobs", json=wish).json()["id"]
+            assert until_done(client, first)["state"] == "done"
+            again = client.post(f"/tables/{table['id']}/jobs", json=wish).json()["id"]
+            assert entered.wait(30)
+            assert client.delete(f"/jobs/{again}").json()["state"] == "cancelled"
+            hold.set()
+            running.hub.jobs.wait(again)
+            assert client.get(f"/jobs/{again}").json()["state"] == "cancelled"
     finally:
         hold.set()
         running.close()

@@ -168,6 +168,7 @@ GOOD = "issuer: https://id.example\nclient_id: r\nclient_secret_file: secret\nad
         GOOD.replace("https://r.", "http://r.") + "roles: {analyst: [a]}\n",
         GOOD.replace("secret\n", "missing\n") + "roles: {analyst: [a]}\n",
         GOOD + "roles: {analyst: [a]}\nunknown: 1\n",
+        GOOD + "roles: {custodian: admins}\n",  # its letters would be groups
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(tmp_path, text):

@@ -15,6 +15,7 @@ from test_access_walk import OPEN, routes
 
 from reticent.service.connection import Connection
 from reticent.service.run import config
+from reticent.service.settings import Settings
 from reticent.service.tokens import Role
 
 HEAD = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\n"
@@ -141,7 +142,7 @@ def test_a_reader_that_does_not_read_is_cut_off():
     class Hasty(Connection):
         reading = 0.3
 
-    settings = config(app)
+    settings = config(app, Settings(""))
     settings.http = settings.http_protocol_class = Hasty
     settings.lifespan = "off"
     server = uvicorn.Server(settings)

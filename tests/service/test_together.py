@@ -15,8 +15,7 @@ from reticent.datasets import feed
 from reticent.publication.stream_publication import StreamPublication
 from reticent.service import live, writer
 from reticent.service.demo import renamed
-from reticent.service.live import LiveStream
-from reticent.service.together import parted
+from reticent.service.live import LiveStream, parted
 
 FEEDS, SIZE = 12, 7
 
@@ -203,7 +202,7 @@ def test_who_comes_alone_waits_for_nobody_and_who_came_in_company_does(tmp_path,
 def test_tables_of_other_types_are_joined_as_json():
     from reticent.policy import Policy
     from reticent.publication.records import RecordReader
-    from reticent.service.together import joined
+    from reticent.service.live import joined
 
     columns = {"id": "identifier", "age": {"role": "quasi"}, "d": "sensitive"}
     policy = Policy.model_validate({"version": 1, "columns": columns, "privacy": {"l": 2}})

@@ -25,6 +25,8 @@ from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reticent.arrays import Int64s
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -60,7 +62,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):
         findings.append(_check(requirement, release, groups, policy, column))
-    posterior = _posterior(release, groups)
+    posterior = check_posterior([release], float(groups.shares().max(initial=0)))
     findings += posterior
     limit = policy.privacy.suppression if release.method == "anatomy" else None
     findings += check_counts(release.counts, qit.num_rows, limit, left_out(release, policy))
@@ -90,14 +92,11 @@ def claimed_posterior(release: Published) -> float | None:
     return claim
 
 
-def _posterior(release: Published, groups: Groups) -> list[Finding]:
-    """The largest share of a group, where the release claims a bound on the posterior."""
-    claim = claimed_posterior(release)
-    if claim is None:
-        return []
-    largest, sizes = groups.largest(), np.maximum(groups.sizes(), 1)
-    worst = float((largest / sizes).max(initial=0))
-    return [Finding(POSTERIOR, worst <= claim + 1e-12, round(worst, 12), float(claim))]
+def check_posterior(releases: Iterable[Published], worst: float) -> list[Finding]:
+    """The largest share that a value has of a group, where the releases claim a bound on the posterior."""
+    claimed = [float(bound) for release in releases if (bound := claimed_posterior(release)) is not None]
+    # shares of small whole numbers: nothing but rounding lies within 1e-12
+    return [Finding(POSTERIOR, worst <= min(claimed) + 1e-12, round(worst, 12), min(claimed))] if claimed else []
 
 
 def _wanted(release: Published, policy: Policy) -> list[Requirement]:

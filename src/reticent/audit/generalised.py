@@ -21,7 +21,7 @@ import numpy as np
 from reticent.audit import measures
 from reticent.audit.all_classes import OVERALL, check_overall
 from reticent.audit.groups import codes, histograms, numbered
-from reticent.audit.labels.legal import illegal
+from reticent.audit.labels.legal import check_labels
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
@@ -63,7 +63,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
             Finding("the policy asks each release of the series by itself", policy.series.method == BY_ITSELF)
         )
     if not release.bare:  # others name their groups as they like
-        findings += [_legal(data, name, policy, release.method) for name in quasi]
+        findings += [check_labels(codes(data[name])[1], policy, name, release.method) for name in quasi]
     rows, size = release.classes("data", quasi)
     sizes = np.bincount(rows, minlength=size)
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
@@ -173,11 +173,6 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, left
         allowed = math.floor(Fraction(str(limit)) * (came - left_out)) + left_out
         findings.append(Finding("suppressed rows within the policy's limit", gone <= allowed, gone, allowed))
     return findings
-
-
-def _legal(data: pa.Table, name: str, policy: Policy, method: str) -> Finding:
-    unknown = illegal(codes(data[name])[1], policy, name, method)
-    return none_of("published values are nodes of the hierarchy", unknown, f"column '{name}'")
 
 
 def _figures(data: pa.Table, policy: Policy) -> dict[str, float]:

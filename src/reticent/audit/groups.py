@@ -32,6 +32,20 @@ class Groups:
     size: int
     values: tuple[str | None, ...]
 
+    @classmethod
+    def counted(
+        cls, group: Int64s, value: Int64s, size: int, values: tuple[str | None, ...], times: Int64s | None = None
+    ) -> Groups:
+        """From the group and the value of every record, each counted once, or so many times."""
+        width = max(1, len(values))
+        key = group * width + value
+        if times is None:
+            pairs, count = np.unique(key, return_counts=True)
+        else:
+            pairs, at = np.unique(key, return_inverse=True)
+            count = np.bincount(at.reshape(-1), weights=times)
+        return cls(pairs // width, pairs % width, count.astype(np.int64), size, values)
+
     def sizes(self) -> Int64s:
         """Records per group."""
         return np.bincount(self.group, weights=self.count, minlength=self.size).astype(np.int64)
@@ -164,12 +178,16 @@ def different(key: Int64s) -> Int64s:
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def histograms(rows: Int64s, size: int, column: pa.ChunkedArray) -> Groups:
+def histograms(rows: Int64s, size: int, column: pa.ChunkedArray, times: Int64s | None = None) -> Groups:
     """Count a sensitive column within groups."""
     code, values = codes(column)
-    width = max(1, len(values))
-    pairs, count = np.unique(rows * width + code, return_counts=True)
-    return Groups(pairs // width, pairs % width, count.astype(np.int64), size, values)
+    return Groups.counted(rows, code, size, values, times)
+
+
+def normal(weights: Floats) -> Floats:
+    """Rows that sum to one; a row of zeros stays."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
 def _dense(key: Int64s) -> tuple[Int64s, int]:

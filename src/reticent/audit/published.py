@@ -242,7 +242,7 @@ def _from_folder(path: Path, name: str) -> Published:
         explain=_mapping(manifest, "explain"),
         policy_hash=manifest.get("policy_hash"),
         altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
-        strays=_strays(path, digests) if digests else (),
+        strays=_strays(path, digests),
         keys=(*map(str, manifest), *(f"store.{key}" for key in _mapping(manifest, "store"))),
         doubled=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
         odd=odd_files(path / name for name in ("release.json", *digests) if (path / name).is_file()),

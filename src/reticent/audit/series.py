@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reticent.audit.generalised import check_columns, check_counts
-from reticent.audit.groups import codes, different, histograms, numbered
-from reticent.audit.labels.legal import exact, illegal
+from reticent.audit.groups import codes, different, histograms, normal, numbered
+from reticent.audit.labels.legal import check_labels, exact
 from reticent.audit.order import check_lines
 from reticent.audit.original.matching import matching
 from reticent.audit.spellings import check_spellings
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Way = tuple[tuple[int, tuple[int, ...]], ...]
 """Where a person stood: the place of each release in the series, and the candidates of the group."""
 SHAPE = "m-distinct"
+_LABELS = "published values are nodes of the hierarchy or ranges"
 _STILL = "m-invariance"
 """The method under which nobody's value changes."""
 TOLERANCE = 1e-7
@@ -62,7 +63,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
             *check_counts(release.counts, data.num_rows - sum(fakes.values()), None),
             *_plain(release, policy, {g: n - fakes.get(g, 0) for g, n in sizes.items()}),
-            *(_nodes(release, policy, name) for name in policy.quasi),
+            *(check_labels(codes(data[name])[1], policy, name, release.method, _LABELS) for name in policy.quasi),
             Finding("every group shows at least m different values", least >= m, least, m),
             none_of("no group shows a value twice", int((distinct < values.sizes()).sum())),
             *(check_spellings(codes(data[name])[1], f"column '{name}'") for name in policy.sensitive),
@@ -108,11 +109,6 @@ def _plain(release: Published, policy: Policy, records: Mapping[int, int]) -> li
             "a group has a plain line for each record", sum(lines[g] != records.get(g, 0) for g in {*lines, *records})
         ),
     ]
-
-
-def _nodes(release: Published, policy: Policy, name: str) -> Finding:
-    unknown = illegal(codes(release.coded["data"][name])[1], policy, name, release.method)
-    return none_of("published values are nodes of the hierarchy or ranges", unknown, f"column '{name}'")
 
 
 def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
@@ -240,7 +236,7 @@ def _forward_backward(layers: list[Int64s], steps: list[Floats]) -> Floats:
     edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
     for edge in edges:
-        forward.append(_scale(np.einsum("nu,nuv->nv", forward[-1], edge)))
+        forward.append(normal(np.einsum("nu,nuv->nv", forward[-1], edge)))
     backward = np.full(layers[-1].shape, 1.0)
     worst = np.zeros(len(layers[0]))
     for i in range(len(layers) - 1, -1, -1):
@@ -249,14 +245,8 @@ def _forward_backward(layers: list[Int64s], steps: list[Floats]) -> Floats:
         top = np.divide(weight.max(axis=1), total, out=np.ones_like(total), where=total > 0)
         worst = np.maximum(worst, top)
         if i:
-            backward = _scale(np.einsum("nuv,nv->nu", edges[i - 1], backward))
+            backward = normal(np.einsum("nuv,nv->nu", edges[i - 1], backward))
     return worst
-
-
-def _scale(weights: Floats) -> Floats:
-    total = weights.sum(axis=1, keepdims=True)
-    scaled: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
-    return scaled
 
 
 def _exposed(release: Published, policy: Policy, lone: set[int]) -> int:

@@ -35,14 +35,16 @@ def same(value: str | None) -> str:
 
     Nor are signs that nobody sees, and letters of other scripts inside a Latin word that look like Latin ones.
     """
-    if value is not None and value.isascii() and value.isprintable():  # its own compatible form
-        plain = value.lower()
+    if (
+        value is not None and value.isascii() and value.isprintable()
+    ):  # its own compatible form, with no gaps but spaces
+        text = " ".join(value.lower().split())
     else:
         latin = _FOREIGN.sub(lambda word: word[0].translate(_ALIKE), normalize("NFKC", value or ""))
         small = normalize("NFKC", _BLANK.sub("", latin).lower().casefold())
         plain = "".join(sign for sign in small if sign.isspace() or category(sign) not in ("Cf", "Cc"))
-    text = _GAPS.sub(" ", plain).strip()
-    code = _ICD10.fullmatch(text)
+        text = _GAPS.sub(" ", plain).strip()
+    code = _ICD10.fullmatch(text) if "." in text else None
     return text if code is None else code[1] + code[2]
 
 

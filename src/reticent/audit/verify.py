@@ -84,7 +84,7 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    verdicts += [judge_in("stream.judge")(streams, policy)] if streams else []
+    verdicts += [_guarded(streams, partial(judge_in("stream.judge"), streams, policy))] if streams else []
     if original is not None and releases:
         verdicts = _beside(releases, verdicts, policy, original)
     verdicts.append(check_chain(releases, ledger))
@@ -133,7 +133,7 @@ def _guarded(releases: Sequence[Published], judge: Callable[[], Verdict]) -> Ver
     try:
         return judge()
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, pa.ArrowException):
-        if all(release.manifest is None for release in releases):
+        if all(release.manifest is None and release.wire is None for release in releases):
             raise
         return Verdict((Finding("tables and documents have the form of their shape", holds=False),))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from reticent.cli.completion import VARIABLE, completion, know_powershell
+from reticent.cli.completion import completion
 from reticent.cli.options import Ordered
 
 # Command -> module that holds a click command of that name, or a group called `app`.
@@ -149,8 +149,6 @@ def main(args: list[str] | None = None) -> Any:
     """Runs a command and turns every error into a message and an exit code."""
     from reticent.cli.failure import explain
 
-    if os.environ.get(VARIABLE, "").startswith("powershell"):
-        know_powershell()
     try:
         app(_in_front(sys.argv[1:] if args is None else args), prog_name="reticent")
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback may show a cell

@@ -8,6 +8,10 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.cli.load_inputs import load_inputs
+from reticent.cli.output import describe, emit, say, summary
+from reticent.cli.progress import told_by, working
+from reticent.errors import PolicyError
 
 
 @click.command()
@@ -56,9 +60,6 @@ def anonymize(
         return
     from reticent import _core
     from reticent.api import anonymize as release_table
-    from reticent.cli.load_inputs import load_inputs
-    from reticent.cli.output import describe, emit, say, summary
-    from reticent.cli.progress import told_by, working
     from reticent.release.damage import damage_in_words, damages
 
     start = time.perf_counter()
@@ -93,10 +94,7 @@ def anonymize(
 def _on_disk(
     data: str, policy: Path, output: Path, method: str | None, memory: str, *, plain: bool, json: bool
 ) -> None:
-    from reticent.cli.output import describe, emit, say, summary
-    from reticent.cli.progress import working
     from reticent.connectors.duck import anonymize as release_file
-    from reticent.errors import PolicyError
     from reticent.policy import Policy
     from reticent.policy.check import check
 
@@ -118,10 +116,6 @@ def _on_disk(
 
 def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int | None, *, json: bool) -> None:
     from reticent.cli.drafts import keep_draft
-    from reticent.cli.load_inputs import load_inputs
-    from reticent.cli.output import describe, emit, say, summary
-    from reticent.cli.progress import working
-    from reticent.errors import PolicyError
     from reticent.publication.draft import make
     from reticent.release.damage import damage_in_words
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
+from reticent.cli.progress import steps
+from reticent.errors import PolicyError
 
 
 @click.command()
@@ -48,12 +50,9 @@ def audit(
 ) -> None:
     """Verify, measure and attack; write report.html and audit.json. Exit 4 when a claim is refuted."""
     from reticent.api import ledger_of, sources_of
-    from reticent.cli.output import emit, say
-    from reticent.cli.progress import steps
     from reticent.connectors.files import read_table
     from reticent.connectors.inputs import read_input
     from reticent.connectors.linked import read_tables
-    from reticent.errors import PolicyError
     from reticent.policy import Policy
     from reticent.report import Material, write_report
     from reticent.report import audit as judge
@@ -73,7 +72,7 @@ def audit(
         material = Material(
             original=table,
             tables=read_tables(str(original), rules)[0] if linked else None,
-            population=_population(population, read_table),
+            population=_population(population),
             external=read_table(external) if external is not None else None,
             ledger=None if ledger is None else ledger_of(ledger),
             threshold=threshold,
@@ -84,7 +83,7 @@ def audit(
         tried = try_policies(table, candidates, seed=seed, progress=step) if table is not None and candidates else []
         step("Writing the report")
         page, twin = write_report(output, outcome, tried, shown_command(sys.argv[1:]))
-    _say_results(outcome, tried, say)
+    _say_results(outcome, tried)
     say(f"Report: {page}, figures: {twin}.")
     if json:
         figures = outcome.to_dict() if outcome is not None else {}
@@ -93,7 +92,7 @@ def audit(
         raise click.exceptions.Exit(4)
 
 
-def _say_results(outcome: Any, tried: list[Any], say: Callable[[str], None]) -> None:
+def _say_results(outcome: Any, tried: list[Any]) -> None:
     for attack in outcome.outcomes if outcome is not None else ():
         low, high = attack.interval
         claim = "no claim" if attack.claim is None else f"conceded {attack.claim:.1%}"
@@ -107,7 +106,9 @@ def _say_results(outcome: Any, tried: list[Any], say: Callable[[str], None]) -> 
         say("REFUTED: at least one claim does not hold." if outcome.refuted else "No claim was refuted.")
 
 
-def _population(word: str | None, read: Callable[[str], Any]) -> Any:
+def _population(word: str | None) -> Any:
+    from reticent.connectors.files import read_table
+
     if word is None:
         return None
-    return int(word) if word.replace("_", "").isdigit() else read(word)
+    return int(word) if word.replace("_", "").isdigit() else read_table(word)

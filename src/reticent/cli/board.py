@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.cli.output import say
 
 
 @click.command()
@@ -17,7 +18,6 @@ def board(audit: Path, output: Path) -> None:
 
     In the outline that EMA policy 0070 and Health Canada share.
     """
-    from reticent.cli.output import say
     from reticent.connectors.files import write_text
     from reticent.report.board import board_report
 

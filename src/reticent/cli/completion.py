@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 from click.decorators import FC
+from click.shell_completion import CompletionItem, ShellComplete, add_completion_class, get_completion_class
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _NAME = "reticent"
@@ -48,20 +50,48 @@ def own_shell() -> str:
 
 def script(command: click.Command, shell: str) -> str:
     """What a shell has to be told."""
-    from click.shell_completion import get_completion_class
-
-    know_powershell()
     kind = get_completion_class("powershell" if shell == "pwsh" else shell)
     return "" if kind is None else kind(command, {}, _NAME, VARIABLE).source()
 
 
-def know_powershell() -> None:
-    """Adds what click does not bring; wanted where a shell asks, and where a script is written."""
-    from click.shell_completion import add_completion_class
+_SOURCE = """\
+Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
+    param($word, $line, $position)
+    $Env:%(complete_var)s = "powershell_complete"
+    $Env:RETICENT_COMPLETE_LINE = $line.ToString()
+    $Env:RETICENT_COMPLETE_WORD = $word
+    try {
+        %(prog_name)s | ForEach-Object {
+            $value, $help = $_ -split "`t", 2
+            if (-not $help) { $help = $value }
+            [System.Management.Automation.CompletionResult]::new($value, $value, "ParameterValue", $help)
+        }
+    } finally {
+        Remove-Item Env:%(complete_var)s, Env:RETICENT_COMPLETE_LINE, Env:RETICENT_COMPLETE_WORD
+    }
+}
+"""
 
-    from reticent.cli.powershell import PowerShellComplete
 
-    add_completion_class(PowerShellComplete)
+@add_completion_class
+class PowerShellComplete(ShellComplete):
+    """The line and the word under the cursor come by the environment; a value and its help go back, a tab between them."""
+
+    name = "powershell"
+    source_template = _SOURCE
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the one that is completed, and that one."""
+        word = os.environ.get("RETICENT_COMPLETE_WORD", "")
+        try:
+            words = shlex.split(os.environ.get("RETICENT_COMPLETE_LINE", ""), posix=False)[1:]
+        except ValueError:  # a quote that is not closed yet
+            words = []
+        return words[:-1] if word and words else words, word
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One line for PowerShell."""
+        return f"{item.value}\t{item.help or ''}"
 
 
 class _Place(NamedTuple):

@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from reticent.cli import options
-from reticent.cli.options import Ordered
+from reticent.cli.output import emit, figures, quiet, say
 
-app = Ordered(help="Make synthetic data, with a policy beside it.")
+app = options.Ordered(help="Make synthetic data, with a policy beside it.")
 
 repeatable = click.option(
     "--seed", type=click.IntRange(min=0), help="Makes the data repeatable; without it each call differs."
@@ -162,7 +162,6 @@ def _write(
     settings: dict[str, Any],
 ) -> None:
     """Writes a data set with a bar on a terminal, then says which files there are."""
-    from reticent.cli.output import emit, figures, quiet, say
     from reticent.release import Counts
 
     start, seed = time.perf_counter(), secrets.randbits(32) if seed is None else seed

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
+from reticent.errors import DataError
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -27,8 +29,6 @@ def drafts(folder: Path, json: bool) -> None:
 
     Drafts are private: figures only, in no store and no ledger. To publish one, run its command without --draft.
     """
-    from reticent.cli.output import emit, say
-
     entries = sorted(read_drafts(folder), key=lambda entry: entry["metrics"].get("loss", 0.0))
     for line in compared(entries):
         say(line)
@@ -57,8 +57,6 @@ def keep_draft(folder: Path, draft: Draft, policy: Policy, name: str) -> int:
 def read_drafts(folder: Path) -> list[dict[str, Any]]:
     """The drafts of a folder, as they were kept."""
     import json
-
-    from reticent.errors import DataError
 
     files = sorted(path for path in folder.glob("*.json") if path.stem.isdigit())
     if not files:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
-from reticent.cli.options import Ordered
+from reticent.cli.output import describe, emit, figures, say, summary
+from reticent.cli.progress import working
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from reticent.engine.evolving.change import Change
     from reticent.kept import EvolvingTable
 
-app = Ordered(help="A table that changes, published version by version.")
+app = options.Ordered(help="A table that changes, published version by version.")
 
 again_flag = click.option(
     "--again", is_flag=True, help="Take in the file that was the last change once more, not by mistake."
@@ -32,7 +33,6 @@ again_flag = click.option(
 @options.json
 def init(store: str, policy: Path, method: str | None, seed: int | None, json: bool) -> None:
     """Make the store of an empty table under a policy, which it keeps for life."""
-    from reticent.cli.output import emit, say
     from reticent.kept import EvolvingTable
     from reticent.policy import Policy
 
@@ -90,8 +90,6 @@ def delete(store: str, data: str, by: str | None, json: bool) -> None:
 @options.json
 def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: str, json: bool) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
-    from reticent.cli.output import describe, emit, say, summary
-    from reticent.cli.progress import working
     from reticent.kept import EvolvingTable
     from reticent.release.folder import refuse_taken
 
@@ -117,7 +115,6 @@ def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: s
 @options.json
 def status(store: str, json: bool) -> None:
     """Tell how the table stands."""
-    from reticent.cli.output import emit, say
     from reticent.kept import EvolvingTable
 
     figures = EvolvingTable(store).status()
@@ -128,8 +125,6 @@ def status(store: str, json: bool) -> None:
 
 
 def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
-    from reticent.cli.output import emit, figures, say
-    from reticent.cli.progress import working
     from reticent.kept import EvolvingTable
     from reticent.release import Counts
 

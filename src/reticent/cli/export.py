@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
@@ -30,7 +31,6 @@ def export(release: Path, url: str, name: str, policy: Path | None, json: bool) 
 
     All of them in one transaction, or nothing.
     """
-    from reticent.cli.output import emit, say
     from reticent.policy import Policy
 
     standard, _, place = url.partition(":")

@@ -12,6 +12,7 @@ from reticent.errors import ReticentError
 EXTRAS = {
     "scipy": "audit",
     "sklearn": "audit",
+    "threadpoolctl": "audit",
     "matplotlib": "reproduce",
     "fastapi": "server",
     "uvicorn": "server",

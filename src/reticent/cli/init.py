@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
+from reticent.errors import ConnectorError
 
 if TYPE_CHECKING:
     from reticent.cli.kinds import Kind
@@ -47,12 +49,10 @@ def init(
     import shlex
 
     from reticent.cli.ask_roles import ask_roles, told_roles
-    from reticent.cli.kinds import kind_for, refuse_kind
-    from reticent.cli.output import emit, say
+    from reticent.cli.kinds import kind_for, refuse_kind, render
     from reticent.cli.veil_policy import VEIL, method_of, veil_kind
     from reticent.connectors.files import write_text
     from reticent.connectors.inputs import read_input_head, section_for
-    from reticent.errors import ConnectorError
     from reticent.policy import Policy
     from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, one_sensitive
 
@@ -94,8 +94,6 @@ def init(
 
 def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None:
     """One line per guess, then what they come to."""
-    from reticent.cli.output import say
-
     width = max(len(g.column) for g in guesses)
     for g in guesses:
         say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
@@ -110,38 +108,3 @@ def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None
             f"Released as they are: {len(names['plain'])}; whoever knows those of a person can find the record, so write quasi for "
             "each that your readers may know."
         )
-
-
-def render(
-    guesses: list[Guess],
-    person: str | None,
-    section: str | None = None,
-    plan: Kind | None = None,
-    missing: tuple[str, ...] = (),
-) -> str:
-    """The policy as text, each guess with its reason."""
-    import json
-
-    from reticent.cli.kinds import Kind
-
-    plan = plan or Kind(())
-    lines = ["# Guessed from the data: read every line and correct it.", "version: 1"]
-    if person:
-        name = json.dumps(person, ensure_ascii=False)
-        name = f"{{column: {name}, records: {plan.records}}}" if plan.records else name
-        lines.append(f"person: {name}   # the same person across records; never released")
-    if section:
-        lines.append(f"{section}   # how the data becomes a table")
-    if missing:
-        lines.append(f"missing: {json.dumps(list(missing), ensure_ascii=False)}   # read as missing cells")
-    lines.append("columns:")
-    for g in guesses:
-        more = "".join(f", {word}: {json.dumps(what, ensure_ascii=False)}" for word, what in g.settings.items())
-        if g.role == "quasi" and plan.levels.get(g.column):
-            more += f", level: {plan.levels[g.column]}"
-        if g.role == "sensitive" and plan.updates:
-            more += ", updates: any"
-        what = f"{{role: {g.role}{more}}}" if more else g.role
-        lines.append(f"  {json.dumps(g.column, ensure_ascii=False)}: {what}   # {g.why}")
-    lines += plan.lines or ["privacy: {k: 5, suppression: 0.02}"]
-    return "\n".join(lines) + "\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.options import Ordered
+from reticent.cli.output import say
 
-app = Ordered(help="Make or rotate the key file of pseudonyms and date shifts.")
+app = options.Ordered(help="Make or rotate the key file of pseudonyms and date shifts.")
 
 key_file = click.argument("file", type=options.PATH, help="The key file; keep it as safe as the data itself.")
 
@@ -18,7 +18,6 @@ key_file = click.argument("file", type=options.PATH, help="The key file; keep it
 @key_file
 def new(file: Path) -> None:
     """Write a key file with one fresh key, readable by you alone."""
-    from reticent.cli.output import say
     from reticent.engine.keys import new as make
 
     make(file)
@@ -29,7 +28,6 @@ def new(file: Path) -> None:
 @key_file
 def rotate(file: Path) -> None:
     """Put a fresh key in use: later pseudonyms cannot be linked with earlier ones. Earlier keys are kept."""
-    from reticent.cli.output import say
     from reticent.engine.keys import rotate as turn
 
     keys = turn(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,36 @@ class Kind:
     records: str | None = None
     files: dict[Path, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+def render(
+    guesses: list[Guess],
+    person: str | None,
+    section: str | None,
+    plan: Kind,
+    missing: tuple[str, ...],
+) -> str:
+    """The policy as text, each guess with its reason."""
+    lines = ["# Guessed from the data: read every line and correct it.", "version: 1"]
+    if person:
+        name = json.dumps(person, ensure_ascii=False)
+        name = f"{{column: {name}, records: {plan.records}}}" if plan.records else name
+        lines.append(f"person: {name}   # the same person across records; never released")
+    if section:
+        lines.append(f"{section}   # how the data becomes a table")
+    if missing:
+        lines.append(f"missing: {json.dumps(list(missing), ensure_ascii=False)}   # read as missing cells")
+    lines.append("columns:")
+    for g in guesses:
+        more = "".join(f", {word}: {json.dumps(what, ensure_ascii=False)}" for word, what in g.settings.items())
+        if g.role == "quasi" and plan.levels.get(g.column):
+            more += f", level: {plan.levels[g.column]}"
+        if g.role == "sensitive" and plan.updates:
+            more += ", updates: any"
+        what = f"{{role: {g.role}{more}}}" if more else g.role
+        lines.append(f"  {json.dumps(g.column, ensure_ascii=False)}: {what}   # {g.why}")
+    lines += plan.lines or ["privacy: {k: 5, suppression: 0.02}"]
+    return "\n".join(lines) + "\n"
 
 
 def kind_for(

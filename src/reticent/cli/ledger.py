@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
 
 
 @click.command()
@@ -12,7 +13,6 @@ from reticent.cli import options
 @options.json
 def ledger(store: str, json: bool) -> None:
     """Tell what the publications of a store have shown of how many persons."""
-    from reticent.cli.output import emit, say
     from reticent.publication.population import seen_of
     from reticent.store import Store
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reticent.cli.progress import working
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -18,7 +20,6 @@ def load_inputs(
 
     Linked tables are left to whoever releases them: the data comes back as it was named.
     """
-    from reticent.cli.progress import working
     from reticent.connectors.inputs import read_input
     from reticent.policy import Policy
     from reticent.policy.check import check

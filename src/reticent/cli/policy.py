@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from reticent.cli import options
-from reticent.cli.options import Ordered
+from reticent.cli.output import emit, say
 
 if TYPE_CHECKING:
     from reticent.policy import Policy
 
-app = Ordered(help="Check a policy, or print the schema of policies.")
+app = options.Ordered(help="Check a policy, or print the schema of policies.")
 
 
 @app.command()
@@ -21,7 +21,6 @@ app = Ordered(help="Check a policy, or print the schema of policies.")
 @options.json
 def check(file: Path, json: bool) -> None:
     """Check a policy and every file it names; say what each setting means."""
-    from reticent.cli.output import emit, say
     from reticent.policy import Policy
     from reticent.policy.check import check as check_policy
 
@@ -49,7 +48,6 @@ def _try_engines(policy: Policy) -> None:
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of policies, for editors."""
-    from reticent.cli.output import emit
     from reticent.policy.schema import schema as policy_schema
 
     emit(policy_schema())

@@ -9,6 +9,9 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
+from reticent.cli.progress import working
+from reticent.errors import ConnectorError, PolicyError
 
 
 @click.command()
@@ -45,13 +48,10 @@ def prior(
     """
     import numpy as np
 
-    from reticent.cli.output import emit, say
-    from reticent.cli.progress import working
     from reticent.connectors.inputs import read_input
     from reticent.engine.veil.prior.fit import fit
     from reticent.engine.veil.prior.fitted import figures, kernel_name, report, write_fit
     from reticent.engine.veil.prior.released import fit_released
-    from reticent.errors import ConnectorError, PolicyError
     from reticent.policy import Policy
     from reticent.policy.prior import report_name
 

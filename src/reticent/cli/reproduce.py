@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
+from reticent.errors import needing
 
 PAPERS = ("delay-free", "supervision", "evolving", "m-distinct")
 
@@ -23,9 +25,6 @@ def reproduce(paper: str, output: Path, quick: bool, seed: int, json: bool) -> N
     On synthetic data of its kind, and on Adult where RETICENT_DATA names its folder.
     """
     from importlib import import_module
-
-    from reticent.cli.output import emit, say
-    from reticent.errors import needing
 
     with needing("The plots need matplotlib", "reproduce"):  # asked first: they come last, after minutes of work
         import matplotlib as mpl  # noqa: F401

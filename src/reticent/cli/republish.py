@@ -8,6 +8,9 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.cli.load_inputs import load_inputs
+from reticent.cli.output import describe, emit, say, summary
+from reticent.cli.progress import working
 
 
 @click.command()
@@ -35,9 +38,6 @@ def republish(
 
     No candidate is ruled out, no risk is above the limit; or nothing is written, and it says why.
     """
-    from reticent.cli.load_inputs import load_inputs
-    from reticent.cli.output import describe, emit, say, summary
-    from reticent.cli.progress import working
     from reticent.kept import Series
 
     start = time.perf_counter()

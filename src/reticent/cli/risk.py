@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
+from reticent.cli.progress import working
 
 
 @click.command()
@@ -25,8 +27,6 @@ def risk(
     Needs no policy. Counts persons where a column names them, records otherwise. Changes and keeps nothing.
     """
     from reticent.api import risk as measure
-    from reticent.cli.output import emit, say
-    from reticent.cli.progress import working
     from reticent.connectors.files import write_text
 
     with working("Counting"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
+from reticent.errors import ConnectorError, PolicyError
 
 
 @click.command()
@@ -63,14 +64,12 @@ def serve(
 
     Feeds post to the API, analysts read from it.
     """
-    from reticent.errors import ConnectorError, PolicyError
-
     if (certificate is None) != (key is None):
         raise PolicyError("TLS needs both a certificate and its key.", hint="Give --certificate and --key.")
     try:
         from reticent.service.expiry import read_days
         from reticent.service.oidc import OidcSettings
-        from reticent.service.run import Tls, run
+        from reticent.service.run import run
         from reticent.service.settings import Settings
     except ModuleNotFoundError as error:
         raise ConnectorError(f"The server needs {error.name}.", hint="pip install 'reticent[server]'") from None
@@ -84,8 +83,9 @@ def serve(
         rate=rate,
         keep_days=keep_days,
         keep=read_days(keep),
-        secure=certificate is not None,
+        certificate=certificate,
+        key=key,
         plain=plain_http,
         oidc=OidcSettings.read(oidc) if oidc else None,
     )
-    run(settings, Tls(certificate, key) if certificate and key else None)
+    run(settings)

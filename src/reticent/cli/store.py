@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.options import Ordered
+from reticent.cli.output import emit, say
+from reticent.errors import PolicyError
 
-app = Ordered(help="Back up, restore, check and upgrade a store.")
+app = options.Ordered(help="Back up, restore, check and upgrade a store.")
 
 place = click.argument("store", type=options.PLACE, metavar="STORE", help="The store's file.")
 
@@ -19,7 +20,6 @@ place = click.argument("store", type=options.PLACE, metavar="STORE", help="The s
 @click.argument("target", type=options.PATH, help="A new file for the copy.")
 def backup(store: str, target: Path) -> None:
     """Copy a store while it is in use."""
-    from reticent.cli.output import say
     from reticent.store.backup import backup as copy
 
     copy(store, target)
@@ -40,7 +40,6 @@ def restore(backup: str, store: str, published: tuple[str, ...], json: bool) -> 
 
     A publication goes on only where --published (or the store's witness) shows what the world has seen of it.
     """
-    from reticent.cli.output import emit, say
     from reticent.store.backup import restore as go_on
 
     outcomes = go_on(backup, store, published)
@@ -56,7 +55,6 @@ def restore(backup: str, store: str, published: tuple[str, ...], json: bool) -> 
 @options.json
 def check(store: str, json: bool) -> None:
     """Look at every row of a store; exit code 5 when one is damaged."""
-    from reticent.cli.output import emit, say
     from reticent.store import Store
     from reticent.store.backup import check as look
 
@@ -80,8 +78,6 @@ def erase(store: str, publication: tuple[str, ...], dead_letters: float | None) 
 
     A publication that was erased is closed; its persons stay known to the ledger, as keyed hashes. Backups keep what they have.
     """
-    from reticent.cli.output import say
-    from reticent.errors import PolicyError
     from reticent.store import Store
     from reticent.store.erase import erase as forget
     from reticent.store.erase import erase_dead_letters
@@ -100,7 +96,6 @@ def erase(store: str, publication: tuple[str, ...], dead_letters: float | None) 
 @click.argument("file", type=options.PATH, help="A new file; keep it apart from the store.")
 def key(file: Path) -> None:
     """Make a key file for an encrypted store, readable by you alone."""
-    from reticent.cli.output import say
     from reticent.store.keys import FILE, new_key
 
     new_key(file)
@@ -119,8 +114,6 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
 
     The present key is the one that RETICENT_STORE_KEY or RETICENT_STORE_PASSPHRASE names. Backups from before keep their key.
     """
-    from reticent.cli.output import say
-    from reticent.errors import PolicyError
     from reticent.store.keys import Key
     from reticent.store.upgrade import rekey as write_anew
 
@@ -138,7 +131,6 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
 @place
 def upgrade(store: str) -> None:
     """Bring a store of an older version to this one; back it up first."""
-    from reticent.cli.output import say
     from reticent.store.schema import VERSION
     from reticent.store.upgrade import upgrade as bring
 

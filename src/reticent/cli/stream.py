@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, figures, say
 from reticent.errors import PolicyError, needing
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def stream(
 
     Killed and started again, it goes on where it was.
     """
-    from reticent.cli.output import emit, figures, say
     from reticent.connectors.stream import FORMATS, Stream, check_ends, dead_letters_to, open_sink, open_source
     from reticent.connectors.stream.progress import Progress
     from reticent.connectors.stream.warmup import warm_up
@@ -140,8 +140,6 @@ def _noting(reasons: Counter[str], keep: Callable[[int, str, bytes], None] | Non
 
 
 def _tell(done: Summary, reasons: Counter[str]) -> None:
-    from reticent.cli.output import say
-
     say(
         f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
         f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."
@@ -154,7 +152,6 @@ def _tell(done: Summary, reasons: Counter[str]) -> None:
 
 def _stream_kafka(route: tuple[str, str], policy: Policy, store: str, own: Settings, *, json: bool, **how: Any) -> None:
     """Works as one of a group, from topic to topic, until it is told to stop."""
-    from reticent.cli.output import emit, figures, say
     from reticent.connectors.kafka import run_kafka
     from reticent.release import Counts
     from reticent.release.wording import DESPITE

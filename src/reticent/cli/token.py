@@ -7,9 +7,10 @@ import datetime as dt
 import click
 
 from reticent.cli import options
-from reticent.cli.options import Ordered
+from reticent.cli.output import emit, say
+from reticent.errors import PolicyError, StateError
 
-app = Ordered(help="Make, list and revoke tokens of the service.")
+app = options.Ordered(help="Make, list and revoke tokens of the service.")
 
 service_store = click.option(
     "--store",
@@ -37,8 +38,6 @@ service_store = click.option(
 @options.json
 def create(name: str, role: str, scope: tuple[str, ...], days: float, store: str, json: bool) -> None:
     """Make a token and print it; it is shown this once, the store keeps a hash only."""
-    from reticent.cli.output import emit, say
-    from reticent.errors import PolicyError
     from reticent.service.actor import act_as
     from reticent.service.tokens import OPERATOR, Role, Tokens
     from reticent.store import Store
@@ -61,7 +60,6 @@ def create(name: str, role: str, scope: tuple[str, ...], days: float, store: str
 @options.json
 def list_(store: str, json: bool) -> None:
     """List tokens: id, role, name and expiry."""
-    from reticent.cli.output import emit
     from reticent.service.tokens import Tokens
     from reticent.store import Store
 
@@ -81,8 +79,6 @@ def list_(store: str, json: bool) -> None:
 @service_store
 def revoke(ident: str, store: str) -> None:
     """Revoke a token; a running server follows within seconds."""
-    from reticent.cli.output import say
-    from reticent.errors import StateError
     from reticent.service.actor import act_as
     from reticent.service.tokens import OPERATOR, Tokens
     from reticent.store import Store

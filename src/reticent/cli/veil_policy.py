@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 import yaml
 
-from reticent.cli.kinds import Kind, commands, required
+from reticent.cli.kinds import Kind, commands, render, required
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
 from reticent.engine.veil.prior.fitted import FittedPrior, kernel_name, write_fit
 from reticent.engine.veil.prior.released import fit_released
@@ -57,11 +57,9 @@ def veil_kind(
     guesses: list[Guess],
     person: str | None,
     section: str | None,
-    missing: tuple[str, ...] = (),
+    missing: tuple[str, ...],
 ) -> Kind:
     """Levels, sections and files for the veil; refuses data that are too few, or lack a sensitive column or the person."""
-    from reticent.cli.init import render
-
     sensitive = required(kind, guesses, person)
 
     def drafted(levels: dict[str, int]) -> Policy:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reticent.cli import options
+from reticent.cli.output import emit, say
 
 if TYPE_CHECKING:
     from reticent.audit.verdict import Finding
@@ -41,7 +42,6 @@ def verify(
     Exit code 4 when a claim is refuted.
     """
     from reticent.api import verify as judge
-    from reticent.cli.output import emit, say
 
     verdict = judge(list(releases), policy, store=ledger, original=original)
     for line in map(_line, verdict.findings) if everything else folded(verdict.findings):

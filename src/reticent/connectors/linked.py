@@ -57,6 +57,7 @@ def _fhir(
 ) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     from reticent.connectors.fhir.paths import version_of
     from reticent.connectors.fhir.read import ALIAS, checked, say
+    from reticent.connectors.fhir.spill import text_batch
     from reticent.connectors.fhir.systems import Systems
 
     paths, said = settings.paths, Counter[str]()
@@ -78,9 +79,11 @@ def _fhir(
         rows = held[kind]
         rows.append((*keys, *cells))
         if len(rows) >= _ROWS:
-            batches[kind].append(_batch(rows, names[kind]))
+            batches[kind].append(text_batch(rows, names[kind]))
             rows.clear()
-    tables = {kind: pa.Table.from_batches([*batches[kind], _batch(rows, names[kind])]) for kind, rows in held.items()}
+    tables = {
+        kind: pa.Table.from_batches([*batches[kind], text_batch(rows, names[kind])]) for kind, rows in held.items()
+    }
     say(data, said)
     for needed in ("Patient", "Encounter"):
         if not tables[needed].num_rows:
@@ -115,11 +118,6 @@ def _is_day(cell: str) -> bool:
         return dt.date.fromisoformat(cell).isoformat() == cell
     except ValueError:
         return False
-
-
-def _batch(rows: list[tuple[str | None, ...]], names: list[str]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return pa.record_batch([pa.array(column, pa.string()) for column in columns], names=names)
 
 
 def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:

@@ -14,7 +14,7 @@ from reticent.engine.identifiers import prepare, refuse_unfit
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import check_domain
 from reticent.release import Counts, Guarantee, Kind, Release
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ def check_values(table: pa.Table, policy: Policy, different: Mapping[str, pa.Arr
 
     `different` has the values of some columns once each.
     """
-    for name, column in policy.columns.items():
-        if column.hierarchy is not None and name in policy.released:
+    for name in policy.released:
+        hierarchy = policy.columns[name].hierarchy
+        if hierarchy is not None:
             values = different[name] if name in different else table.column(name).unique()
-            ladder(column.hierarchy, values, column=name, base=policy.base)
+            check_domain(hierarchy, values, column=name, base=policy.base)

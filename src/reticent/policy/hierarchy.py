@@ -89,6 +89,12 @@ class Climber:
         return labels
 
 
+def check_domain(spec: HierarchySpec, values: pa.Array, *, column: str, base: Path) -> None:
+    """Refuses values that do not fit a hierarchy, as `ladder` does, for whoever has no use for the levels."""
+    if spec.kind != "dates" or date_nodes(values, spec) is None:
+        Climber(spec, column=column, base=base).labels(values.to_pylist())
+
+
 def ladder(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: Path = Path()) -> Ladder:
     """Applies a hierarchy to the distinct values of a column (index = code; at most one of them null)."""
     if spec is not None and spec.kind == "dates" and (nodes := date_nodes(values, spec)) is not None:

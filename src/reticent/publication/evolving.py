@@ -113,7 +113,7 @@ class Evolving(Publication):
                 engine.recall(rows_of.lives(self.store, self.name, engine.forgotten(batch)))
                 change = work(engine)
 
-                codes, forgotten = np.concatenate([*change.gone, engine.records.codes[:0]]), False
+                codes, forgotten = np.concatenate([*change.gone, engine.records.codes[:0]]), list[str]()
                 gone = engine.records.unused(codes) if len(codes) and not engine.records.unseen else None
 
                 def step(tx: Transaction) -> None:
@@ -130,8 +130,7 @@ class Evolving(Publication):
                 self.commit(step)
             if len(codes):
                 cut_log(self.store.engine)
-            if forgotten:
-                self._read_words(engine)  # it knows the old ones still
+            self._read_words(engine, forgotten)  # it knows the old ones still
             return change
 
     def _new(self, batch: pa.Table) -> bytes:
@@ -213,10 +212,10 @@ class Evolving(Publication):
         fixed = np.concatenate(
             [records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8), records.shown[rows]], axis=1
         )
-        classes = records.classes[rows].tolist()
+        width, content = fixed.shape[1], fixed.tobytes()
         written = (
-            rows_of.Row(row, str(records.persons[row]), records.names[row], fixed[i].tobytes(), classes[i])
-            for i, row in enumerate(rows.tolist())
+            (row, str(records.persons[row]), records.names[row], content[i * width : (i + 1) * width], group)
+            for i, (row, group) in enumerate(zip(rows.tolist(), records.classes[rows].tolist(), strict=True))
         )
         rows_of.write(tx, self.name, written)
         for name, words in records.words.items():
@@ -265,7 +264,7 @@ class Evolving(Publication):
             if others := {row.person for row in rows} - set(named.persons):  # by the ids of records alone
                 persons = [*named.persons, *others]
                 rows = rows_of.find(self.store, self.name, persons=persons, names=named.records)
-        self._read_words(engine)
+        self._read_words(engine, engine.records.columns)
         _fill(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
         state = self._stored()
         if state:
@@ -273,8 +272,8 @@ class Evolving(Publication):
         self._note(engine, state)
         return engine
 
-    def _read_words(self, engine: EvolvingPublisher) -> None:
-        for column in engine.records.columns:
+    def _read_words(self, engine: EvolvingPublisher, columns: Sequence[str]) -> None:
+        for column in columns:
             parts = [table_from(part).column("value") for part in rows_of.read_words(self.store, self.name, column)]
             if parts:
                 engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))

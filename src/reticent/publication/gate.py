@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,8 @@ class Passed:
     noted: LedgerEntry
     members: Members
     sights: Sights | None = None
+    digests: Mapping[int, str] = field(default_factory=dict)
+    """Of the releases before it by their numbers, and of itself once it is kept."""
 
     @cached_property
     def payload(self) -> bytes:
@@ -64,7 +66,7 @@ class Passed:
         tx.record_ledger(publisher, entry, *self.members)
         if sent:
             tx.mark_sent(publisher, number)
-        return replace(self, noted=entry)
+        return replace(self, noted=entry, digests={**self.digests, entry.number: entry.digest})
 
 
 def let_through(  # noqa: PLR0913 - what the judge and the ledger need
@@ -106,11 +108,12 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
         counts=release.counts,
         digest="",  # of bytes that are made when somebody keeps them
     )
+    digests = ledger.digests
     ledger.record(entry, *members)
     source = None if original is None else Input(original.table, original.places)
     verdict = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
     refuse_refuted(verdict, several=bool(earlier))
-    return Passed(release, verdict, entry, members, sights)
+    return Passed(release, verdict, entry, members, sights, digests)
 
 
 def refuse_refuted(verdict: Verdict, *, several: bool = False) -> None:

@@ -28,6 +28,7 @@ from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
 from reticent.release import Kind
 from reticent.store import Store, Transaction, schema
+from reticent.store.database import whole_rows
 
 _MOVED = 1
 
@@ -89,7 +90,8 @@ _WAIT = 30.0
 # Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
 _PLACES = 1 << 20
 _MASK = np.uint64(_PLACES - 1)
-_LAST = sa.select(sa.func.max(schema.population.c.id))
+_LAST = sa.text(f"SELECT max(id) FROM {schema.population.name}")  # noqa: S608 - a name of our own
+_SINCE = whole_rows(schema.population, "id > :seen ORDER BY id")
 _EVERYBODY = np.uint64(2**64 - 1)
 """In the place of a person: a publication whose records the ledger does not see takes everybody."""
 
@@ -133,8 +135,7 @@ class Population:
             tell_namesakes(names)
         strangers = self._recorded[hashes & _MASK] != hashes
         if self._seen and strangers.any():
-            table = schema.population
-            rows = self._store.rows(table, table.c.id > 0, order=table.c.id)
+            rows = self._store.asked(schema.population, _SINCE, seen=0)
             known = np.concatenate([np.frombuffer(row["persons"], "<u8") for row in rows])
             strangers &= ~np.isin(hashes, known)
             if strangers.any():
@@ -237,9 +238,8 @@ class Population:
 
     def _load(self) -> None:
         """Reads what was recorded since the last time."""
-        table = schema.population
         others = [self._others]
-        for row in self._store.rows(table, table.c.id > self._seen, order=table.c.id):
+        for row in self._store.asked(schema.population, _SINCE, seen=self._seen):
             self._seen = row["id"]
             persons = np.frombuffer(row["persons"], "<u8")
             own = row["publisher"] == self._publisher
@@ -260,10 +260,9 @@ def _once(persons: UInt64s) -> UInt64s:
 
 def seen_of(store: Store) -> dict[str, dict[str, object]]:
     """Who has seen what, in counts: per publication its persons, its method, its time, and how many stand elsewhere too."""
-    table = schema.population
     persons: dict[str, list[UInt64s]] = {}
     about: dict[str, dict[str, object]] = {}
-    for row in store.rows(table, table.c.id > 0, order=table.c.id):
+    for row in store.asked(schema.population, _SINCE, seen=0):
         persons.setdefault(row["publisher"], []).append(np.frombuffer(row["persons"], "<u8"))
         first = about.get(row["publisher"], {}).get("first", row["time"])
         about[row["publisher"]] = {

@@ -6,7 +6,7 @@ The stamp says which store a release comes from: generation, number, and the dig
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -87,7 +87,7 @@ class Publication:
             if waiting is not None:
                 return self._hand_over(stored(waiting), waiting.number, folder, file_format)
             passed = publish()
-            return self._hand_over(passed.release, passed.entry.number - 1, folder, file_format)
+            return self._hand_over(passed.release, passed.entry.number - 1, folder, file_format, passed.digests)
 
     def _waiting(self, folder: Path | None) -> OutboxEntry | None:
         """The release that a crash kept from its folder. One whose folder is there was handed over, and only not noted."""
@@ -97,19 +97,27 @@ class Publication:
         self.commit(lambda tx: tx.mark_sent(self.name, waiting.number))
         return None
 
-    def _hand_over(self, release: Release, number: int, folder: Path | None, file_format: str) -> Release:
+    def _hand_over(
+        self,
+        release: Release,
+        number: int,
+        folder: Path | None,
+        file_format: str,
+        digests: Mapping[int, str] | None = None,
+    ) -> Release:
         """Writes a stored release to its folder and notes that it is there."""
         if folder is not None:
-            release = stamped(release, self.store, self.name, number)
+            release = stamped(release, self.store, self.name, number, digests)
             release.to_dir(folder, format=file_format)
         self.commit(lambda tx: tx.mark_sent(self.name, number))
         return release
 
 
-def stamped(release: Release, store: Store, name: str, number: int) -> Release:
-    """A release of a store, as its folder will show it; `number` is that of the outbox."""
-    entries = store.ledger(name).entries
-    digests = {entry.number: entry.digest for entry in entries}
+def stamped(
+    release: Release, store: Store, name: str, number: int, digests: Mapping[int, str] | None = None
+) -> Release:
+    """A release of a store, as its folder will show it; `number` is that of the outbox, `digests` are the ledger's where they are known."""
+    digests = store.ledger(name).digests if digests is None else digests
     place = {
         "publisher": name,
         "generation": store.generation,
@@ -130,7 +138,7 @@ def refuse_ahead(folder: Path, store: Store) -> None:
         place = _place(beside)
         if place is None or not _same_store(place, store):
             continue
-        digests = {entry.number: entry.digest for entry in store.ledger(str(place.get("publisher"))).entries}
+        digests = store.ledger(str(place.get("publisher"))).digests
         if digests.get(place["number"]) != place["digest"]:
             raise StateError(
                 f"{beside} holds release {place['number']} of {place['publisher']!r}, which this store does not know.",
@@ -140,8 +148,7 @@ def refuse_ahead(folder: Path, store: Store) -> None:
 
 def stands_beside(folder: Path, store: Store, name: str, number: int) -> bool:
     """Whether a stored release, by its number in the outbox, stands in another folder beside this one."""
-    digests = {entry.number: entry.digest for entry in store.ledger(name).entries}
-    asked, shown = (name, number + 1, digests.get(number + 1)), set()
+    asked, shown = (name, number + 1, store.ledger(name).digests.get(number + 1)), set()
     for beside in folder.parent.iterdir() if folder.parent.is_dir() else ():
         # A hidden folder is a draft that was never renamed: nobody has it.
         place = None if beside == folder or beside.name.startswith(".") else _place(beside)

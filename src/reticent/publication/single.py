@@ -135,7 +135,7 @@ class _Once:
 
         with store.lock(name):
             kept = (commit or at_once(store))(step)
-        return stamped(passed.release, store, name, kept.entry.number - 1)
+        return stamped(passed.release, store, name, kept.entry.number - 1, kept.digests)
 
     def _stored(self, name: str) -> Release:
         entry = next(self._store.outbox(name), None)

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reticent.errors import ConnectorError
-from reticent.frames import pandas_of
+from reticent.errors import ConnectorError, PolicyError
+from reticent.frames import pandas_of, polars_of
 from reticent.notebook import picture, shown
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class Answer:
     def to_pandas(self) -> Any:
         """The answers as a pandas frame."""
         return pandas_of(self.table)
+
+    def to_polars(self) -> Any:
+        """The answers as a polars frame."""
+        return polars_of(self.table)
 
     def to_list(self) -> list[dict[str, Any]]:
         """One dict per group."""
@@ -83,6 +87,8 @@ class Answer:
     def plot(self, file: str | Path) -> Path:
         """Writes a picture (SVG): a dot and its interval per group; a line over the windows of a series."""
         path = Path(file)
+        if path.suffix.lower() not in ("", ".svg"):
+            raise PolicyError("Pictures are drawn as SVG.", hint=f"Give a file that ends so: {path.stem}.svg.")
         try:
             path.write_text(self._drawing(), encoding="utf-8")
         except OSError as error:

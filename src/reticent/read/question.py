@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.arrays import Floats, Int64s
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.read.estimate.veil import Counts
     from reticent.read.where import Match
 
@@ -58,6 +58,10 @@ class Shape(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What a reader of every answer must know."""
 
+    @property
+    def counted(self) -> Bools:
+        """The records that answers are about."""
+
     def counts(self, question: Question) -> Counts:
         """Estimates with intervals."""
 
@@ -88,11 +92,11 @@ def between(point: Floats, sure: Counts, perhaps: Counts) -> Counts:
     return replace(perhaps, estimate=np.clip(point, low, high), low=low, high=high)
 
 
-def shares_of(counts: Counts, match: Match, groups: Int64s) -> Counts:
-    """Counts over the records that fulfil the conditions; where those are open, in the worst case."""
+def shares_of(counts: Counts, match: Match, groups: Int64s, counted: Bools) -> Counts:
+    """Counts over the counted records that fulfil the conditions; where those are open, in the worst case."""
     size = len(counts.estimate)
     point, least, most = (
-        np.maximum(np.bincount(groups, part, minlength=size), 1e-12)
+        np.maximum(np.bincount(groups, part * counted, minlength=size), 1e-12)
         for part in (match.share, match.sure.astype(float), match.perhaps.astype(float))
     )
     ends = [np.clip(end, 0, 1) for end in (counts.low / most, counts.high / least)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from reticent.errors import PolicyError
 from reticent.frames import pandas_of, polars_of
+from reticent.notebook import shown
 from reticent.read.answer import Answer
 from reticent.read.cells import ANY, date_extent, known, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 Words = str | Sequence[str]
 _OWN = ("group", "row", "event", "person", "seq")
 _SMOOTH = "Smooth estimates: drawn toward what readers believe beforehand, and not unbiased; the intervals are those of the unbiased ones."
+_SHOWN = 5
+"""Records that a notebook shows."""
 _STRATUM = 100
 """Records that a stratum of the draws should hold at least, on average."""
 
@@ -84,6 +87,12 @@ class Received:
     def __repr__(self) -> str:
         fields = ", ".join(self.columns)
         return f"Received({self.records:,} records, {self.parts.shape}, {len(self.values)} values of {self.sensitive}, by {fields})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was received, and the first records."""
+        head = self.shape.table.slice(0, _SHOWN)
+        rows = zip(*(column.to_pylist() for column in head.columns), strict=True)
+        return shown(repr(self), head.column_names, rows)
 
     def __len__(self) -> int:
         return self.records
@@ -177,7 +186,7 @@ class Received:
         name, windows, labels = self._windows(every, time)
         question = Question(self._target(values), self._match(_listed(where)), windows, len(labels), interval)
         counts = self.shape.counts(question)
-        size = np.maximum(np.bincount(windows, minlength=len(labels)), 1)
+        size = np.maximum(np.bincount(windows[self.shape.counted], minlength=len(labels)), 1)
         level = changes(counts.estimate / size, np.maximum(counts.variance, 1) / size**2)
         table = _figures({name: labels}, counts).append_column("change", pa.array(level))
         text = self._in_words("count", values, _listed(where), [f"windows of {every}"], interval)
@@ -278,7 +287,7 @@ class Received:
         if share and self.shape.bounded:
             counts = bounded_shares(counts, self.shape.counts(replace(question, target=1 - target)))
         elif share:
-            counts = shares_of(counts, piece.match, piece.groups)
+            counts = shares_of(counts, piece.match, piece.groups, self.shape.counted)
         return _figures(names, counts)
 
     def _pieces(self, match: Match, fields: list[str]) -> list[_Piece]:
@@ -325,6 +334,8 @@ class Received:
         labels = np.array(self.values)
         if values is None:
             return np.ones(len(labels))
+        if not _listed(values):
+            raise PolicyError("No value is named.", hint="Name one, or leave values out to count all.")
         chosen: set[str] = set()
         for value in _listed(values):
             chosen |= self._labels(value)
@@ -338,8 +349,17 @@ class Received:
         if beginning is not None:
             chosen |= {label for label in self.values if label.startswith(beginning)}
         if not chosen:
-            raise unknown("value", value, self.values)
+            raise self._unknown_value(value)
         return chosen
+
+    def _unknown_value(self, value: str) -> PolicyError:
+        table, entries = self.shape.table, self.codebook.get("columns", ())
+        others = [entry["name"] for entry in entries if entry.get("role") == "sensitive"]
+        for name in (name for name in others if name != self.sensitive and name in table.column_names):
+            if value in pc.unique(table.column(name)).to_pylist():
+                hint = f"It is a value of '{name}': --sensitive {name}, or read(PATH, sensitive=...)."
+                return PolicyError(f"'{self.sensitive}' has no value '{value}'.", hint=hint)
+        return unknown("value", value, self.values)
 
     def _nodes(self, column: str) -> dict[str, tuple[Sequence[str], int]]:
         entries = self.codebook.get("columns", ())
@@ -424,11 +444,13 @@ class _Piece:
 
 
 def _listed(words: Words) -> list[str]:
-    return [words] if isinstance(words, str) else [str(word) for word in words]
+    """One word or several; a code may come as the number it is."""
+    several = isinstance(words, Iterable) and not isinstance(words, str)
+    return [str(word) for word in words] if several else [str(words)]
 
 
 def _check_level(interval: float) -> None:
-    if not 0 < interval < 1:
+    if not isinstance(interval, int | float) or not 0 < interval < 1:
         raise PolicyError("The level of an interval lies between 0 and 1.", hint="Write .95.")
 
 

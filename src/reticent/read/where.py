@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
+_AND = re.compile(r"\s(and|or|&&?|\|\|?)\s+", re.IGNORECASE)
 _HINT = 'Write a column, then one of = != < <= > >= or in: "age>=60", "sex=F", "age in 40..59", "ward in a, b".'
 _LAST = chr(0x10FFFF)
 """Stands behind every letter."""
@@ -93,19 +94,29 @@ def parse(text: str, columns: Sequence[str]) -> Condition:
     literal = rest[operator.end() :].strip()
     if not literal:
         raise PolicyError(f"The condition on '{column}' has no value.", hint=_HINT)
+    if any(_starts(literal[word.end() :], columns) for word in _AND.finditer(literal)):
+        raise PolicyError(
+            f"The condition on '{column}' holds another one.",
+            hint='Write each by itself, all must hold: --where "age>=60" --where "sex=F", or where=["age>=60", "sex=F"].',
+        )
     return _condition(column, "=" if sign == "==" else sign, literal)
 
 
 def _column(text: str, columns: Sequence[str]) -> tuple[str, str]:
     """The column at the beginning: the longest name that an operator follows, since names may contain blanks."""
     text = text.strip()
-    for name in sorted(columns, key=len, reverse=True):
-        if text.startswith(name) and _OPERATOR.match(text[len(name) :]):
-            return name, text[len(name) :]
+    name = _starts(text, columns)
+    if name is not None:
+        return name, text[len(name) :]
     operator = _OPERATOR.search(text)
     if operator is None or not operator.start():
         raise PolicyError("A condition could not be read.", hint=_HINT)
     raise unknown("column", text[: operator.start()].strip(), columns)
+
+
+def _starts(text: str, columns: Sequence[str]) -> str | None:
+    fitting = (name for name in columns if text.startswith(name) and _OPERATOR.match(text[len(name) :]))
+    return max(fitting, key=len, default=None)
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:

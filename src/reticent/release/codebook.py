@@ -35,7 +35,7 @@ _OWN = {
     "visit": "pseudonym of the visit in this publication",
 }
 _ANY = "*"
-_ETA = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
+ETA = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
 
 
 def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
@@ -70,15 +70,16 @@ def stream_codebook(
         "type": NAME,
         "kind": "stream",
         "method": method,
-        "columns": [_lined(policy, name) for name in policy.released],
+        "columns": [line_column(policy, name) for name in policy.released],
         "guarantee": _promised(guarantee),
         "policy": policy.hash,
         **documents,
     }
-    return book | ({"notes": [_ETA]} if "veil" in documents else {})
+    return book | ({"notes": [ETA]} if "veil" in documents else {})
 
 
-def _lined(policy: Policy, name: str) -> dict[str, Any]:
+def line_column(policy: Policy, name: str) -> dict[str, Any]:
+    """What the codebook of a stream says of a column: what the policy does."""
     column = policy.columns[name]
     told: dict[str, Any] = {"name": name, "role": column.role}
     if column.role == "quasi":

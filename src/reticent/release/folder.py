@@ -110,17 +110,20 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
                 _parquet().write_table(typed(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
     for name, document in release.documents.items():
-        with _new(target := draft / f"{name}.json") as file:
-            file.write(json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n")
-        files[target.name] = _digest(target)
+        written = json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n"
+        files[f"{name}.json"] = _write(draft / f"{name}.json", written)
     if codebook:
-        with _new(target := draft / README) as file:
-            file.write(readme(codebook).encode())
-        files[README] = _digest(target)
+        files[README] = _write(draft / README, readme(codebook).encode())
     text = json.dumps(_manifest(release, files, now), indent=2, sort_keys=True, allow_nan=False) + "\n"
-    with _new(draft / MANIFEST) as file:
-        file.write(text.encode())
+    _write(draft / MANIFEST, text.encode())
     sync(draft)
+
+
+def _write(path: Path, content: bytes) -> str:
+    """Writes a new file; gives the digest of what is in it."""
+    with _new(path) as file:
+        file.write(content)
+    return hashlib.sha256(content).hexdigest()
 
 
 @contextlib.contextmanager

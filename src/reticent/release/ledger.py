@@ -41,6 +41,11 @@ class Ledger:
         self.persons.append(persons)
         self.groups.append(groups)
 
+    @property
+    def digests(self) -> dict[int, str]:
+        """Those of the releases, by their numbers."""
+        return {entry.number: entry.digest for entry in self.entries}
+
     def __len__(self) -> int:
         return len(self.entries)
 

@@ -77,8 +77,9 @@ def _entries(claims: Mapping[str, Any], model: str, usual: str) -> list[tuple[st
     if not isinstance(claim, dict):
         return [(usual, claim)]
     own = {kind: number for kind, number in claim.items() if kind != "persons"}
+    persons = claim.get("persons", {})
     # The same words: a person is what is counted where the policy names one.
-    return list((claim.get("persons", {}) | own).items())
+    return list(((persons if isinstance(persons, dict) else {usual: persons}) | own).items())
 
 
 def _other(name: str, value: Any) -> str:

@@ -73,7 +73,7 @@ class Audit:
     releases: tuple[Published, ...]
     policy: Policy
     verdict: Verdict
-    risk: Assessment | None
+    risk: Assessment
     initial: Risk | None
     outcomes: tuple[Outcome, ...]
     skipped: tuple[str, ...]
@@ -121,7 +121,7 @@ class Audit:
             "not_covered": list(self.not_covered),
             "releases": [_describe(release) for release in self.releases],
             "verify": self.verdict.to_dict(),
-            "risk": self.risk.to_dict() if self.risk else None,
+            "risk": self.risk.to_dict(),
             "initial_risk": asdict(self.initial) if self.initial else None,
             "attacks": [outcome.to_dict() for outcome in self.outcomes],
             "not_applicable": list(self.skipped),

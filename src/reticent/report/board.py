@@ -82,15 +82,13 @@ def _unit(audit: Mapping[str, Any]) -> str:
 
 def _brief(audit: Mapping[str, Any]) -> str:
     """What a member of the board reads first."""
-    last, risk, refuted = audit["releases"][-1], audit["risk"], [one for one in audit["attacks"] if one["refuted"]]
-    counts = last["counts"]
-    records = f"{counts.get('published', 0):,} of {counts.get('rows_in', 0):,} records"
-    verdict = "SOME CLAIMS ARE REFUTED: do not release" if audit["refuted"] or refuted else "every claim holds"
+    last, risk = audit["releases"][-1], audit["risk"]
+    verdict = "SOME CLAIMS ARE REFUTED: do not release" if audit["refuted"] else "every claim holds"
     lines = [
-        f"What goes out: {SHAPES.get(last['shape'], last['shape'])}; {records}.",
+        f"What goes out: {SHAPES.get(last['shape'], last['shape'])}; {_published(last)} records.",
         f"What was checked: its claims ({len(audit['verify']['findings'])} checks), attacks ({len(audit['attacks'])}): {verdict}.",
     ]
-    if risk is not None and not risk["quasi_identifiers_as_they_are"]:
+    if not risk["quasi_identifiers_as_they_are"]:
         lines.append(f"The highest risk of a {_unit(audit)} to be found is {_beside_threshold(risk)} (section 5).")
     lines.append(f"What is left open: {len(audit['not_covered'])} kinds of reader, named in section 10.")
     lines.append("What the board has to decide: whether the purpose is worth that risk, and under which conditions.")
@@ -102,12 +100,15 @@ def _beside_threshold(risk: Mapping[str, Any]) -> str:
     return f"{percent(high)}, {'at or below' if high <= limit else 'ABOVE'} the threshold of {percent(limit)}"
 
 
+def _published(release: Mapping[str, Any]) -> str:
+    return f"{release['counts'].get('published', 0):,} of {release['counts'].get('rows_in', 0):,}"
+
+
 def _release(audit: Mapping[str, Any]) -> str:
-    rows = []
-    for one in audit["releases"]:
-        counts = one["counts"]
-        numbers = f"{counts.get('published', 0):,} of {counts.get('rows_in', 0):,}"
-        rows.append((one["name"] or "release", SHAPES.get(one["shape"], one["shape"]), one["method"], numbers))
+    rows = [
+        (one["name"] or "release", SHAPES.get(one["shape"], one["shape"]), one["method"], _published(one))
+        for one in audit["releases"]
+    ]
     versions = ", ".join(f"{name} {number}" for name, number in audit["versions"].items())
     return "\n\n".join(
         [
@@ -166,8 +167,6 @@ def _attacks(audit: Mapping[str, Any]) -> str:
 
 def _threshold(audit: Mapping[str, Any]) -> str:
     risk = audit["risk"]
-    if risk is None:
-        return gap("the threshold, and why")
     return (
         f"A {_unit(audit)} counts as exposed when its risk is above {risk['threshold']:g}; a class then needs {risk['needed_class']} {_unit(audit)}s. EMA and "
         f"Health Canada name 0.09 for public release; 1/11 is above it, read strictly.\n\n"
@@ -196,26 +195,19 @@ def _techniques(audit: Mapping[str, Any]) -> str:
 
 
 def _after(audit: Mapping[str, Any]) -> str:
-    risk, parts = audit["risk"], []
-    if risk is None:
-        parts.append(gap("the residual risk was not measured"))
-    else:
-        sizes = risk["class_sizes"]
+    risk, sizes = audit["risk"], audit["risk"]["class_sizes"]
+    figures = [
+        *_risk(risk["prosecutor"], _unit(audit)),
+        f"smallest class {sizes['smallest']:,}, median {sizes['median']:g}",
+        f"alone in their class: {percent(risk['uniqueness'])}",
+    ]
+    parts = [_bullets(figures)]
+    if risk["quasi_identifiers_as_they_are"]:
         parts.append(
-            _bullets(
-                [
-                    *_risk(risk["prosecutor"], _unit(audit)),
-                    f"smallest class {sizes['smallest']:,}, median {sizes['median']:g}",
-                    f"alone in their class: {percent(risk['uniqueness'])}",
-                ]
-            )
+            "Quasi-identifiers are published as they are: these figures say who can be found, not what is learned."
         )
-        if risk["quasi_identifiers_as_they_are"]:
-            parts.append(
-                "Quasi-identifiers are published as they are: these figures say who can be found, not what is learned."
-            )
-        if risk["journalist"] is None:
-            parts.append(gap("the risk against the population; audit with --population to have it estimated"))
+    if risk["journalist"] is None:
+        parts.append(gap("the risk against the population; audit with --population to have it estimated"))
     rows = []
     for criterion, names in _CRITERIA.items():
         tried = [one for one in audit["attacks"] if one["attack"] in names]
@@ -253,10 +245,9 @@ def _open(audit: Mapping[str, Any]) -> str:
 
 def _conclusion(audit: Mapping[str, Any]) -> str:
     risk = audit["risk"]
-    checks = audit["verify"]
     claims = "REFUTED: do not release" if audit["refuted"] else "hold, recomputed from the release alone"
-    lines = [f"The claims of the release {claims} ({len(checks['findings'])} checks)."]
-    if risk is not None and not risk["quasi_identifiers_as_they_are"]:
+    lines = [f"The claims of the release {claims} ({len(audit['verify']['findings'])} checks)."]
+    if not risk["quasi_identifiers_as_they_are"]:
         lines.append(f"The highest residual risk is {_beside_threshold(risk)}.")
     lines += [gap("the decision, and its conditions"), gap("names, signatures, date, and date of the next review")]
     return "\n\n".join(lines)

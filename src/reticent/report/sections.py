@@ -38,12 +38,11 @@ def summary(audit: Audit) -> str:
     banner = f'<div class="banner {css}">{tag("b", head)}{paragraph(says)}</div>'
     about_values = [o for o in audit.outcomes if o.attack not in ("linkage", "skewness", "similarity")]
     worst = max(about_values, key=lambda outcome: outcome.accuracy, default=None)
+    exact = " (not its value)" if audit.risk.exact else ""
     shown = [
         (f"{latest.counts.get('published', 0):,}", f"records in the latest of {len(audit.releases)} release(s)"),
+        (percent(audit.risk.prosecutor.mean), f"mean chance to single out a record{exact}"),
     ]
-    if audit.risk:
-        mean, exact = audit.risk.prosecutor.mean, audit.risk.exact
-        shown.append((percent(mean), "mean chance to single out a record" + (" (not its value)" if exact else "")))
     if worst:
         shown.append(
             (percent(worst.accuracy), f"right guesses of a sensitive value by the best attack ({worst.attack})")
@@ -110,10 +109,7 @@ def checks(audit: Audit) -> str:
 
 def risk(audit: Audit) -> str:
     """Prosecutor, journalist, marketer; class sizes; what each quasi-identifier contributes."""
-    assessment = audit.risk
-    if assessment is None:
-        return paragraph("Not measured.")
-    people = assessment.journalist
+    assessment, people = audit.risk, audit.risk.journalist
     out = paragraph(
         f"A record counts as exposed when its risk is above {assessment.threshold:g}. The convention is strict: "
         f"1/11 = 0.0909 is above 0.09, so a class needs at least {assessment.needed} records. "
@@ -226,8 +222,6 @@ def utility(audit: Audit) -> str:
 
 def harbor(audit: Audit) -> str:
     """The eighteen identifiers of the Safe Harbor rule."""
-    if audit.risk is None:
-        return ""
     rows = [
         (
             f"{number}. {check.identifier}",
@@ -326,12 +320,10 @@ def _attack(outcome: Outcome) -> str:
 
 def _three(audit: Audit) -> str:
     by_name = {outcome.attack: outcome for outcome in audit.outcomes}
-    assessment = audit.risk
-    single = percent(assessment.prosecutor.mean) if assessment else "not measured"
     linked, guess = by_name.get("linkage"), by_name.get("join-or-open") or by_name.get("homogeneity")
     return bullets(
         [
-            f"Singling out: a record is picked out with a mean chance of {single}.",
+            f"Singling out: a record is picked out with a mean chance of {percent(audit.risk.prosecutor.mean)}.",
             f"Linkability: {percent(linked.accuracy)} of matches with another table are right."
             if linked
             else "Linkability: not tried.",

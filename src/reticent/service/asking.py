@@ -10,7 +10,6 @@ Cost: the memory of a second interpreter and of two releases.
 
 from __future__ import annotations
 
-import multiprocessing
 import tempfile
 import threading
 from collections import OrderedDict
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reticent.disk import step_back
+from reticent.service.apart import Apart
 from reticent.service.problems import ServiceError, described
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Asking:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._process: Any = None
-        self._link: Connection | None = None
+        self._apart: Apart | None = None
 
     def ask(self, place: Place, work: Callable[..., T], *about: Any) -> T:
         """Calls a function of a module with the release of a place and plain values, over there; not for the event loop."""
@@ -62,8 +61,9 @@ class Asking:
         return answer
 
     def _asked(self, place: Place, work: Callable[..., T], about: tuple[Any, ...]) -> tuple[T, ServiceError | None]:
-        link = self._link if self._process is not None and self._process.is_alive() else None
-        link = link or self._begin()
+        if self._apart is None or not self._apart.alive:
+            self._apart = Apart(_answer)
+        link = self._apart.link
         link.send((place.name, work, about))
         if not link.recv():
             try:
@@ -74,19 +74,10 @@ class Asking:
         answer: tuple[T, ServiceError | None] = link.recv()
         return answer
 
-    def _begin(self) -> Connection:
-        apart = multiprocessing.get_context("spawn")
-        self._link, theirs = apart.Pipe()
-        self._process = apart.Process(target=_answer, args=(theirs,), name="reticent-asking", daemon=True)
-        self._process.start()
-        theirs.close()  # ours alone stays open, so that its end is seen on either side
-        return self._link
-
     def close(self) -> None:
         """Ends the process, whatever it is at."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
+        if self._apart is not None:
+            self._apart.end()
 
 
 def _answer(link: Connection) -> None:

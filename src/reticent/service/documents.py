@@ -26,10 +26,9 @@ def now() -> str:
 class Documents:
     """All documents of one kind, and a blob beside each where there is one."""
 
-    def __init__(self, store: Store, space: str, word: str) -> None:
+    def __init__(self, store: Store, space: str) -> None:
         self._store = store
         self._space = space
-        self._word = word
 
     def put(self, tx: Transaction, ident: str, value: dict[str, Any]) -> None:
         """Sets a document."""
@@ -71,4 +70,4 @@ class Documents:
 
     def missing(self) -> ServiceError:
         """The error for an id nobody knows."""
-        return ServiceError(404, "not-found", f"There is no such {self._word}.", "Check its id.")
+        return ServiceError(404, "not-found", f"There is no such {self._space}.", "Check its id.")

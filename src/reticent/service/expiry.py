@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 KINDS = ("jobs", "tables", "releases")
 _HOUR = 3600.0
+_LONGEST = 36_500
+"""Days; before them there is no date to compare with."""
 _ENDED = ("done", "failed", "cancelled")
 
 
@@ -37,7 +39,7 @@ def read_days(words: Sequence[str]) -> dict[str, float]:
             days[kind] = float(number)
         except ValueError:
             days[kind] = -1.0
-        if kind not in KINDS or not days[kind] >= 0:
+        if kind not in KINDS or not 0 <= days[kind] <= _LONGEST:
             raise PolicyError(f"--keep {word}: what is kept for how long?", hint=f"KIND=DAYS with {', '.join(KINDS)}.")
     return days
 

@@ -63,10 +63,10 @@ class Hub:
         self.asking = Asking()
         self._exit.callback(self.asking.close)
         self.releases = Releases(self.store, Packer(self.shelf.folder / "packed"), self.note)
-        self.tables = Documents(self.store, "table", "table")
-        self.audits = Documents(self.store, "audit", "audit")
-        self.plans = Documents(self.store, "plan", "plan")
-        self.drafts = Documents(self.store, "draft", "draft")
+        self.tables = Documents(self.store, "table")
+        self.audits = Documents(self.store, "audit")
+        self.plans = Documents(self.store, "plan")
+        self.drafts = Documents(self.store, "draft")
         self.streams: dict[str, LiveStream] = {}
         self.evolving: dict[str, Evolving] = {}
         self.series: dict[str, Series] = {}

@@ -45,7 +45,7 @@ class Jobs:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self.documents = Documents(hub.store, "job", "job")
+        self.documents = Documents(hub.store, "job")
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reticent-job")
         self._running: dict[str, Future[None]] = {}
         self._progress: dict[str, tuple[float, str]] = {}
@@ -194,7 +194,7 @@ class Jobs:
             pass
         except Exception as error:  # noqa: BLE001 - it becomes the job's answer
             problem = described(error).told
-            self._hub.write(lambda tx: self._mark_failed(tx, ident, problem))
+            self._hub.write(lambda tx: self._end(tx, ident, state="failed", error=problem))
         finally:
             act_as(None)
             self._progress.pop(ident, None)
@@ -223,10 +223,11 @@ class Jobs:
             }
             self.documents.put(tx, ident, job | {"state": PARKED, "error": problem})
 
-    def _mark_failed(self, tx: Transaction, ident: str, problem: dict[str, str]) -> None:
+    def _end(self, tx: Transaction, ident: str, **end: Any) -> None:
+        """Stores how a job ended, unless it was cancelled meanwhile."""
         job = self._open(tx, ident)
         if job is not None:
-            self._let_go(tx, job | {"state": "failed", "error": problem})
+            self._let_go(tx, job | end)
 
     def _finish(self, ident: str, publisher: str) -> Also:
         """What the publishing transaction does for the job: the release is listed, and the job is done."""
@@ -261,7 +262,7 @@ class Jobs:
         before = published_before(table, policy, store, method=method)
         if before is not None:
             release = self._hub.releases.of(before)
-            self._hub.write(lambda tx: self._let_go(tx, job | {"state": "done", "release": release}))
+            self._hub.write(lambda tx: self._end(tx, ident, state="done", release=release))
             return
         publish_table(
             table,
@@ -288,11 +289,9 @@ class Jobs:
         )
 
         def end(tx: Transaction) -> None:
-            if self._open(tx, job["id"]) is None:
-                return
-            if self._hub.drafts.find(tx, draft["id"]) is not None:
+            if self._open(tx, job["id"]) and self._hub.drafts.find(tx, draft["id"]):
                 self._hub.drafts.put(tx, draft["id"], draft | {"figures": figures})
-            self._let_go(tx, job | {"state": "done"})
+            self._end(tx, job["id"], state="done")
 
         self._hub.write(end)
 

@@ -1,7 +1,8 @@
 """A stream that is running: its engine, its journal, and the keys of the batches it has released.
 
 One transaction holds the released lines, the change of the state and the key of the batch. A batch that comes again
-with its key gets the stored lines again: to place it anew would be a second publication of the same people.
+with its key gets the stored lines again: to place it anew would be a second publication of the same people. Batches that wait
+together are placed as one, so that what a batch costs beside its records is paid once; each keeps its place, its key and its answer.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import json
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from reticent.errors import DataError
 from reticent.policy import Policy
@@ -25,7 +27,6 @@ from reticent.publication.stream import StreamPublication
 from reticent.release import Counts, Guarantee
 from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
-from reticent.service.together import joined, parted
 from reticent.service.unpacked import unpackable
 from reticent.service.uploads import ARROW
 from reticent.store import Rewriting, Store, Transaction
@@ -41,6 +42,8 @@ _LOOK = 0.25
 _TREND = 3_600
 # Seconds that the meter looks back.
 _SPAN = 10.0
+_KIND, _GROUP, _END = len(b'{"type":"'), ord("g"), ord("\n")
+"""Where a line says what it is; a group, which opens before its first record, begins with a letter of its own."""
 
 
 class Meter:
@@ -280,8 +283,7 @@ class LiveStream:
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
         self._forget(tx)
-        if self.retention.limited:
-            self.retention.note(tx, number)
+        self.retention.note(tx, number)
         self._look()
 
     def rest(self) -> None:
@@ -346,3 +348,25 @@ class LiveStream:
             "against": guarantee.against,
             "not_covered": list(guarantee.not_covered),
         } | self.meter.read()
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Batches without a bad record, one behind the other."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
+    typed = {name for batch in batches for name in batch.tokens}
+    tokens = {name: pa.concat_arrays([batch.token_column(name) for batch in batches]) for name in typed}
+    return Batch(table, np.arange(table.num_rows), table.num_rows, tokens=tokens)
+
+
+def parted(lines: bytes, sizes: Sequence[int]) -> list[bytes]:
+    """The lines of batches of these sizes, with the groups that their records open; nothing where records are held back."""
+    if len(sizes) == 1 or not lines:
+        return [lines, *[b""] * (len(sizes) - 1)]
+    text = np.frombuffer(lines, np.uint8)
+    ends = np.flatnonzero(text == _END) + 1
+    starts = np.concatenate([[0], ends[:-1]])
+    records = ends[text[starts + _KIND] != _GROUP]
+    cuts = [0, *records[np.cumsum(sizes) - 1].tolist()]
+    return [lines[start:end] for start, end in pairwise(cuts)]

@@ -81,7 +81,8 @@ class OidcSettings:
                 raise PolicyError(
                     "Provider and service are named by https addresses.", hint="Such as https://id.example."
                 )
-        if not self.roles or not set(self.roles) <= {Role.CUSTODIAN, Role.ANALYST}:
+        known = set(self.roles) <= {Role.CUSTODIAN, Role.ANALYST}
+        if not self.roles or not known or not all(isinstance(groups, list) for groups in self.roles.values()):
             raise PolicyError("Groups of the provider become custodians or analysts.", hint="roles: {analyst: [GROUP]}")
         for sources in self.scope.values():
             check_scope(Role.ANALYST, sources)

@@ -61,7 +61,7 @@ class Releases:
         self._store = store
         self._packer = packer
         self._note = note
-        self._documents = Documents(store, "release", "release")
+        self._documents = Documents(store, "release")
         self._glances = lru_cache(_GLANCES)(
             lambda ident, rows: [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
         )

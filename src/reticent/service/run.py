@@ -9,8 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import uvicorn
 
@@ -27,15 +26,7 @@ _COLLECT = (10_000, 5, 40)
 """New objects to a look at the youngest, and looks at each generation to one at the next: a page makes some ten thousand."""
 
 
-@dataclass(frozen=True)
-class Tls:
-    """Files of a certificate and its key."""
-
-    certificate: Path
-    key: Path
-
-
-def run(settings: Settings, tls: Tls | None = None) -> None:
+def run(settings: Settings) -> None:
     """Serves until it is told to stop."""
     # uvicorn raises the signal again when it has shut down; what is left to clean up must not be cut off by it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -45,7 +36,7 @@ def run(settings: Settings, tls: Tls | None = None) -> None:
     with contextlib.ExitStack() as stack:
         if settings.demo and not is_loopback(settings.host):
             raise PolicyError("The demonstration listens on this machine only.", hint="Leave out --host, or --demo.")
-        if tls is None and not settings.plain and not is_loopback(settings.host):
+        if not settings.secure and not settings.plain and not is_loopback(settings.host):
             raise PolicyError(
                 "Off this machine the service speaks TLS: otherwise whoever reads the network has the tokens and the records.",
                 hint="Give --certificate and --key; or --plain-http where only a proxy that speaks TLS can reach this address.",
@@ -55,14 +46,14 @@ def run(settings: Settings, tls: Tls | None = None) -> None:
             settings = replace(settings, store=f"{folder}/store.db")
         listening = stack.enter_context(_socket(settings))
         app = create_app(settings)
-        scheme = "https" if tls else "http"
+        scheme = "https" if settings.secure else "http"
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         address = f"{scheme}://{host}:{listening.getsockname()[1]}"
         if settings.demo:
             from reticent.service.demo import Demo
 
             stack.enter_context(Demo(app.state.hub))
-        served = config(app, tls)
+        served = config(app, settings)
         served.load()
         _settle()
         listening.listen(served.backlog)  # before it is said: whoever reads the address may call at once
@@ -80,7 +71,7 @@ def _settle() -> None:
     gc.set_threshold(*_COLLECT)
 
 
-def config(app: object, tls: Tls | None = None) -> uvicorn.Config:
+def config(app: object, settings: Settings) -> uvicorn.Config:
     """How uvicorn runs the app."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
@@ -93,8 +84,8 @@ def config(app: object, tls: Tls | None = None) -> uvicorn.Config:
         limit_concurrency=_CONNECTIONS,
         backlog=1024,
         proxy_headers=False,  # who is calling must not be the caller's to say
-        ssl_certfile=tls.certificate if tls else None,
-        ssl_keyfile=tls.key if tls else None,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from reticent.service.oidc import OidcSettings
 
@@ -29,7 +30,8 @@ class Settings:
         session: seconds a sign-in to the studio lasts.
         keep_days: days that a stream's released batches stay readable; None for ever.
         keep: days that jobs, tables and releases are kept, by kind; for ever where it is not said.
-        secure: the server speaks TLS, so cookies are kept to it and browsers are told to stay with it.
+        certificate: file of the TLS certificate chain.
+        key: file of its private key.
         oidc: the house's provider, for signing in to the studio.
         plain: plain HTTP may be spoken off this machine, since a proxy speaks TLS for it.
     """
@@ -46,9 +48,15 @@ class Settings:
     session: float = 8 * 3600.0
     keep_days: float | None = None
     keep: Mapping[str, float] = field(default_factory=dict)
-    secure: bool = False
+    certificate: Path | None = None
+    key: Path | None = None
     plain: bool = False
     oidc: OidcSettings | None = None
+
+    @property
+    def secure(self) -> bool:
+        """Whether the server speaks TLS: then cookies are kept to it and browsers are told to stay with it."""
+        return self.certificate is not None
 
     @property
     def open(self) -> bool:

@@ -82,7 +82,7 @@ class Tokens:
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
-        self._documents = Documents(store, SPACE, "token")
+        self._documents = Documents(store, SPACE)
         self._trail = Trail(store)
         self._clock = clock
         self._known: dict[str, tuple[float, Token | None]] = {}

@@ -1,14 +1,9 @@
-"""Try-outs: a table under a policy, measured in a process of its own and then forgotten; nothing of it is published.
-
-A process apart keeps the feeds of this one quick, gives its memory back, and may fail without harm.
-"""
+"""Try-outs: a table under a policy, measured in a process of its own and then forgotten; nothing of it is published."""
 
 from __future__ import annotations
 
-import json
+import os
 import secrets
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
@@ -20,11 +15,14 @@ import numpy as np
 from reticent.disk import give_way
 from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
+from reticent.service.apart import Apart
 from reticent.service.problems import ServiceError, described
 from reticent.service.releases import first_rows
 from reticent.service.uploads import read_upload
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     import pyarrow as pa
 
     from reticent.policy import Policy
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 """Sizes of groups that the curve of risk is drawn for."""
-_LENGTH = 8
 _BARS = 12
 _ROWS = 8
 _VALUES = 200
@@ -54,45 +51,33 @@ def measure_apart(
         ServiceError: the policy cannot be met, or does not fit the table.
         UnwantedError: nobody wants them any more.
     """
-    command = [sys.executable, "-P", "-m", "reticent.service.tryout", kind]
-    with tempfile.TemporaryFile() as request:  # it has no name, and is gone with us
-        request.write(len(bundle).to_bytes(_LENGTH, "big") + bundle + data)
-        request.seek(0)
-        process = subprocess.Popen(command, stdin=request, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        answer, status = _ended(process, unwanted)
-    if status or not answer:
-        raise ServiceError(500, "try", "The try-out ended early, perhaps for want of memory.", "Try fewer rows.")
-    figures: dict[str, Any] = json.loads(answer)
-    if "problem" in figures:
-        raise ServiceError(**figures["problem"])
+    apart = Apart(_measured, data, bundle, kind)
+    try:
+        while not apart.link.poll(_TICK):
+            if unwanted():
+                raise UnwantedError("The try-out was not wanted any more.")
+        answer: tuple[dict[str, Any], ServiceError | None] = apart.link.recv()
+    except (EOFError, OSError):
+        words = "The try-out ended early, perhaps for want of memory."
+        raise ServiceError(500, "try", words, "Try fewer rows.") from None
+    finally:
+        apart.end()
+    figures, problem = answer
+    if problem is not None:
+        raise problem
     return figures
 
 
-def _ended(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> tuple[bytes, int]:
-    """What a process says, and how it ends."""
-    with process:
-        while True:
-            try:
-                return process.communicate(timeout=_TICK)[0], process.returncode
-            except subprocess.TimeoutExpired:
-                if unwanted():
-                    process.kill()
-                    raise UnwantedError("The try-out was not wanted any more.") from None
-
-
-def main() -> None:
-    """The other side: a policy and a table on standard input, figures on standard output."""
+def _measured(link: Connection, data: bytes, bundle: bytes, kind: str) -> None:
+    """The other side."""
     give_way()
-    request = sys.stdin.buffer.read()
-    end = _LENGTH + int.from_bytes(request[:_LENGTH], "big")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries may quote what they warn of
     try:
         with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
-            policy = Bundle.from_bytes(request[_LENGTH:end]).unpack(Path(folder))
-            figures = measure(read_upload(request[end:]), policy, sys.argv[1])
+            policy = Bundle.from_bytes(bundle).unpack(Path(folder))
+            link.send((measure(read_upload(data), policy, kind), None))
     except Exception as error:  # noqa: BLE001 - it is told on the other side
-        problem = described(error)
-        figures = {"problem": problem.told | {"status": problem.status}}
-    sys.stdout.write(json.dumps(figures))
+        link.send((None, described(error)))
 
 
 def measure(table: pa.Table, policy: Policy, kind: str = "table") -> dict[str, Any]:
@@ -325,21 +310,37 @@ def _words(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
 
 
 def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str, Any]]:
-    """The releases one level finer or coarser, where the method has one level per column."""
-    from reticent.service.neighbours import neighbours
+    """The nodes of the lattice one step finer or coarser, judged by k and the suppression allowed, where the method has one level per column."""
+    from reticent.encode import encode_table
+    from reticent.policy.hierarchy import ladder
+    from reticent.utility.classes import packed
 
     attributes = release.explain.get("attributes", {})
     levels = {name: at["level"] for name, at in attributes.items() if at.get("level") is not None}
     if release.shape != "generalised" or set(levels) != set(policy.quasi):
         return []
-    return neighbours(table, policy, levels)
+    encoded = encode_table(table, list(policy.quasi))
+    rungs = {
+        name: ladder(policy.columns[name].hierarchy, encoded.dictionaries[name].values, column=name, base=policy.base)
+        for name in policy.quasi
+    }
+    choices = []
+    for name in policy.quasi:
+        for step in (-1, 1):
+            level = levels[name] + step
+            if not 0 <= level <= rungs[name].height:
+                continue
+            at = {**levels, name: level}
+            nodes = [rungs[other].tables[at[other]][encoded.codes[other]] for other in policy.quasi]
+            key = packed([(part.astype(np.int64), int(part.max()) + 1) for part in nodes])
+            sizes = np.unique(key, return_counts=True)[1]
+            small = int(sizes[sizes < (policy.privacy.k or 1)].sum())
+            fits = small <= policy.privacy.may_suppress(table.num_rows)
+            choices.append({"column": name, "finer": step < 0, "small": small, "rows": table.num_rows, "fits": fits})
+    return choices
 
 
 def _shown(release: Release) -> dict[str, Any]:
     """The first rows that would leave the house."""
     table = _people(release)
     return {"names": table.column_names, "rows": first_rows(table, _ROWS)}
-
-
-if __name__ == "__main__":
-    main()

@@ -77,6 +77,11 @@ def insert(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
+def whole_rows(table: sa.Table, which: str) -> sa.TextClause:
+    """A query for whole rows, in words: to compile one for each connection takes longer than to run it."""
+    return sa.text(f"SELECT * FROM {table.name} WHERE {which}")  # noqa: S608 - words of our own
+
+
 @contextlib.contextmanager
 def errors(engine: sa.Engine) -> Iterator[None]:
     """Replace the database's errors, which may quote what was being written, by ours."""

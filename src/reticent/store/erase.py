@@ -83,8 +83,8 @@ def _cut(store: Store) -> None:
 
 def forget_words(
     tx: Transaction, publisher: str, columns: Sequence[str], removed: Int32s, gone: Sequence[Int32s] | None = None
-) -> bool:
-    """Overwrites the words of an evolving table that only removed records had; whether there were any.
+) -> list[str]:
+    """Overwrites the words of an evolving table that only removed records had; the columns that had any.
 
     Args:
         tx: the transaction that removed the records, after it did.
@@ -96,10 +96,10 @@ def forget_words(
     if gone is None:
         left = _left(tx, publisher, len(columns))
         gone = [_only(removed[:, at], left[:, at]) for at in range(len(columns))]
-    for column, codes in zip(columns, gone, strict=True):
-        if len(codes):
-            _overwrite(tx, publisher, column, codes)
-    return any(len(codes) for codes in gone)
+    words = {column: codes for column, codes in zip(columns, gone, strict=True) if len(codes)}
+    for column, codes in words.items():
+        _overwrite(tx, publisher, column, codes)
+    return list(words)
 
 
 def _only(removed: Int32s, left: Int32s) -> Int32s:

@@ -35,20 +35,13 @@ class Row:
     group: int
 
 
-def write(tx: Transaction, publisher: str, rows: Iterable[Row]) -> None:
-    """Adds records, or replaces those of the same number."""
+def write(tx: Transaction, publisher: str, rows: Iterable[tuple[int, str, str | None, bytes, int]]) -> None:
+    """Adds records, or replaces those of the same number; each as number, person, name, what is fixed of it, and class."""
     waiting = iter(rows)
     while some := list(islice(waiting, _AT_ONCE)):
         values = [
-            {
-                "publisher": publisher,
-                "row": r.row,
-                "person": r.person,
-                "name": r.name,
-                "fixed": r.fixed,
-                "class": r.group,
-            }
-            for r in some
+            {"publisher": publisher, "row": row, "person": person, "name": name, "fixed": fixed, "class": group}
+            for row, person, name, fixed, group in some
         ]
         tx.upsert(publisher, schema.evolving_records, values)
 

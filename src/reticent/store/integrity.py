@@ -60,24 +60,24 @@ class Seal:
 
     def digest(self, name: str, cells: Sequence[Any]) -> bytes:
         """The digest of some cells of a table, or of anything else that has a name."""
-        parts: list[bytes | bytearray | memoryview] = [name.encode()]
-        add = parts.append
-        for cell in cells:
-            if isinstance(cell, _RAW):
-                add(b"b%d:" % len(cell))
-                add(cell)
-            else:
-                data = repr(cell).encode()
-                add(b"r%d:" % len(data))
-                add(data)
+        return self._sum(name.encode() + b"".join(_parts(cells)))
+
+    def _sum(self, content: bytes) -> bytes:
         digest = self._keyed.copy()
-        digest.update(b"".join(parts))
+        digest.update(content)
         return digest.digest()
 
     def sealed(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the store keeps it, with its digest."""
-        stored = dict(row) if self._cipher is None else self._hidden(self._cipher, table, row)
-        stored[DIGEST] = self.digest(table.name, [stored[name] for name in self.columns(table)])
+        return self.sealed_rows(table, [row])[0]
+
+    def sealed_rows(self, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The same of many rows, column by column, which is quicker."""
+        stored = [dict(row) if self._cipher is None else self._hidden(self._cipher, table, row) for row in rows]
+        columns = [_parts([row[name] for row in stored]) for name in self.columns(table)]
+        head = table.name.encode()
+        for row, parts in zip(stored, zip(*columns, strict=True), strict=True):
+            row[DIGEST] = self._sum(head + b"".join(parts))
         return stored
 
     def opened(self, table: sa.Table, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -126,6 +126,18 @@ class Seal:
         if table.name not in self._columns:
             self._columns[table.name] = tuple(column.name for column in table.c if column.name not in _FREE)
         return self._columns[table.name]
+
+
+def _parts(cells: Sequence[Any]) -> list[bytes]:
+    """Cells as the digest has them, their kind and length before each."""
+    parts = []
+    for cell in cells:
+        if isinstance(cell, _RAW):
+            parts.append(b"b%d:" % len(cell) + cell)
+        else:
+            data = repr(cell).encode()
+            parts.append(b"r%d:%b" % (len(data), data))
+    return parts
 
 
 HEAD, SECRET = "head", "secret"

@@ -25,7 +25,11 @@ _NUMBERS = 1_000
 _HOUSE = "house"
 _FIRST = "first"
 _LOOSE = "loose"
-_ROW = sa.select(schema.publishers).where(schema.publishers.c.publisher == sa.bindparam("of"))
+_ROW = database.whole_rows(schema.publishers, "publisher = :of")
+_LEDGER = database.whole_rows(schema.ledger, "publisher = :of ORDER BY number")
+_NEXT = sa.text(
+    f"SELECT number FROM {schema.outbox.name} WHERE publisher = :of AND number > :last ORDER BY number LIMIT :most"  # noqa: S608 - words of our own
+)
 
 
 def bind_house(tx: Transaction, digest: str) -> None:
@@ -283,9 +287,7 @@ class Store:
 
     def unsent(self, publisher: str) -> Iterator[OutboxEntry]:
         """The batches that no sink has confirmed, in order; one at a time, whatever their number."""
-        row = self._find(publisher)
-        if row is not None:
-            yield from self._entries(publisher, row["next_unsent"] - 1)
+        yield from self._entries(publisher, None)
 
     def outbox(self, publisher: str, *, after: int = -1) -> Iterator[OutboxEntry]:
         """All kept batches with a number above `after`, in order."""
@@ -293,8 +295,11 @@ class Store:
 
     def ledger(self, publisher: str) -> Ledger:
         """What the world has seen of whom, publication by publication."""
-        ledger, row = Ledger(), self._find(publisher)
-        for line in self.rows(schema.ledger, schema.ledger.c.publisher == publisher, order=schema.ledger.c.number):
+        ledger = Ledger()
+        with self._reading() as connection:
+            row = self._row(connection, publisher)
+            lines = connection.execute(_LEDGER, {"of": publisher}).mappings().all()
+        for line in (self.seal.opened(schema.ledger, line) for line in lines):
             counts = Counts(**json.loads(line["counts"]))
             entry = LedgerEntry(
                 line["number"], line["time"], line["policy_hash"], line["method"], counts, line["payload_digest"]
@@ -330,8 +335,12 @@ class Store:
         self, table: sa.Table, which: sa.ColumnElement[bool], *, order: sa.ColumnElement[Any]
     ) -> list[Mapping[Any, Any]]:
         """Whole rows of a table, each of them as it was written."""
+        return self.asked(table, sa.select(table).where(which).order_by(order))
+
+    def asked(self, table: sa.Table, query: sa.Executable, **values: Any) -> list[Mapping[Any, Any]]:
+        """The same by a query of one's own, such as `database.whole_rows` makes."""
         with self._reading() as connection:
-            rows = connection.execute(sa.select(table).where(which).order_by(order)).mappings().all()
+            rows = connection.execute(query, values).mappings().all()
         return [self.seal.opened(table, row) for row in rows]
 
     @property
@@ -346,7 +355,7 @@ class Store:
 
     # Inside
 
-    def _entries(self, publisher: str, last: int) -> Iterator[OutboxEntry]:
+    def _entries(self, publisher: str, last: int | None) -> Iterator[OutboxEntry]:
         # A few numbers at a time: what a page costs must not grow with what lies behind it.
         while True:
             numbers = self._numbers(publisher, last)
@@ -357,15 +366,15 @@ class Store:
             if len(numbers) < _NUMBERS:
                 return
 
-    def _numbers(self, publisher: str, last: int) -> list[int]:
-        """The next numbers of the outbox; one that should be there and is not means damage."""
-        table = schema.outbox.c
-        query = sa.select(table.number).where(table.publisher == publisher, table.number > last)
+    def _numbers(self, publisher: str, last: int | None) -> list[int]:
+        """The next numbers of the outbox, after None those that are unsent; one that should be there and is not means damage."""
         with self._reading() as connection:
-            row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
-            numbers = list(connection.execute(query.order_by(table.number).limit(_NUMBERS)).scalars().all())
-        if row is not None and self.engine.dialect.name == "sqlite":  # both from one moment
-            self.seal.opened(schema.publishers, row)
+            row = self._row(connection, publisher)
+            if row is None:
+                return []
+            last = row["next_unsent"] - 1 if last is None else last
+            numbers = list(connection.execute(_NEXT, {"of": publisher, "last": last, "most": _NUMBERS}).scalars())
+        if self.engine.dialect.name == "sqlite":  # both from one moment
             first = max(last + 1, row["first_number"])
             if numbers != list(range(first, min(first + _NUMBERS, row["next_number"]))):
                 raise damaged(f"What {publisher!r} has released")
@@ -378,7 +387,10 @@ class Store:
 
     def _find(self, publisher: str) -> Mapping[Any, Any] | None:
         with self._reading() as connection:
-            row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
+            return self._row(connection, publisher)
+
+    def _row(self, connection: sa.Connection, publisher: str) -> Mapping[Any, Any] | None:
+        row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
         return None if row is None else self.seal.opened(schema.publishers, row)
 
     def row(self, publisher: str) -> Mapping[Any, Any]:

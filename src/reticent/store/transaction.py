@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
 
 from reticent.arrays import Int64s, UInt64s
 from reticent.errors import StateError
 from reticent.release import LedgerEntry
 from reticent.store import schema
-from reticent.store.database import insert
+from reticent.store.database import insert, whole_rows
 from reticent.store.integrity import DIGEST, SIZE, Seal
 from reticent.store.rewriting import IN_USE, SPACE
 from reticent.store.values import refuse_closed
@@ -29,16 +28,12 @@ _WRITE_ROW = sa.update(schema.publishers).where(_OF).values({name: sa.bindparam(
 _FORGET = sa.delete(schema.outbox).where(
     schema.outbox.c.publisher == sa.bindparam("of"), schema.outbox.c.number < sa.bindparam("least")
 )
-_INSERT = {
-    table: sa.insert(table)
-    for table in (schema.outbox, schema.snapshots, schema.ledger, schema.population, schema.dead_letters)
-}
 _AT_KEY = sa.and_(
     schema.kv.c.publisher == sa.bindparam("of"),
     schema.kv.c.space == sa.bindparam("in_space"),
     schema.kv.c.key == sa.bindparam("at_key"),
 )
-_GET = sa.select(schema.kv).where(_AT_KEY)
+_GET = whole_rows(schema.kv, 'publisher = :of AND space = :in_space AND "key" = :at_key')
 _DELETE = sa.delete(schema.kv).where(_AT_KEY)
 
 
@@ -159,7 +154,7 @@ class Transaction:
         """Run a statement on rows that belong to no one publisher."""
         self._connection.execute(statement)
 
-    def value(self, query: sa.Select[Any], **values: Any) -> Any:
+    def value(self, query: sa.Executable, **values: Any) -> Any:
         """The one value that a query finds, as this transaction sees it."""
         return self._connection.execute(query, values).scalar()
 
@@ -170,15 +165,8 @@ class Transaction:
 
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
-        sealed = [self._seal.sealed(table, row) for row in rows]
-        dialect = self._connection.dialect.name
-        if dialect != "sqlite":
-            self.run(publisher, _upsert(dialect, table), sealed)
-        elif sealed:
-            self._row(publisher)
-            # Numbers, texts and bytes go to SQLite as they are: preparing each cell took longer than writing it.
-            text, names = _in_sqlite(table, tuple(sealed[0]))
-            self._connection.exec_driver_sql(text, [tuple(map(row.__getitem__, names)) for row in sealed])
+        self._row(publisher)
+        self._write(table, self._seal.sealed_rows(table, rows), again=True)
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
@@ -188,8 +176,7 @@ class Transaction:
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
         """Set a value of the engine's or the service's own; this needs no lock."""
         row = {"publisher": publisher, "space": space, "key": key, "value": value}
-        write = _upsert(self._connection.dialect.name, schema.kv)
-        self._connection.execute(write, self._seal.sealed(schema.kv, row))
+        self._write(schema.kv, [self._seal.sealed(schema.kv, row)], again=True)
 
     def delete(self, publisher: str, space: str, key: str) -> None:
         """Remove a value of the engine's or the service's own."""
@@ -208,8 +195,21 @@ class Transaction:
 
     def _insert(self, table: sa.Table, **values: Any) -> bytes:
         row = self._seal.sealed(table, values)
-        self._connection.execute(_INSERT[table], row)
+        self._write(table, [row])
         return bytes(row[DIGEST])
+
+    def _write(self, table: sa.Table, rows: list[dict[str, Any]], *, again: bool = False) -> None:
+        """Writes sealed rows; `again`: in place of those with the same key."""
+        if not rows:
+            return
+        dialect = self._connection.dialect.name
+        if dialect == "sqlite":
+            # Numbers, texts and bytes go there as they are: preparing each cell, and each statement, took longer than writing it.
+            names = tuple(rows[0])
+            cells = [tuple(map(row.__getitem__, names)) for row in rows]
+            self._connection.exec_driver_sql(_in_sqlite(table, names, again=again), cells)
+        else:
+            self._connection.execute(_upsert(dialect, table) if again else sa.insert(table), rows)
 
     def _row(self, publisher: str) -> _Row:
         """The publisher's row, held for this transaction, after checking that we are its one writer."""
@@ -237,7 +237,12 @@ def _upsert(dialect: str, table: sa.Table) -> sa.Insert:
 
 
 @functools.cache
-def _in_sqlite(table: sa.Table, columns: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The words of an upsert, and the columns that its places stand for."""
-    compiled: Any = _upsert("sqlite", table).compile(dialect=sqlite.dialect(), column_keys=list(columns))
-    return str(compiled), tuple(compiled.positiontup)
+def _in_sqlite(table: sa.Table, names: tuple[str, ...], *, again: bool) -> str:
+    """The words that write a row, or write it over one with the same key."""
+    keys = [f'"{column.name}"' for column in table.primary_key]
+    cells = [f'"{name}"' for name in names]
+    words = f"INSERT INTO {table.name} ({', '.join(cells)}) VALUES ({', '.join('?' * len(cells))})"  # noqa: S608 - names of our own
+    if not again:
+        return words
+    change = ", ".join(f"{cell} = excluded.{cell}" for cell in cells if cell not in keys)
+    return f"{words} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {change}"

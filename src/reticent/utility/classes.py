@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.utility.balance import EVEN, Balance
+from reticent.utility.loss import EVEN, Balance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.utility.balance import EVEN, Balance
-from reticent.utility.loss import floored
+from reticent.utility.loss import EVEN, Balance, floored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,11 +10,10 @@ Differences from the paper: scaled so that the original table scores 0; suppress
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from reticent.utility.balance import EVEN, Balance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +21,26 @@ if TYPE_CHECKING:
     from reticent.arrays import Bools, Floats, Int64s
 
 _DIGITS = 1e10  # values are cut to ten decimals, so that sums in another order give the same figure
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What a suppressed value weighs against a generalised one, each from 0 to 1, in the measures that count both: ARX's gs factor.
+
+    >>> Balance.of(0.5), Balance.of(0.25).suppressed, Balance.of(1.0).general
+    (Balance(general=1.0, suppressed=1.0), 0.5, 0.0)
+    """
+
+    general: float = 1.0
+    suppressed: float = 1.0
+
+    @classmethod
+    def of(cls, factor: float) -> Balance:
+        """From the factor of a policy: at 0.5 both weigh 1; below, suppression weighs less; above, generalisation does."""
+        return cls(min(1.0, 2.0 - 2.0 * factor), min(1.0, 2.0 * factor))
+
+
+EVEN = Balance()
 
 
 def floored(value: float) -> float:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.utility.balance import EVEN, Balance
 from reticent.utility.classes import average_class_size, discernibility, discernibility_star, packed
 from reticent.utility.entropy import attribute_entropy
-from reticent.utility.loss import attribute_loss, geometric_mean
+from reticent.utility.loss import EVEN, Balance, attribute_loss, geometric_mean
 from reticent.utility.ncp import information_loss, usefulness
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def measure(
         precision=_combine(attributes, "precision", np.mean),
         height=_combine(attributes, "height", np.sum),
         entropy=sum(a["entropy"] for a in attributes.values()),
-        usefulness=usefulness([recoding.ncp[~gone][first] for recoding in recodings.values()], np.arange(len(first))),
+        usefulness=usefulness([recoding.ncp[~gone][first] for recoding in recodings.values()]),
         attributes=attributes,
     )
 

@@ -122,3 +122,48 @@ def test_generalised_records_are_judged_by_k(tmp_path):
     assert any("sequence" in f.claim for f in judged([*good, record(1, "20-29", "flu")], tmp_path).refuted)
     scalar = [line | {"sensitive": line["sensitive"]["ill"]} for line in good]
     assert judged(scalar, tmp_path).holds
+
+
+CODEBOOK = {
+    "type": "codebook",
+    "kind": "stream",
+    "method": "delay-free",
+    "columns": [],
+    "guarantee": {"claims": {"l": 2}, "words": [], "against": "", "not_covered": []},
+    "policy": POLICY.hash,
+}
+FORM = "every line is a group, a tuple, a record or a codebook as documented"
+
+
+@pytest.mark.parametrize("cell", [["p1 has flu"], {"p1": "flu"}, [], [[]]], ids=str)
+@pytest.mark.parametrize("part", ["qi", "plain"])
+def test_a_field_holds_one_value(tmp_path, part, cell):
+    line = GOOD[1] | {part: GOOD[1][part] | {"age" if part == "qi" else "ward": cell}}
+    assert FORM in {f.claim for f in judged([GOOD[0], line, *GOOD[2:]], tmp_path).refuted}
+
+
+@pytest.mark.parametrize("cell", [["p1"], {"ill": ["p1"]}, {"ill": {"p1": 1}}], ids=str)
+def test_a_generalised_record_has_one_value(tmp_path, cell):
+    lines = [{"type": "record", "seq": i, "qi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
+    assert FORM in {f.claim for f in judged([*lines, lines[0] | {"seq": 4, "sensitive": cell}], tmp_path).refuted}
+
+
+@pytest.mark.parametrize("value", [["p1"], {"p1": 1}], ids=str)
+def test_a_candidate_is_one_value(tmp_path, value):
+    words = {f.claim for f in judged([group("g", (value, 1), ("flu", 1))], tmp_path).refuted}
+    assert "candidates are distinct, sorted, with whole counts of at least 1" in words
+
+
+@pytest.mark.parametrize("plain", [5, "p1", ["p1"]], ids=str)
+def test_plain_columns_are_an_object(tmp_path, plain):
+    assert FORM in {f.claim for f in judged([GOOD[0], GOOD[1] | {"plain": plain}], tmp_path).refuted}
+
+
+@pytest.mark.parametrize("nothing", [0, "", False, [], None], ids=repr)
+def test_no_plain_columns_are_told_in_one_way(tmp_path, nothing):
+    rules = Policy.from_dict({"version": 1, "columns": {**COLUMNS, "ward": "identifier"}, "stream": {"l": 2}})
+    path = tmp_path / "out.ndjson"
+    lines = [GOOD[0], GOOD[1] | {"plain": nothing}]
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    path.with_name("out.ndjson.codebook.json").write_text(json.dumps(CODEBOOK, separators=(",", ":")) + "\n")
+    assert FORM in {f.claim for f in verify(path, rules).refuted}

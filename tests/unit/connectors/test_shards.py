@@ -15,7 +15,7 @@ from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
 from reticent.connectors.kafka.state import CHUNK, _Reader, entries
 from reticent.connectors.shards import check_shards, pin_shards, shard_of
-from reticent.connectors.spark.workplace import Carried
+from reticent.connectors.spark.workplace import pack, unpack
 from reticent.engine.rng import Rng
 from reticent.errors import ConnectorError, PolicyError, StateError
 from reticent.publication.records import RecordReader
@@ -188,15 +188,15 @@ def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it
 
 def test_a_policy_travels_with_its_files(tmp_path):
     policy = stream_feed.policy(tmp_path)
-    carried = Carried.pack(policy)
+    bundle = pack(policy)
     (tmp_path / "prior.csv").unlink()
-    opened = carried.open()
+    opened = unpack(bundle)
     assert opened.base != tmp_path
     assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert opened.hash == Carried.pack(opened).open().hash
+    assert opened.hash == unpack(pack(opened)).hash
     outside = policy.model_copy(update={"prior": policy.prior.model_copy(update={"file": "../x.csv"})})
     with pytest.raises(PolicyError):
-        Carried.pack(
+        pack(
             type(policy).from_dict(
                 outside.model_dump(mode="json", exclude_defaults=True, warnings=False), base=tmp_path
             )

@@ -9,6 +9,7 @@ import sys
 from contextlib import closing
 
 import orjson
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,7 +18,7 @@ from reticent.audit import verify
 from reticent.cli import main
 from reticent.connectors.files import read_table
 from reticent.connectors.stream import FileSource, Stream
-from reticent.errors import ConnectorError, StateError
+from reticent.errors import ConnectorError, ReticentError, StateError
 from reticent.policy import Policy
 from reticent.publication.blocks import CsvLines, JsonLines
 from reticent.publication.records import RecordReader
@@ -335,6 +336,17 @@ def test_files_of_any_format_and_encoding_are_read_as_lines(tmp_path):
     for name in ("latin.csv", "wide.csv", "packed.csv.gz"):
         assert lines_of(tmp_path / name, tmp_path) == wanted, name
     assert len(lines_of(tmp_path / "table.parquet", tmp_path)) == 60
+
+
+def test_a_file_that_cannot_be_read_as_lines_is_left_closed(tmp_path):
+    path = tmp_path / "in.csv.gz"
+    path.write_bytes(gzip.compress(b"who,age\n" * 200_000)[:-300])  # it breaks off after the first lines
+    before = psutil.Process().num_fds()
+    with pytest.raises(ReticentError):
+        FileSource(str(path))
+    with pytest.raises(ReticentError):
+        FileSource(str(tmp_path))
+    assert psutil.Process().num_fds() == before
 
 
 def test_a_few_broken_lines_are_set_aside_and_no_reason_to_read_all_in_another_way(tmp_path):

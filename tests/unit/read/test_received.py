@@ -252,6 +252,38 @@ def test_later_events_without_a_first_set_are_left_out_and_said(tmp_path, simula
     file.write_text(lines(items))
     answer = reticent.read(file).count("flu")
     assert "100 later events are not counted" in answer.notes[0]
+    assert "the other 200 records" in answer.notes[0]
+    share = reticent.read(file).share("flu")
+    assert (share.low, share.estimate, share.high) == pytest.approx(
+        (answer.low / 200, answer.estimate / 200, answer.high / 200)
+    ), "a share of the records that were counted"
+
+
+def test_numbers_are_values_and_what_is_no_question_is_refused(general):
+    received = reticent.read(general)
+    with pytest.raises(PolicyError, match="no value '5'"):
+        received.count(5)
+    with pytest.raises(PolicyError, match="No value is named"):
+        received.count([])
+    with pytest.raises(PolicyError, match="could not be read"):
+        received.count("flu", where=5)
+    with pytest.raises(PolicyError, match="no column '5'"):
+        received.count("flu", by=5)
+    with pytest.raises(PolicyError, match="between 0 and 1"):
+        received.count("flu", interval="95")
+    for joined in ("age>=60 and sex=f", "sex=f AND age>=60", "sex=f or age<3"):
+        with pytest.raises(PolicyError, match="holds another one"):
+            received.count("flu", where=joined)
+
+
+def test_an_answer_and_what_was_received_are_at_home_in_notebooks(general, tmp_path):
+    received = reticent.read(general)
+    assert received._repr_html_().count("<tr>") == 6
+    answer = received.count("flu", by="sex")
+    assert answer.to_polars().columns == ["sex", "estimate", "low", "high"]
+    with pytest.raises(PolicyError, match="SVG"):
+        answer.plot(tmp_path / "flu.png")
+    assert not (tmp_path / "flu.png").exists()
 
 
 def test_groups_of_a_stream_and_records_of_castle(tmp_path):

@@ -73,7 +73,7 @@ class Chains:
             for one, other in zip(order[0::2], order[1::2], strict=False):
                 self._swap(int(group), int(one), int(other), rng)
 
-    def tally(self, counts: Int64s, chains: slice) -> None:
+    def tally(self, counts: Floats, chains: slice) -> None:
         """Add, per tuple and slot, in how many of the chains it fills that slot now."""
         for group, slots in enumerate(self._transcript.slots):
             for slot, code in enumerate(slots):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from reticent.audit.attack.transcript import transcript
-from reticent.audit.groups import Groups, codes, histograms, numbered
+from reticent.audit.groups import Groups, codes, histograms, normal, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,9 +105,11 @@ class Grouped:
 
 def view(release: Published, policy: Policy, column: str) -> Grouped | None:
     """The view of a release for one sensitive column; None when the release does not show it."""
-    makers = {"generalised": _generalised, "anatomy": _anatomy, "m-distinct": _grouped, "stream": _stream}
-    maker = makers.get(release.shape)
-    return maker(release, policy, column) if maker else None
+    if release.shape == "stream":
+        return stream_view([release])
+    if release.shape == "anatomy":
+        return _two_tables(release, policy)
+    return _one_table(release, policy, column) if release.shape in ("generalised", "m-distinct") else None
 
 
 def views(evidence: Evidence) -> Iterator[tuple[str, Grouped]]:
@@ -122,40 +124,23 @@ def _fields(table: pa.Table, policy: Policy) -> pa.Table:
     return table.select([name for name in (*policy.quasi, *policy.plain) if name in table.column_names])
 
 
-def _generalised(release: Published, policy: Policy, column: str) -> Grouped | None:
-    data = release.tables.get("data")
-    if data is None or column not in data.column_names:
+def _one_table(release: Published, policy: Policy, column: str) -> Grouped | None:
+    """Groups by number, or classes by the published quasi-identifiers."""
+    data = release.tables.get("data", pa.table({}))
+    by = ["group"] if release.shape == "m-distinct" else [name for name in policy.quasi if name in data.column_names]
+    if not {column, *by} <= set(data.column_names):
         return None
-    group, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
+    group, size = numbered(data, by)
     return Grouped(_fields(data, policy), group, histograms(group, size, data[column]))
 
 
-def _grouped(release: Published, policy: Policy, column: str) -> Grouped | None:
-    data = release.tables.get("data")
-    if data is None or column not in data.column_names or "group" not in data.column_names:
+def _two_tables(release: Published, policy: Policy) -> Grouped | None:
+    if not {"qit", "st"} <= set(release.tables):
         return None
-    group, names = codes(data["group"])
-    return Grouped(_fields(data, policy), group, histograms(group, len(names), data[column]))
-
-
-def _anatomy(release: Published, policy: Policy, column: str) -> Grouped | None:  # noqa: ARG001 - one sensitive column
-    qit, st = release.tables.get("qit"), release.tables.get("st")
-    if qit is None or st is None:
-        return None
-    both, names = codes(pa.chunked_array(qit["group"].chunks + st["group"].chunks, pa.string()))
-    offers = _counted(both[qit.num_rows :], st["value"], st["count"], len(names))
-    return Grouped(_fields(qit, policy), both[: qit.num_rows], offers)
-
-
-def _counted(group: Int64s, values: pa.ChunkedArray, counts: pa.ChunkedArray, size: int) -> Groups:
-    value, names = codes(values)
-    count = pc.cast(counts, pa.int64()).to_numpy()
-    order = np.lexsort((value, group))
-    return Groups(group[order], value[order], count[order].astype(np.int64), size, names)
-
-
-def _stream(release: Published, policy: Policy, column: str) -> Grouped | None:  # noqa: ARG001 - one sensitive column
-    return stream_view([release])
+    qit, st = release.tables["qit"], release.tables["st"]
+    (here, there, size), (value, names) = release.grouped, codes(st["value"])
+    offers = Groups.counted(there, value, size, names, pc.cast(st["count"], pa.int64()).to_numpy())
+    return Grouped(_fields(qit, policy), here, offers)
 
 
 def stream_view(releases: Sequence[Published]) -> Grouped | None:
@@ -166,9 +151,7 @@ def stream_view(releases: Sequence[Published]) -> Grouped | None:
     if not len(seen):
         return None
     rows, places = np.nonzero(seen.slots >= 0)
-    width = len(seen.values)
-    keys, count = np.unique(rows * width + seen.slots[rows, places], return_counts=True)
-    offers = Groups(keys // width, keys % width, count.astype(np.int64), len(seen.slots), seen.values)
+    offers = Groups.counted(rows, seen.slots[rows, places], len(seen.slots), seen.values)
     return Grouped(pa.table({"qi": pa.array(seen.qi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens)
 
 
@@ -180,9 +163,3 @@ def _fitted(belief: Floats, counts: Int64s) -> Floats:
         total = normal(belief * scale).sum(axis=0) + free * normal(average * scale)
         scale *= np.divide(counts, total, out=np.zeros_like(scale), where=total > 0)
     return normal(belief * scale)
-
-
-def normal(weights: Floats) -> Floats:
-    """Rows that sum to one; a row of zeros stays."""
-    total = weights.sum(axis=-1, keepdims=True)
-    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))

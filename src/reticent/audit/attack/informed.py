@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack.concession import conceded_to
-from reticent.audit.attack.grouped import normal
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import halves, link
 from reticent.audit.attack.sights import Veiled, latest
+from reticent.audit.groups import normal
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:

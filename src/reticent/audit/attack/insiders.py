@@ -17,10 +17,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from reticent.audit.attack.concession import conceded_to
-from reticent.audit.attack.grouped import normal
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
 from reticent.audit.attack.sights import Veiled
+from reticent.audit.groups import normal
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:

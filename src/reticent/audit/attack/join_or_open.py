@@ -25,6 +25,7 @@ from reticent.audit.attack.particles import Particles
 from reticent.audit.attack.rules import barred, rules
 from reticent.audit.attack.transcript import Transcript, transcript
 from reticent.audit.attack.worlds import Enumeration, TooManyWorldsError
+from reticent.audit.groups import normal
 
 if TYPE_CHECKING:
     from reticent.arrays import Floats, Int64s
@@ -72,13 +73,13 @@ def infer(seen: Transcript, known: Rules, rng: np.random.Generator, effort: Effo
     worlds = [Particles(seen, known, bar, effort.particles).worlds(rng, effort.chains // parts) for _ in range(parts)]
     chains = Chains(seen, known, bar, np.concatenate(worlds))
     half = parts // 2 * (effort.chains // parts)
-    first, second = np.zeros((2, len(seen), seen.slots.shape[1]), dtype=np.int64)
+    first, second = np.zeros((2, len(seen), seen.slots.shape[1]))
     for sweep in range(effort.sweeps):
         chains.sweep(rng)
         if sweep >= effort.burn:
             chains.tally(first, slice(0, half))
             chains.tally(second, slice(half, None))
-    return Inference(_shares(first), _shares(second), exact=False)
+    return Inference(normal(first), normal(second), exact=False)
 
 
 def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | None:  # noqa: B008 - frozen
@@ -137,7 +138,3 @@ def _by_value(offered: Int64s, share: Floats) -> Floats:
     out = np.zeros_like(share)
     np.add.at(out, (np.arange(len(share))[:, None], first), share)
     return out
-
-
-def _shares(counts: Int64s) -> Floats:
-    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reticent.audit.attack.grouped import normal
 from reticent.audit.attack.outcome import CERTAIN, Outcome
 from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import Veiled, sights
+from reticent.audit.groups import normal
 from reticent.audit.veil.values import truths_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.groups import Groups, codes, numbered
+from reticent.audit.groups import Groups, codes, normal, numbered
 from reticent.audit.labels.nodes import levels
 from reticent.audit.requirements import Requirement, demanded, diversity, requirements
 
@@ -111,21 +111,19 @@ def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[
     class_of_part = np.zeros(parts, dtype=np.int64)
     class_of_part[finer.row_part] = finer.row_class
     by_class = np.argsort(finer.row_class, kind="stable")
-    broken, counts = [], []
+    broken, worlds = [], []
     for _ in range(WORLDS):
         shuffled = np.lexsort((rng.random(len(by_class)), finer.row_class))
         value = np.empty_like(finer.value)
         value[by_class] = finer.value[shuffled]
-        keys, many = np.unique(finer.row_part * width + value, return_counts=True)
-        bad = ~diversity(Groups(keys // width, keys % width, many.astype(np.int64), parts, finer.values), rule)[1]
-        broken.append(np.bincount(class_of_part[bad], minlength=classes) > 0)
-        counts.append((keys, many))
+        world = Groups.counted(finer.row_part, value, parts, finer.values)
+        broken.append(np.bincount(class_of_part[~diversity(world, rule)[1]], minlength=classes) > 0)
+        worlds.append(world)
     weight = _weights(np.array(broken))
-    tally = np.zeros(parts * width)
-    for world, (keys, many) in enumerate(counts):
-        tally[keys] += many * weight[world][class_of_part[keys // width]]
-    shares = tally.reshape(parts, width)
-    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    tally = np.zeros((parts, width))
+    for world, own in zip(worlds, weight, strict=True):
+        tally[world.group, world.value] += world.count * own[class_of_part[world.group]]
+    shares = normal(tally)
     guess = shares.argmax(axis=1)
     return shares.max(axis=1)[finer.row_part], guess[finer.row_part] == finer.value
 

@@ -20,7 +20,7 @@ from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
 from reticent.audit.attack.sights import Veiled
 from reticent.audit.groups import codes
-from reticent.audit.veil.values import truths_of
+from reticent.audit.veil.values import OTHER, truths_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
 FEW = 20  # cases below which a rise may be chance
 RISE = 1.5
-_OTHER = "other"
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +115,7 @@ def largest_rise(seen: Sights, column: pa.ChunkedArray, evidence: Evidence) -> R
 
 
 def _rise(name: str | None, label: str | None, own: int, before: dict[str | None, float], now: float) -> Rise:
-    stranger = name not in before and (own < 0 or label == _OTHER)
+    stranger = name not in before and (own < 0 or label == OTHER)
     return Rise(name, own, 0.0 if stranger else before.get(label, before.get(name, 0.0)), now)
 
 

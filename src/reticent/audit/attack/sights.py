@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.attack.grouped import MOST, Grouped, normal, stream_view, view
+from reticent.audit.attack.grouped import MOST, Grouped, stream_view, view
 from reticent.audit.attack.transcript import lines_of, wire_table
+from reticent.audit.groups import normal
 from reticent.audit.published import text
 from reticent.audit.veil.judge import Line, codes_of, whole
 
@@ -132,11 +133,13 @@ def _veiled_lines(release: Published) -> Veiled | None:
     if not lines:
         return None
     document = release.documents["veil"]
-    names = [f"{document['sensitive']}_{slot}" for slot in range(1, int(document["l"]) + 1)]
-    listed = [dict(zip(names, line["candidates"], strict=True)) for line in lines]
+    names = Line(document).columns
     rows = [
-        {**line["qi"], **(line.get("plain") or {}), **more, "row": line["row"]}
-        for line, more in zip(lines, listed, strict=True)
+        line["qi"]
+        | (line.get("plain") or {})
+        | dict(zip(names, line["candidates"], strict=True))
+        | {"row": line["row"]}
+        for line in lines
     ]
     data = pa.table({name: pa.array([text(row.get(name)) for row in rows], pa.string()) for name in rows[0]})
     return replace(_of_table(data, document), place=np.array([line["seq"] for line in lines], dtype=np.int64))
@@ -149,9 +152,8 @@ def _veiled(release: Published) -> Veiled | None:
 
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
     line = Line(document)
-    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
     return Veiled(
-        fields=data.drop_columns([n for n in (*names, *_OWN) if n in data.column_names]),
+        fields=data.drop_columns([n for n in (*line.columns, *_OWN) if n in data.column_names]),
         values=tuple(line.domain),
         shares=line.stretches / line.stretches.sum(axis=1, keepdims=True),
         by=tuple(line.by),

@@ -20,34 +20,15 @@ if TYPE_CHECKING:
     from reticent.audit.published import Published
     from reticent.policy import Policy
 
-_MANIFEST = frozenset(
-    [
-        *(*FORMS, "method", "metrics", "explain"),
-        *(f"store.{name}" for name in ("publisher", "generation", "number", "digest", "predecessor")),
-    ]
+_STORE = ("publisher", "generation", "number", "digest", "predecessor")
+_MANIFEST = {*FORMS, "method", *(f"store.{name}" for name in _STORE)}
+_NUMBERS = (
+    *("suppressed", "score", "classes", "optimal", "bound", "candidates", "f_measure", "combinations", "persons"),
+    *("linked_suppressed", "left_out", "groups", "cells", "stopped", "apart"),
 )
-_NUMBERS = frozenset(
-    [
-        "suppressed",
-        "score",
-        "classes",
-        "optimal",
-        "bound",
-        "candidates",
-        "f_measure",
-        "combinations",
-        "persons",
-        "linked_suppressed",
-        "left_out",
-        "groups",
-        "cells",
-        "stopped",
-        "apart",
-    ]
-)
-METHODS = frozenset(["local", "mondrian", "optimal"])
-_TRIED = frozenset(["sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped"])
-_NODES = frozenset(["lattice", "checked", "pruned", "not_checked", "used", "path"])
+METHODS = ("local", "mondrian", "optimal")
+_TRIED = ("sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped")
+_NODES = ("lattice", "checked", "pruned", "not_checked", "used", "path")
 _HELD = (
     "update outside the knowledge",
     "no legal place",
@@ -56,24 +37,12 @@ _HELD = (
     "came back after missing a release",
 )
 _LOSSES = ("loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy")
-METRICS = frozenset(
-    [
-        *_LOSSES,
-        *(
-            "information_loss",
-            "rows_kept",
-            "counterfeits",
-            "counterfeits_per_group",
-            "max_risk",
-            "persons",
-            "eta",
-            "alarm",
-        ),
-        *("sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
-        *("held", "clusters", "reusable_clusters", "average_wait"),
-    ]
+_METRICS = (
+    *(*_LOSSES, "information_loss", "rows_kept", "counterfeits", "counterfeits_per_group", "max_risk", "persons"),
+    *("eta", "alarm", "sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
+    *("held", "clusters", "reusable_clusters", "average_wait"),
 )
-_ATTRIBUTE = frozenset(["level", "height", "loss", "records_per_level", "exact_records"])
+_ATTRIBUTE = ("level", "height", "loss", "records_per_level", "exact_records")
 
 
 def check_lists(release: Published, policy: Policy) -> list[Finding]:
@@ -86,7 +55,7 @@ def check_lists(release: Published, policy: Policy) -> list[Finding]:
         forms = _told_of_tables(policy) if _faithful_table(release) else _TOLD
         odd = [key for key, value in release.explain.items() if key not in forms or not forms[key](value)]
         findings.append(named("explain tells counts and settings only", odd))
-    odd = [key for key, value in release.metrics.items() if key not in METRICS or not is_figure(value)]
+    odd = [key for key, value in release.metrics.items() if key not in _METRICS or not is_figure(value)]
     findings.append(named("metrics are numbers", odd))
     return findings
 
@@ -105,7 +74,11 @@ def _number(value: Any) -> bool:
 
 def _told_of_tables(policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
     """What `explain` of a table may hold, and in which form."""
-    quasi = set(policy.quasi)
+    quasi = policy.quasi
+
+    def names(batch: Any) -> bool:
+        return isinstance(batch, list) and all(name in quasi for name in batch)
+
     words = {*" ".join(policy.quasi).split(), ""}
     return {
         **dict.fromkeys(_NUMBERS, _number),
@@ -119,7 +92,7 @@ def _told_of_tables(policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
             and all(map(_number, value.values()))
         ),
         "tried": lambda value: isinstance(value, list) and all(map(_method, value)),
-        "batches": lambda value: isinstance(value, list) and all(set(batch) <= quasi for batch in value),
+        "batches": lambda value: isinstance(value, list) and all(map(names, value)),
     }
 
 

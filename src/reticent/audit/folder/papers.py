@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from reticent.audit.verdict import Finding, none_of
-from reticent.release.codebook import citation, described, readme
+from reticent.release.codebook import ETA, citation, described, line_column, readme
 from reticent.release.folder import FORMAT
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words, lacking, strange
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
 
 METHODS = {
-    "table": {"auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil", "linked"},
-    "evolving": {"veil", "indexed", "enc", "encc", "eac", "red"},
-    "series": {"veil", "m-distinct", "m-distinct*", "m-invariance", "l-diversity"},
-    "stream": {"veil", "delay-free", "castle"},
+    "table": ("auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil", "linked"),
+    "evolving": ("veil", "indexed", "enc", "encc", "eac", "red"),
+    "series": ("veil", "m-distinct", "m-distinct*", "m-invariance", "l-diversity"),
+    "stream": ("veil", "delay-free", "castle"),
 }
 _TABLES = {
     "generalised": {"data"},
@@ -37,19 +37,8 @@ _TABLES = {
     "veil": {"data"},
     "stream": {"group", "tuple", "record"},
 }
-_CLAIMS = {
-    "k",
-    "l",
-    "t",
-    "average_risk",
-    "population_uniqueness",
-    "k_map",
-    "posterior",
-    "max_risk",
-    "publications",
-    "veil",
-}
-_CLAIMS |= {"m-distinct", "m-distinct*", "m-invariance"}
+_CLAIMS = {"k", "l", "t", "average_risk", "population_uniqueness", "k_map", "posterior", "max_risk", "publications"}
+_CLAIMS |= {"veil", "m-distinct", "m-distinct*", "m-invariance"}
 _INSIDE = {"persons", "distinct", "entropy", "recursive", "frequency", "equal", "ordered", "hierarchical", "at_most"}
 _INSIDE |= {"share", "population"}
 _DIGEST, _SHORT = re.compile(r"[0-9a-f]{64}"), re.compile(r"([0-9a-f]{64})?")
@@ -153,6 +142,10 @@ def _text(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
+def _word(words: Iterable[str]) -> Callable[[Any], bool]:
+    return lambda value: value in tuple(words)
+
+
 def _entries(**forms: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and all(key in forms and forms[key](one) for key, one in value.items())
 
@@ -173,10 +166,12 @@ def _claim(value: Any) -> bool:
 
 
 FORMS: Mapping[str, Callable[[Any], bool]] = {
-    "kind": lambda value: value in METHODS,
-    "shape": lambda value: value in HOW_TO_READ,
+    "kind": _word(METHODS),
+    "shape": _word(HOW_TO_READ),
     "policy_hash": _text(_SHORT),
     "seeded": lambda value: isinstance(value, bool),
+    "metrics": lambda value: isinstance(value, dict),  # whose entries have lists of their own
+    "explain": lambda value: isinstance(value, dict),
     "format": lambda value: value == FORMAT and is_figure(value),
     "time": _moment,
     "versions": _entries(reticent=_text(_VERSION), python=_text(_VERSION), pyarrow=_text(_VERSION)),
@@ -247,7 +242,7 @@ def _same(entry: Mapping[str, Any], known: Mapping[str, Any], rows: int) -> bool
     """A column may be called coarser than it is: whole numbers are numbers, and all of them are text; one without a cell anything."""
     wider = {"integer": {"integer", "number", "text"}, "number": {"number", "text"}, "date": {"date", "text"}}
     types = wider.get(str(known.get("type")), {"text"}) if known["missing"] < rows else {"text", *wider}
-    return entry.get("type") in types and {**entry, "type": ""} == {**known, "type": ""}
+    return str(entry.get("type")) in types and {**entry, "type": ""} == {**known, "type": ""}
 
 
 def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
@@ -256,8 +251,8 @@ def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
     forms: dict[str, Callable[[Any], bool]] = {
         "type": lambda value: value == "codebook",
         "kind": lambda value: value == "stream",
-        "method": lambda value: value in METHODS["stream"],
-        "columns": lambda value: value == [_told(policy, name) for name in policy.released],
+        "method": _word(METHODS["stream"]),
+        "columns": lambda value: value == [line_column(policy, name) for name in policy.released],
         "guarantee": _entries(
             claims=_claims,
             words=lambda value: value == claims_in_words(claims),
@@ -265,20 +260,8 @@ def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
             not_covered=_words,
         ),
         "policy": _text(_SHORT),
-        "notes": lambda value: value == [_ETA],
+        "notes": lambda value: value == [ETA],
         "veil": lambda value: isinstance(value, dict),
     }
     odd = [key for key, value in book.items() if key not in forms or not forms[key](value)]
     return odd + unsaid(_mapping(book.get("guarantee")), str(book.get("method")), "stream", policy)
-
-
-_ETA = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
-
-
-def _told(policy: Policy, name: str) -> dict[str, Any]:
-    """A column as the policy has it."""
-    column = policy.columns[name]
-    if column.role != "quasi":
-        return {"name": name, "role": column.role}
-    kind = column.hierarchy.kind if column.hierarchy is not None else None
-    return {"name": name, "role": column.role, "level": column.level, "hierarchy": kind}

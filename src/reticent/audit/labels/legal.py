@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from reticent.audit.verdict import Finding, none_of
 from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import ROOT, ladder
 from reticent.policy.icd10 import CHAPTERS
 from reticent.policy.tree import read_tree, tree_from_dict
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.policy.spec import HierarchySpec
 
-ROOT = "*"
 FULL_DOMAIN = ("optimal", "supervised", "local")
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _HALF_OPEN = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\)")
@@ -56,6 +56,19 @@ def illegal(values: Iterable[str | None], policy: Policy, column: str, method: s
         free = method not in FULL_DOMAIN
         return sum(value not in nodes and not (free and _listed(value, leaves)) for value in shown)
     return int((~_known(shown, spec, policy, column, level)).sum())
+
+
+def check_labels(
+    labels: Iterable[str | None],
+    policy: Policy,
+    column: str,
+    method: str = "",
+    claim: str = "published values are nodes of the hierarchy",
+    *,
+    level: int = 0,
+) -> Finding:
+    """Whether the hierarchy knows all published values of a column."""
+    return none_of(claim, illegal(labels, policy, column, method, level=level), f"column '{column}'")
 
 
 def exact(value: str | None, policy: Policy, column: str) -> bool:

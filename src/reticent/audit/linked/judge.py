@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from reticent.audit.folder.papers import is_figure
 from reticent.audit.groups import codes
-from reticent.audit.labels.legal import illegal
+from reticent.audit.labels.legal import check_labels
 from reticent.audit.labels.meaning import stands_for
 from reticent.audit.linked.shifts import Moves
 from reticent.audit.published import text_table
@@ -64,8 +64,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         if name in policy.sensitive:
             findings.append(check_spellings(values, f"column '{name}'"))
         if name in policy.quasi:
-            odd = illegal(values, policy, name, "optimal")
-            findings.append(none_of("labels are nodes of the hierarchy", odd, f"column '{name}'"))
+            findings.append(check_labels(values, policy, name, "optimal", "labels are nodes of the hierarchy"))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
     persons, kinds = joined_view(release.tables, policy)

@@ -42,6 +42,8 @@ _GRID = 2**44
 """Weights whose common denominator is too large are rounded to this part of a person."""
 _SOME = 64
 """Rows that are looked at before all are."""
+_DENSE = 64
+"""Marks of one byte per record, up to which a list of all pairs of group and value is looked up instead of searched."""
 AMBIGUOUS = "claims of persons: {:,} records of the input fit several published rows"
 
 
@@ -229,9 +231,15 @@ def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:
 def _offered(release: Published, policy: Policy, source: Cells) -> Finding:
     """The truth of every person is among the values of his or her group."""
     (offer, truth), values = _alike(release.coded["st"]["value"], source[policy.sensitive[0]])
-    here, there, _ = release.grouped
-    asked = pc.is_in(pa.array(here * values + truth), value_set=pa.array(there * values + offer))
-    return none_of("every person's value is among those of the group", len(asked) - asked.true_count)
+    here, there, groups = release.grouped
+    asked, offered = here * values + truth, there * values + offer
+    if groups * values <= _DENSE * len(asked):
+        marks = np.zeros(groups * values, dtype=np.bool_)
+        marks[offered] = True
+        among = marks[asked]
+    else:
+        among = pc.is_in(pa.array(asked), value_set=pa.array(offered)).to_numpy(zero_copy_only=False)
+    return none_of("every person's value is among those of the group", len(among) - int(among.sum()))
 
 
 def _alike(*columns: pa.ChunkedArray) -> tuple[list[Int64s], int]:

@@ -23,11 +23,11 @@ import orjson
 import pyarrow as pa
 
 from reticent.audit import generalised
-from reticent.audit.anatomy import POSTERIOR, POSTERIOR_NOTE, claimed_posterior
+from reticent.audit.anatomy import POSTERIOR_NOTE, check_posterior
 from reticent.audit.folder.papers import loose_entries
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
-from reticent.audit.stream.lines import Drawn, Written, table_lines
+from reticent.audit.stream.lines import Drawn, Written, single, single_values, table_lines
 from reticent.audit.veil.lines import VeiledLines
 from reticent.audit.verdict import Finding, Verdict, none_of
 
@@ -73,7 +73,7 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     if transcript.veiled is not None:
         return _veiled(releases, transcript, transcript.veiled)
     claims = {claim for release in releases for claim in release.claims}
-    posterior = _posterior(releases, transcript.worst[1])
+    posterior = check_posterior(releases, transcript.worst[1])
     findings = (*transcript.findings(), *posterior)
     return Verdict(
         findings,
@@ -101,8 +101,7 @@ class Transcript:
         self.records: list[dict[str, Any]] = []
         self.rows = self.groups = 0
         self.worst: tuple[int | None, float] = (None, 0.0)
-        self._quasi, self._plain, self._sensitive = set(policy.quasi), set(policy.plain), policy.sensitive
-        self._strict, self._form, self._drawn = False, Written(policy), Drawn("g")
+        self._sensitive, self._strict, self._form, self._drawn = policy.sensitive, False, Written(policy), Drawn("g")
         self._open: dict[str, tuple[int, list[int]]] = {}
         self._closed: set[int] = set()
         self._seen = bytearray()
@@ -122,19 +121,22 @@ class Transcript:
         """Take in one published object."""
         fields = line if isinstance(line, dict) else {}
         kind, group, seq, qi = fields.get("type"), fields.get("group"), fields.get("seq"), fields.get("qi")
-        numbered = type(seq) is int and type(qi) is dict
+        plain = fields.get("plain", {}) if self._strict else fields.get("plain") or {}
+        numbered = type(seq) is int and single_values(qi) and single_values(plain)
         if kind == "tuple" and numbered and type(group) is str:
-            self._tuple(group, seq, qi, fields.get("plain") or {})
+            self._tuple(group, seq, qi, plain)
         elif kind == "group" and type(group) is str and isinstance(fields.get("candidates"), list):
             self._group(group, fields["candidates"])
-        elif kind == "record" and numbered and "candidates" in fields:
+        elif kind == "record" and type(seq) is int and type(qi) is dict and "candidates" in fields:
             self._veiled(seq, fields)
         elif kind == "codebook":
             document = fields.get("veil")
             self.offences["form"] += bool(loose_entries(fields, self._policy))
             self.codebook(document if isinstance(document, dict) else None)
         elif kind == "record" and numbered and "sensitive" in fields:
-            self._record(seq, qi, fields)
+            cell = fields["sensitive"]
+            sensitive = cell if isinstance(cell, dict) else dict(zip(self._sensitive, [cell], strict=False))
+            self._record(seq, qi, plain, sensitive)
         else:
             self.offences["form"] += 1
 
@@ -192,7 +194,7 @@ class Transcript:
         if group in self._open or hash(group) in self._closed:
             self.offences["again"] += 1
             return
-        pairs = [pair for pair in candidates if isinstance(pair, list | tuple) and len(pair) == 2]
+        pairs = [pair for pair in candidates if isinstance(pair, list | tuple) and len(pair) == 2 and single(pair[0])]
         counts = [count for _, count in pairs if type(count) is int and count > 0]
         names = [text(value) for value, _ in pairs]
         if not len(candidates) == len(counts) == len(set(names)) or not _sorted([value for value, _ in pairs]):
@@ -206,7 +208,7 @@ class Transcript:
 
     def _tuple(self, group: str, seq: Any, qi: Any, plain: Any) -> None:
         self._number(seq)
-        self.offences["columns"] += not self._columns(qi, plain)
+        self.offences["columns"] += not self._form.columns(qi, plain, strict=self._strict)
         place = self._open.get(group)
         if place is None:
             self.offences["full" if hash(group) in self._closed else "late"] += 1
@@ -225,19 +227,14 @@ class Transcript:
         self.veiled = self.veiled or VeiledLines(self._policy, self._document, strict=self._strict)
         self.veiled.read(line)
 
-    def _record(self, seq: Any, qi: Any, line: dict[str, Any]) -> None:
+    def _record(self, seq: Any, qi: Any, plain: Any, sensitive: dict[str, Any]) -> None:
         self._number(seq)
-        cell = line["sensitive"]
-        sensitive = cell if isinstance(cell, dict) else dict(zip(self._sensitive, [cell], strict=False))
-        plain = line.get("plain") or {}
-        self.offences["columns"] += not self._columns(qi, plain) or not set(sensitive) <= set(self._sensitive)
+        if not single_values(sensitive):
+            self.offences["form"] += 1
+            return
+        known = set(sensitive) <= set(self._sensitive)
+        self.offences["columns"] += not (known and self._form.columns(qi, plain, strict=self._strict))
         self.records.append({name: text(value) for name, value in {**qi, **sensitive}.items()})
-
-    def _columns(self, qi: Mapping[str, Any], plain: Mapping[str, Any]) -> bool:
-        """No column but the policy's; all of them where a codebook says so."""
-        if self._strict:
-            return qi.keys() == self._quasi and plain.keys() == self._plain
-        return qi.keys() <= self._quasi and plain.keys() <= self._plain
 
     def _number(self, seq: int) -> None:
         self.rows += 1
@@ -251,15 +248,6 @@ class Transcript:
         if self._seen[place] & bit:
             self.offences["seq"] += 1
         self._seen[place] |= bit
-
-
-def _posterior(releases: Sequence[Published], worst: float) -> list[Finding]:
-    """The largest share of a candidate, where the stream claims a bound on the posterior."""
-    claimed = [bound for release in releases if (bound := claimed_posterior(release)) is not None]
-    if not claimed:
-        return []
-    # both are shares of small whole numbers, so nothing but rounding lies within 1e-12
-    return [Finding(POSTERIOR, worst <= min(claimed) + 1e-12, round(worst, 12), min(claimed))]
 
 
 def _sorted(values: list[Any]) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from reticent.audit.published import Published
     from reticent.policy import Policy
@@ -39,6 +39,13 @@ class Written:
 
     def __init__(self, policy: Policy) -> None:
         self._inner = {"qi": list(policy.quasi), "plain": list(policy.plain), "sensitive": list(policy.sensitive)}
+        self._quasi, self._plain = set(policy.quasi), set(policy.plain)
+
+    def columns(self, qi: Mapping[str, Any], plain: Mapping[str, Any], *, strict: bool) -> bool:
+        """Whether no column but the policy's is there; and all of them, where a codebook makes it strict."""
+        if strict:
+            return qi.keys() == self._quasi and plain.keys() == self._plain
+        return qi.keys() <= self._quasi and plain.keys() <= self._plain
 
     def fits(self, line: bytes, read: Any) -> bool:
         """Whether a line is written as what it says is."""
@@ -48,6 +55,16 @@ class Written:
             return in_order(read)
         inner = ((self._inner[name], read[name]) for name in self._inner.keys() & read.keys())
         return tuple(read) in _KEYS and all(not isinstance(o, dict) or _follows(list(o), names) for names, o in inner)
+
+
+def single(cell: Any) -> bool:
+    """Whether a cell is one value: a list or an object could hold whatever one likes."""
+    return not isinstance(cell, dict | list)
+
+
+def single_values(cells: Any) -> bool:
+    """Whether cells stand by name, each of one value."""
+    return type(cells) is dict and all(map(single, cells.values()))
 
 
 def in_order(book: dict[str, Any]) -> bool:

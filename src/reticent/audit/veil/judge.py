@@ -22,6 +22,7 @@ from reticent.audit.requirements import Requirement, check_size, demanded, requi
 from reticent.audit.spellings import check_spellings
 from reticent.audit.veil.papers import PINNED, check_order, level_findings, paper_findings, share_finding
 from reticent.audit.veil.totals import totals_findings
+from reticent.audit.veil.values import MISSING
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy.prior import read_report, read_strata
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 SHAPE = "veil"
 KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])
 """All that `veil.json` may say: the list is closed."""
-_MISSING = "(missing)"
 
 
 def judge(release: Published, policy: Policy) -> Verdict:
@@ -114,6 +114,7 @@ class Line:
         self.by = [str(name) for name in document["by"]]
         self.stretches = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
+        self.columns = [f"{self.sensitive}_{slot}" for slot in range(1, self.l + 1)]
 
     def sets(self, row: int) -> Int64s:
         """Every set of candidates that the row can give, as sorted codes; some of them several times."""
@@ -168,7 +169,7 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
         strangers = 0
         for row, counts in enumerate(strata.values()):
             for value, count in counts.items():
-                code = codes.get(_MISSING if value is None else value)
+                code = codes.get(MISSING if value is None else value)
                 strangers += code is None
                 if code is not None:
                     shares[row, code] += count
@@ -179,8 +180,7 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
 
 
 def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
-    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
-    own, named = {"row", "event", *names}, "person" in data.column_names
+    own, named = {"row", "event", *line.columns}, "person" in data.column_names
     findings = [
         check_columns(data, (*policy.quasi, *policy.plain, "person"), policy, extra=tuple(own)),
         Finding("persons have pseudonyms if, and only if, the policy links them", named == linked(policy, kind)),
@@ -246,8 +246,7 @@ def line_of(release: Published) -> Line | None:
 def codes_of(line: Line, data: pa.Table) -> Int32s:
     """Records x candidates, as places in the domain; -1 for what is not there."""
     domain = pa.array(line.domain, pa.string())
-    names = [f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1)]
-    columns = [pc.fill_null(pc.index_in(data[name], value_set=domain), -1) for name in names]
+    columns = [pc.fill_null(pc.index_in(data[name], value_set=domain), -1) for name in line.columns]
     return np.stack([column.to_numpy().astype(np.int32) for column in columns], axis=1)
 
 

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reticent.audit.labels.legal import illegal
 from reticent.audit.published import Published, text
-from reticent.audit.stream.lines import Drawn
+from reticent.audit.stream.lines import Drawn, Written, single_values
 from reticent.audit.veil.judge import KEYS, line_findings, linked, prior_findings
-from reticent.audit.veil.papers import paper_findings
+from reticent.audit.veil.papers import level_finding, paper_findings
 from reticent.audit.veil.steps import Possible
 from reticent.audit.verdict import Finding, none_of
 
@@ -57,10 +56,9 @@ class VeiledLines:
 
     def __init__(self, policy: Policy, document: Mapping[str, Any] | None, *, strict: bool = True) -> None:
         self.rows = 0
-        self._strict, self._drawn = strict, Drawn("p")
+        self._strict, self._form, self._drawn = strict, Written(policy), Drawn("p")
         self._policy, self._document = policy, document
         self._keys = _LINE | {"person"} if linked(policy) else _LINE
-        self._quasi, self._plain = set(policy.quasi), set(policy.plain)
         self._offences: Counter[str] = Counter()
         self._shown: dict[str, set[Any]] = {name: set() for name in policy.quasi}
         self._possible: Possible | None = None
@@ -83,18 +81,14 @@ class VeiledLines:
         qi, plain, person = line.get("qi"), line.get("plain"), line.get("person", "")
         shaped = type(row) is int and type(event) is int and type(candidates) is list and type(person) is str
         shaped &= not person or _NAME.fullmatch(str(person)) is not None
-        if line.keys() != self._keys or not shaped or type(qi) is not dict or type(plain) is not dict:
+        if line.keys() != self._keys or not shaped or not single_values(qi) or not single_values(plain):
             self._offences["form"] += 1
             return
         assert isinstance(candidates, list) and isinstance(row, int) and isinstance(event, int)  # noqa: S101, PT018
-        if any(isinstance(value, dict | list) for value in qi.values()):
-            self._offences["form"] += 1
-            return
-        for name in qi.keys() & self._quasi:
+        assert isinstance(qi, dict) and isinstance(plain, dict)  # noqa: S101, PT018
+        for name in qi.keys() & self._shown.keys():
             self._shown[name].add(qi[name])
-        whole = qi.keys() == self._quasi and plain.keys() == self._plain
-        some = qi.keys() <= self._quasi and plain.keys() <= self._plain
-        self._offences["columns"] += not (whole if self._strict else some)
+        self._offences["columns"] += not self._form.columns(qi, plain, strict=self._strict)
         self._offences["few"] += len(candidates) != self._l
         self._offences["below"] += event < 0
         if self._possible is None:
@@ -138,10 +132,7 @@ class VeiledLines:
         without = {"strange", "row", "first"} if blind else set()
         without |= {"events", "step", "names"} if blind or not linked(self._policy) else set()
         findings = [none_of(words, self._offences[rule]) for rule, words in _RULES.items() if rule not in without]
-        findings += [
-            none_of("published values stand at their level or above", self._low(name), f"column '{name}'")
-            for name in self._shown
-        ]
+        findings += [level_finding(map(text, labels), self._policy, name) for name, labels in self._shown.items()]
         if self._possible is not None and self._document is not None:
             release = Published("", "veil", kind="stream", claims=claims or {"veil": self._possible.line.l})
             stray = len(set(self._document) - KEYS)
@@ -150,10 +141,6 @@ class VeiledLines:
             findings += prior_findings(self._possible.line, self._document, self._policy)
             findings += paper_findings(self._possible.line, self._document, self._policy, "stream")
         return findings
-
-    def _low(self, name: str) -> int:
-        labels = [text(value) for value in self._shown[name]]
-        return illegal(labels, self._policy, name, "optimal", level=self._policy.columns[name].level)
 
     def unchecked(self) -> list[str]:
         """What could not be recomputed."""

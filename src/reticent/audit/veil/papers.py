@@ -20,15 +20,15 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.groups import codes
-from reticent.audit.labels.legal import illegal
+from reticent.audit.labels.legal import check_labels
 from reticent.audit.order import drift
-from reticent.audit.veil.values import truths_of
-from reticent.audit.verdict import Finding, none_of
+from reticent.audit.veil.values import MISSING, truths_of
+from reticent.audit.verdict import Finding
 from reticent.policy.prior import read_report
 from reticent.policy.updates import read_updates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -119,7 +119,7 @@ def _same_stays(line: Line, kernel: Mapping[str, Any], lines: list[list[str]]) -
     """Few numbers: how often values stay, as the file says; those that it lacks stay alike."""
     if set(kernel) != {"stay", "within", "parents"}:
         return False
-    stated = {label or "(missing)": float(own) for label, own, _ in lines}
+    stated = {label or MISSING: float(own) for label, own, _ in lines}
     stay = [int(number) for number in kernel["stay"]]
     shares = [(stated.get(label), number / line.one) for label, number in zip(line.domain, stay, strict=True)]
     fits = all(own is None or abs(own - share) < 1e-9 for own, share in shares)
@@ -159,15 +159,14 @@ def _alike(weights: Mapping[int, int], shares: Mapping[int, float]) -> bool:
 
 def level_findings(data: pa.Table, policy: Policy) -> list[Finding]:
     """Published fields are nodes of their hierarchies, at the level of the policy or above."""
-    return [
-        none_of(
-            "published values stand at their level or above",
-            illegal(codes(data[name])[1], policy, name, "optimal", level=policy.columns[name].level),
-            f"column '{name}'",
-        )
-        for name in policy.quasi
-        if name in data.column_names
-    ]
+    names = [name for name in policy.quasi if name in data.column_names]
+    return [level_finding(codes(data[name])[1], policy, name) for name in names]
+
+
+def level_finding(labels: Iterable[str | None], policy: Policy, name: str) -> Finding:
+    """The same of one field."""
+    claim = "published values stand at their level or above"
+    return check_labels(labels, policy, name, "optimal", claim, level=policy.columns[name].level)
 
 
 def check_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:

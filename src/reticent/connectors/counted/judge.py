@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from reticent.audit.generalised import check_counts, hidden, seen, suppressed_share, unchecked
-from reticent.audit.groups import Groups, codes, numbered
-from reticent.audit.labels.legal import illegal
+from reticent.audit.groups import Groups, codes, histograms, numbered
+from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import text_table
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings
@@ -42,32 +40,19 @@ def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy
     stray = [name for name in names if name not in policy.released]
     findings = [none_of("only columns the policy releases", len(stray))]
     findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
-    for name in quasi:
-        unknown = illegal(codes(data[name])[1], policy, name, method)
-        findings.append(none_of("published values are nodes of the hierarchy", unknown, f"column '{name}'"))
+    findings += [check_labels(codes(data[name])[1], policy, name, method) for name in quasi]
     sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     for name in policy.sensitive:
         deep = [requirement for requirement in rules if requirement.model != "k"]
         if name in shown:
-            groups = _histograms(rows, size, data[name], counts)
+            groups = histograms(rows, size, data[name], counts)
             findings += [check_spellings(groups.values, f"column '{name}'")]
             findings += [_deep(groups, requirement, told, policy, name) for requirement in deep]
         else:
             findings += [Finding(str(r), holds=False, where=f"column '{name}' is not published") for r in deep]
     findings += check_counts(vars(told), int(counts.sum()), policy.privacy.suppression)
     return Verdict(tuple(findings), (), unchecked(claims) + hidden(claims))
-
-
-def _histograms(
-    rows: npt.NDArray[np.int64], size: int, column: pa.ChunkedArray, counts: npt.NDArray[np.int64]
-) -> Groups:
-    """The sensitive values within groups, each combination as often as Spark counted it."""
-    code, values = codes(column)
-    width = max(1, len(values))
-    pairs, inverse = np.unique(rows * width + code, return_inverse=True)
-    sums = np.bincount(inverse.reshape(-1), weights=counts).astype(np.int64)
-    return Groups(pairs // width, pairs % width, sums, size, values)
 
 
 def _deep(groups: Groups, requirement: Requirement, counts: Counts, policy: Policy, name: str) -> Finding:

@@ -54,8 +54,8 @@ METHODS = ("optimal", "mondrian", "local")
 
 
 @dataclass(frozen=True, repr=False)
-class Found:
-    """What the search on counts has found: how to publish the rows, and what the release says of itself."""
+class ReleasePlan:
+    """What the search on counts comes to: how to publish the rows, and what the release says of itself."""
 
     recoded: Recoded
     guarantee: Guarantee
@@ -115,7 +115,7 @@ def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Se
     policy.check_columns(list(columns))
 
 
-def search_counts(rows: Rows, policy: Policy) -> Found:
+def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     """Collapses rows where they are, and searches the release here."""
     guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
     people = [policy.person] if policy.person is not None and several(rows, policy.person) else []
@@ -138,7 +138,7 @@ def search_counts(rows: Rows, policy: Policy) -> Found:
     if outcome.pieces is not None:
         encoded, times = encoded.pieces(outcome.pieces.rows, outcome.pieces.times), outcome.pieces.times
     guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST["generalised"], not_covered(policy))
-    return Found(
+    return ReleasePlan(
         recoded=_recoded(encoded, outcome, parts, owned),
         guarantee=_told_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),
         counts=_counts(times, outcome.suppressed),

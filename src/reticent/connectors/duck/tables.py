@@ -21,9 +21,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reticent.connectors.counted import judge, search_counts
+from reticent.connectors.counted.judge import judge
 from reticent.connectors.counted.rows import RECORDS
-from reticent.connectors.counted.tables import check_policy
+from reticent.connectors.counted.tables import check_policy, search_counts
 from reticent.connectors.duck.rows import DuckRows, settings
 from reticent.disk import make_folder, open_new
 from reticent.errors import ConnectorError
@@ -63,26 +63,26 @@ def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: s
 def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str) -> Release:
     written = aside / f"{_DATA}.parquet"
     with _connected(aside, memory) as link:
-        rows = DuckRows.of(link, data, policy.missing)
+        rows = DuckRows.of(link, data)
         check_policy(rows.columns, policy, "DuckDB")
-        rows = rows.named(policy.person)
-        found = search_counts(rows, policy)
-        _write(written, rows.published(found.recoded))
+        rows = rows.without_markers(policy.missing).named(policy.person)
+        plan = search_counts(rows, policy)
+        _write(written, rows.published(plan.recoded))
         release = DuckRows.of(link, written)
-        refuse_refuted(judge(release, found.guarantee.claims, found.counts, policy, found.method))
-        if (verdict := found.persons(policy)) is not None:
+        refuse_refuted(judge(release, plan.guarantee.claims, plan.counts, policy, plan.method))
+        if (verdict := plan.persons(policy)) is not None:
             refuse_refuted(verdict)
         columns, missing = _columns(release, policy)
     manifest = Release(
         kind="table",
         shape="generalised",
-        method=found.method,
+        method=plan.method,
         tables={},
-        guarantee=found.guarantee,
-        counts=found.counts,
+        guarantee=plan.guarantee,
+        counts=plan.counts,
         policy_hash=policy.hash,
-        metrics=found.metrics,
-        explain=found.explain,
+        metrics=plan.metrics,
+        explain=plan.explain,
     )
     book = codebook(replace(manifest, tables={_DATA: columns}), policy)
     for entry in book["columns"]:

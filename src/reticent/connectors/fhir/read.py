@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from reticent.connectors.fhir.paths import Getter, getter, reference_to, version_of
 from reticent.connectors.fhir.resources import export, files_of
-from reticent.connectors.fhir.spill import Spill
+from reticent.connectors.fhir.spill import Spill, text_batch
 from reticent.errors import DataError
 from reticent.policy.settings.inputs import RESOURCES, FhirSettings
 
@@ -45,7 +45,6 @@ def read_fhir_batches(
     """
     paths = mapping.paths
     columns_of = {entity: [name for name, column in paths.items() if column.resource == entity] for entity in RESOURCES}
-    schema = pa.schema([(name, pa.string()) for name in paths])
     with ExitStack() as stack:
         many = parts or _parts(files_of(source))
         spills = {
@@ -61,9 +60,9 @@ def read_fhir_batches(
         for part in range(many):
             tables = {entity: spill.rows(part) for entity, spill in spills.items()}
             rows = _joined(tables, columns_of, list(paths), said, several=mapping.diagnoses == "all")
-            for batch in _batches(rows, schema, batch_rows):
-                seen += batch.num_rows
-                yield batch
+            while some := list(islice(rows, batch_rows)):
+                seen += len(some)
+                yield text_batch(some, list(paths))
     say(source, said)
     if not seen:
         raise DataError(f"{source} has no Encounter.", hint="Export Patient, Encounter and Condition together.")
@@ -206,9 +205,3 @@ def _first_values(rows: Iterator[Row]) -> dict[Row, list[str | None]]:
             if cells[i] is None:
                 cells[i] = cell
     return values
-
-
-def _batches(rows: Iterator[Row], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-    while held := list(islice(rows, size)):
-        columns = zip(*held, strict=True)
-        yield pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=schema)

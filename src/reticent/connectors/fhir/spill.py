@@ -6,13 +6,19 @@ The files have no name and belong to their owner alone: nothing is left behind, 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Self
 
 import pyarrow as pa
 
 _ROWS = 8192
+
+
+def text_batch(rows: Sequence[tuple[str | None, ...]], names: Sequence[str]) -> pa.RecordBatch:
+    """Rows of text cells by columns."""
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return pa.record_batch([pa.array(column, pa.string()) for column in columns], names=list(names))
 
 
 class Spill:
@@ -37,9 +43,7 @@ class Spill:
             self._write(part)
 
     def _write(self, part: int) -> None:
-        columns = list(zip(*self._held[part], strict=True))
-        arrays = [pa.array(column, pa.string()) for column in columns]
-        self._writers[part].write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._writers[part].write_batch(text_batch(self._held[part], self._schema.names))
         self._held[part] = []
 
     def rows(self, part: int) -> Iterator[tuple[str | None, ...]]:

@@ -50,7 +50,9 @@ def check_names(name: str, names: Sequence[str]) -> None:
 
 def no_rows(name: str) -> DataError:
     """The error for a table without rows."""
-    return DataError(f"{name} has no rows.", hint="There is nothing to release; check the export that wrote it.")
+    return DataError(
+        f"{name} has no rows.", hint="Its first line names the columns, rows follow; check the export that wrote it."
+    )
 
 
 def check_finite(table: pa.Table | pa.RecordBatch, *, name: str = "data") -> None:

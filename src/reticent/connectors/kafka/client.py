@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from confluent_kafka import KafkaException
+
 from reticent.errors import ConnectorError
 
 LOG = logging.getLogger(__name__)
@@ -52,13 +54,13 @@ def within(step: Callable[[], T], name: str) -> T:
     thread = threading.Thread(target=work, name="reticent-kafka", daemon=True)
     thread.start()
     try:
-        well, made = done.get(timeout=_DEADLINE)
+        well, result = done.get(timeout=_DEADLINE)
     except queue.Empty:
         _left.append(thread)
         raise HungError(f"{name} did not return") from None
     if not well:
-        raise made  # type: ignore[misc]
-    return made  # type: ignore[return-value]
+        raise result  # type: ignore[misc]
+    return result  # type: ignore[return-value]
 
 
 @contextlib.contextmanager
@@ -75,8 +77,6 @@ def uncollected() -> Iterator[None]:
 
 def insist(step: Callable[[], None], name: str, seconds: float) -> None:
     """Repeats a step of a transaction while the broker asks to and the transaction lasts."""
-    from confluent_kafka import KafkaException
-
     end = time.monotonic() + seconds
     while True:
         try:

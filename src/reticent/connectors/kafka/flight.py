@@ -11,13 +11,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import Message, Producer, TopicPartition
+
 from reticent.connectors.kafka.client import STEP, SessionLostError, insist, within
 from reticent.connectors.kafka.state import Headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from confluent_kafka import Message, Producer
 
 _ASK = 10.0
 
@@ -67,11 +68,8 @@ class Route:
 class Flight:
     """Begins, sends and commits at once; `end` waits for it and raises what went wrong.
 
-    Args:
-        producer: of the session, which must not touch it before the end.
-        route: the topics.
-        parts: what is published, shard by shard.
-        member: the place of the session in its group, by which the broker refuses one that has lost its partitions.
+    The session must not touch the producer before the end; by `member`, its place in the group, the broker refuses one that has
+    lost its partitions.
     """
 
     def __init__(self, producer: Producer, route: Route, parts: Sequence[Part], member: Any) -> None:
@@ -98,8 +96,6 @@ class Flight:
             self.error = error
 
     def _transact(self) -> None:
-        from confluent_kafka import TopicPartition
-
         producer, route = self._producer, self._route
         within(producer.begin_transaction, "begin_transaction")
         for part in self.parts:

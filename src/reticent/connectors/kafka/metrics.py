@@ -26,11 +26,7 @@ _WORDS = {
 
 
 class Metrics:
-    """Answers with the figures of the last look; the worker's own thread looks, twice a second at most.
-
-    Args:
-        place: HOST:PORT, or a port of the loopback interface.
-    """
+    """Answers with the figures of the last look, at HOST:PORT or a port of the loopback interface; the worker's own thread looks, twice a second at most."""
 
     def __init__(self, place: str) -> None:
         host, _, port = place.rpartition(":")

@@ -72,14 +72,7 @@ PARTITIONERS: dict[str, Callable[[Letters], Hashes]] = {"crc32": crc32, "murmur2
 
 
 class Placement:
-    """What may lie where, for all workers of a stream.
-
-    Args:
-        store: which all workers share.
-        name: of the stream in it.
-        person: the column of persons.
-        shards: how many partitions there are.
-    """
+    """What may lie where, for all workers of a stream, which share the store; `name` is the stream's in it."""
 
     def __init__(self, store: Store, name: str, person: str, shards: int) -> None:
         self._store, self._name, self.person, self._shards = store, name, person, shards

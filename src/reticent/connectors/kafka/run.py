@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
 from reticent.connectors.kafka.placement import Placement
@@ -124,8 +127,6 @@ class _Goal:
         return self._committed(others)
 
     def _committed(self, partitions: list[int]) -> bool:
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
-
         consumer = Consumer({**self._source.client, "group.id": self._group, "enable.auto.commit": False})
         try:
             asked = [TopicPartition(self._source.topic, number) for number in partitions]
@@ -139,9 +140,6 @@ class _Goal:
 
 def ends(source: Address) -> dict[int, int]:
     """The end of every partition of the source that has something, now."""
-    from confluent_kafka import Consumer, TopicPartition
-    from confluent_kafka.admin import AdminClient
-
     partitions = topic_partitions(AdminClient(source.client), source.topic)
     consumer = Consumer({**source.client, "group.id": "reticent-ends"})
     try:

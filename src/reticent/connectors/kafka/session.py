@@ -16,6 +16,7 @@ from itertools import compress, filterfalse
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from reticent.connectors.kafka.client import STEP, HungError, SessionLostError, insist, uncollected, within
 from reticent.connectors.kafka.flight import Flight, Part, Route
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
-    from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from reticent.connectors.kafka.address import Address
     from reticent.connectors.kafka.placement import Placement
@@ -126,7 +126,7 @@ class Session:
         self._route = Route(job.source.topic, job.sink.topic, job.state.address.topic, job.settings.lease)
         job.state.forget()
         self._producer = self._open_producer(name)
-        self._consumer = self._open_consumer()
+        self._consumer = Consumer(consumer_settings(job.source, job.settings))
         self._watch = Watch(self._consumer, job.source.topic, job.settings.lease)
         self._consumer.subscribe(
             [job.source.topic], on_assign=self._assign, on_revoke=self._revoke, on_lost=self._revoke
@@ -172,8 +172,6 @@ class Session:
                 within(close, "closing")
 
     def _open_producer(self, name: str) -> Producer:
-        from confluent_kafka import KafkaException, Producer
-
         producer = Producer(producer_settings(self._job.sink, self._settings, name))
         try:
             insist(lambda: producer.init_transactions(STEP), "init_transactions", self._settings.lease + _ASK)
@@ -182,11 +180,6 @@ class Session:
                 within(producer.close, "closing")  # what takes it out of memory would wait for its threads without end
             raise
         return producer
-
-    def _open_consumer(self) -> Consumer:
-        from confluent_kafka import Consumer
-
-        return Consumer(consumer_settings(self._job.source, self._settings))
 
     # Partitions come and go
 
@@ -209,8 +202,6 @@ class Session:
         consumer.incremental_assign(partitions)
 
     def _take_over(self, partitions: list[int]) -> None:
-        from confluent_kafka import KafkaException, TopicPartition
-
         if not partitions:
             return
         lease = self._settings.lease
@@ -251,8 +242,6 @@ class Session:
             return self._sorted(messages)
 
     def _sorted(self, messages: list[Message]) -> dict[int, _Input]:
-        from confluent_kafka import Message
-
         # Mapped, not looped over: what is done for each message in Python is what limits a worker.
         if odd := list(filter(Message.error, messages)):
             for message in odd:
@@ -274,8 +263,6 @@ class Session:
 
     def _note(self, message: Message) -> None:
         """What comes instead of a record: word that a partition is read to its end, or of an error."""
-        from confluent_kafka import KafkaError, KafkaException
-
         error = message.error()
         if error is None:
             return
@@ -288,8 +275,6 @@ class Session:
 
     def _landed(self, ahead: Sequence[Part] = ()) -> bool:
         """Waits for the transaction that is on its way; False where it has to be repeated, and all that was placed behind it, too."""
-        from confluent_kafka import KafkaException
-
         flight, self._flight = self._flight, None
         if flight is None:
             return True
@@ -329,8 +314,6 @@ class Session:
 
     def _rewind(self, partitions: Iterable[int]) -> None:
         """Forgets what was not committed: the state is read again, and reading goes on from there."""
-        from confluent_kafka import TopicPartition
-
         mine = [number for number in partitions if number in self.shards]
         self._take_over(mine)
         for number in mine:
@@ -353,15 +336,15 @@ class Session:
         held.journaled += released.records
         # A snapshot when the journal has grown long.
         short = held.journaled < self._settings.snapshot_every or not held.shard.outlived
-        kept = released.journal if short else None
+        journal = released.journal if short else None
         told, held.described = [] if held.described else [held.shard.codebook().rstrip()], True
         part = Part(
-            partition, held.position, released.records, len(batch.bad), told, released.lines, whole=kept is None
+            partition, held.position, released.records, len(batch.bad), told, released.lines, whole=journal is None
         )
-        if kept is None:
+        if journal is None:
             part.state, held.journaled = entries("snapshot", held.shard.snapshot(), held.position), 0
         else:
-            part.state = entries("journal", kept, held.position)
+            part.state = entries("journal", journal, held.position)
         return part
 
 

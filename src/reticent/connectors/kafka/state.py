@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.client import HungError, within
@@ -48,9 +50,6 @@ class StateTopic:
 
     def prepare(self, source: Address, sink: Address) -> None:
         """Makes sure that sink and state have a partition per shard."""
-        from confluent_kafka.admin import AdminClient
-        from confluent_kafka.cimpl import NewPartitions, NewTopic
-
         admin = AdminClient(source.client)
         shards = len(topic_partitions(admin, source.topic))
         if not shards:
@@ -60,11 +59,11 @@ class StateTopic:
         for topic, config in ((sink.topic, {}), (self.address.topic, keep)):
             known = len(topic_partitions(other, topic))
             if not known:
-                made = other.create_topics([NewTopic(topic, shards, -1, config=config)], operation_timeout=_WAIT)
-                _settled(made[topic], "TOPIC_ALREADY_EXISTS")
+                topics = other.create_topics([NewTopic(topic, shards, -1, config=config)], operation_timeout=_WAIT)
+                _settled(topics[topic], "TOPIC_ALREADY_EXISTS")
             elif known < shards and topic == self.address.topic:
-                grown = other.create_partitions([NewPartitions(topic, shards)], operation_timeout=_WAIT)
-                _settled(grown[topic], "INVALID_PARTITIONS")
+                topics = other.create_partitions([NewPartitions(topic, shards)], operation_timeout=_WAIT)
+                _settled(topics[topic], "INVALID_PARTITIONS")
             elif known < shards:
                 raise ConnectorError(
                     f"{sink!r} has {known} partitions for {shards} shards.",
@@ -72,17 +71,15 @@ class StateTopic:
                 )
         self.shards = shards
 
-    def load(self, committed: Mapping[int, int], lease: float = _LEASE) -> dict[int, Saved]:
+    def load(self, committed: Mapping[int, int], lease: float) -> dict[int, Saved]:
         """The state of partitions that belongs to their committed input offsets (-1: none); waits, refuses another.
 
-        Args:
-            committed: the input offset of every partition.
-            lease: seconds a transaction lasts; that of a dead worker hides the end of a partition so long.
+        The transaction of a dead worker hides the end of a partition for a lease.
         """
         end = time.monotonic() + _WAIT + max(0.0, lease - _LEASE)
         while True:
-            found = self._read(list(committed))
-            short = [number for number, saved in found.items() if (saved.position or 0) < committed[number]]
+            states = self._read(list(committed))
+            short = [number for number, saved in states.items() if (saved.position or 0) < committed[number]]
             if not short:
                 break
             if time.monotonic() > end:
@@ -91,14 +88,12 @@ class StateTopic:
                     hint="The state topic was lost or the group's offsets were moved; restore them. "
                     "Going on without it would publish persons anew.",
                 )
-        for number, saved in found.items():
+        for number, saved in states.items():
             if 0 <= committed[number] < (saved.position or 0):
                 LOG.warning("shard %d: offsets were moved back; what was published is not published again", number)
-        return found
+        return states
 
     def _read(self, partitions: list[int]) -> dict[int, Saved]:
-        from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
         settings = {
             **self.address.client,
             "group.id": "reticent-state",
@@ -137,9 +132,6 @@ class StateTopic:
 
     def prune(self, partition: int, offset: int) -> None:
         """Deletes what lies before a snapshot, in the background; that it fails costs space only."""
-        from confluent_kafka import TopicPartition
-        from confluent_kafka.admin import AdminClient
-
         if self._admin is None:
             self._admin = AdminClient(self.address.client)
         self._admin.delete_records([TopicPartition(self.address.topic, partition, offset)])
@@ -179,23 +171,19 @@ def entries(kind: str, data: bytes, position: int) -> list[tuple[bytes, Headers]
 
 def topic_partitions(admin: object, topic: str) -> list[int]:
     """The partitions of a topic; none when it does not exist."""
-    from confluent_kafka import KafkaException
-
     end = time.monotonic() + _WAIT
     while True:
         try:
-            found = admin.list_topics(topic, timeout=10).topics.get(topic)  # type: ignore[attr-defined]
+            about = admin.list_topics(topic, timeout=10).topics.get(topic)  # type: ignore[attr-defined]
         except KafkaException as error:
             if time.monotonic() > end:
                 raise ConnectorError(f"The broker does not answer: {error.args[0].name()}.", hint="Check it.") from None
             continue
-        return sorted(found.partitions) if found is not None and found.error is None else []
+        return sorted(about.partitions) if about is not None and about.error is None else []
 
 
 def _settled(future: object, harmless: str) -> None:
     """Waits for an administrative request; another worker may have been quicker."""
-    from confluent_kafka import KafkaException
-
     try:
         future.result(_WAIT)  # type: ignore[attr-defined]
     except TimeoutError:

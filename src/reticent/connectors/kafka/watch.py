@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from reticent.connectors.kafka.client import STEP, SessionLostError, within
 
@@ -29,13 +29,7 @@ class Ear:
 
 
 class Watch:
-    """Looks after a consumer, between two batches.
-
-    Args:
-        consumer: of the session.
-        topic: that it reads.
-        silence: seconds without a word after which the brokers are asked.
-    """
+    """Looks after the consumer of a session, between two batches; after `silence` seconds without a word the brokers are asked."""
 
     def __init__(self, consumer: Consumer, topic: str, silence: float) -> None:
         self._consumer, self._topic, self._silence = consumer, topic, silence
@@ -55,10 +49,7 @@ class Watch:
             ear.heard, ear.end = time.monotonic(), max(ear.end, end)
 
     def look(self, positions: Mapping[int, int]) -> None:
-        """Asks where nothing was heard for long.
-
-        Args:
-            positions: of every partition that the session has, the next offset to read.
+        """Asks where nothing was heard for long; `positions` are the next offsets to read.
 
         Raises:
             SessionLostError: the clients are of no use any more.
@@ -78,8 +69,6 @@ class Watch:
                 ear.heard, self.well = time.monotonic(), True
 
     def _ask(self, partition: int, position: int, *, spare: bool) -> None:
-        from confluent_kafka import TopicPartition
-
         place = TopicPartition(self._topic, partition)
         _, end = within(lambda: self._consumer.get_watermark_offsets(place, timeout=STEP), "asking for the end")
         if end > position and not spare:

@@ -19,6 +19,8 @@ import time
 import uuid
 from collections.abc import Callable
 
+from confluent_kafka import KafkaException
+
 from reticent.connectors.kafka.client import SessionLostError
 from reticent.connectors.kafka.session import DeadLetter, Done, Job, Session, Settings
 from reticent.errors import ConnectorError
@@ -63,8 +65,6 @@ class Worker:
 
     def run(self, going: Callable[[Worker], bool]) -> None:
         """Works while `going` says so; starts afresh after a failure of the brokers, gives up when it lasts."""
-        from confluent_kafka import KafkaException
-
         failing, pause, patience = 0.0, _PAUSE, self._job.settings.patience
         while True:
             try:

@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from reticent.connectors.shards import MOST_SHARDS, check_shards, claim, pin_shards, spread
 from reticent.connectors.spark.rows import column
-from reticent.connectors.spark.workplace import Carried
+from reticent.connectors.spark.workplace import pack, unpack
 from reticent.errors import PolicyError
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pandas as pd
-    from pyspark.sql import DataFrame
 
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
@@ -71,7 +73,7 @@ class Stream:
         pin_shards(policy, store, _NAME, shards)
         self._rng = keys_of(policy, store, _NAME, seed=seed)
         claim(policy, store, _NAME, despite=despite_ledger)
-        self._carried, self._shards = Carried.pack(policy), shards
+        self._bundle, self._shards = pack(policy), shards
         self.codebook = StreamPublication(policy, rng=self._rng).codebook()
         """What recipients need to read the lines."""
 
@@ -82,19 +84,17 @@ class Stream:
             frame: the columns of the policy, or one of JSON objects.
             json: the name of the column of JSON objects, as in a frame from Kafka.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-
-        policy = self._carried.open()
+        policy = unpack(self._bundle)
         if json is None:
             policy.check_columns(frame.columns)
             record = F.to_json(F.struct(*[column(name) for name in policy.columns]))
         else:
             record = F.col(column(json)).cast("string")
         # The key stays inside the function: it must not show up in a query plan.
-        packer = make_packer(self._carried, self._shards, self._rng.key("shards"))
+        packer = make_packer(self._bundle, self._shards, self._rng.key("shards"))
         packed = frame.select(record.alias("record")).mapInArrow(packer, _PACKED)
         return packed.groupBy("shard").transformWithStateInPandas(
-            statefulProcessor=make_processor(self._carried, self._rng),
+            statefulProcessor=make_processor(self._bundle, self._rng),
             outputStructType=_BLOCKS,
             outputMode="Append",
             timeMode="None",
@@ -102,8 +102,6 @@ class Stream:
 
     def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
         """The same line by line: shard, number within the shard, kind ("line" or "dead"), line."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         blocks = self.blocks(frame, json=json)
         each = F.when(F.col("kind") == "line", F.split("lines", "\n")).otherwise(F.array("lines"))
         told = blocks.select("shard", "first", "kind", F.posexplode(each).alias("place", "line"))
@@ -133,12 +131,12 @@ def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
 
 
 def make_packer(
-    carried: Carried, shards: int, key: bytes
+    bundle: bytes, shards: int, key: bytes
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Records as they come, those of one shard in one row: what is shuffled are few rows, whatever the number of records."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        policy = carried.open()
+        policy = unpack(bundle)
         reader = RecordReader(policy)
         for batch in batches:
             (records,) = batch.columns
@@ -152,9 +150,8 @@ def make_packer(
     return pack
 
 
-def make_processor(carried: Carried, rng: Rng) -> Any:
+def make_processor(bundle: bytes, rng: Rng) -> Any:
     """The operator that Spark runs per shard and micro-batch."""
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Operator(StatefulProcessor):  # type: ignore[misc,unused-ignore]
         def init(self, handle: Any) -> None:
@@ -165,7 +162,7 @@ def make_processor(carried: Carried, rng: Rng) -> Any:
             known = self._state.get() if self._state.exists() else None
             state, lines = (bytes(known[0]), int(known[1])) if known else (None, 0)
             values = [value for part in rows for chunk in part["records"] for value in chunk]
-            frame, state, lines = step(carried, rng, int(number), state, values, lines)
+            frame, state, lines = step(bundle, rng, int(number), state, values, lines)
             self._state.update((state, lines))
             yield frame
 
@@ -180,13 +177,13 @@ _warm: dict[tuple[bytes, bytes, int], tuple[bytes, StreamPublication]] = {}
 
 
 def step(
-    carried: Carried, rng: Rng, number: int, state: bytes | None, values: list[str | None], lines: int
+    bundle: bytes, rng: Rng, number: int, state: bytes | None, values: list[str | None], lines: int
 ) -> tuple[pd.DataFrame, bytes, int]:
     """One shard's part of a batch: the blocks to publish, the state behind them, and how many lines there are then."""
-    place = carried.bundle, rng.key("shards"), number
+    place = bundle, rng.key("shards"), number
     before, shard = _warm.pop(place, (None, None))
     if shard is None or before != state:  # another process has worked on it since, or a batch is repeated
-        shard = StreamPublication(carried.open(), rng=rng, shard=number, state=state)
+        shard = StreamPublication(unpack(bundle), rng=rng, shard=number, state=state)
     frame, lines = release(shard, values, lines, number)
     after = shard.snapshot()
     _warm[place] = after, shard

@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from reticent.audit.verdict import Verdict
-from reticent.connectors.counted import METHODS, judge, search_counts
-from reticent.connectors.counted.tables import check_policy
+from reticent.connectors.counted.judge import judge
+from reticent.connectors.counted.tables import METHODS, check_policy, search_counts
 from reticent.connectors.spark import veiled
 from reticent.connectors.spark.rows import SparkRows
 from reticent.errors import StateError
@@ -89,18 +89,18 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
         release = _veiled(rows, policy, store)
         refuse_refuted(verify(release, policy))
         return release
-    found = search_counts(rows, policy)
+    plan = search_counts(rows, policy)
     release = SparkRelease(
-        frame=rows.recoded(found.recoded),
-        guarantee=found.guarantee,
-        counts=found.counts,
+        frame=rows.recoded(plan.recoded),
+        guarantee=plan.guarantee,
+        counts=plan.counts,
         policy_hash=policy.hash,
-        metrics=found.metrics,
-        explain=found.explain,
-        method=found.method,
+        metrics=plan.metrics,
+        explain=plan.explain,
+        method=plan.method,
     )
     refuse_refuted(verify(release, policy))  # a source that changes while it is read is found here, too
-    if (verdict := found.persons(policy)) is not None:
+    if (verdict := plan.persons(policy)) is not None:
         refuse_refuted(verdict)
     return release
 

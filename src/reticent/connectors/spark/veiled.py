@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from reticent import _core
 from reticent.audit.generalised import check_counts, hidden, unchecked
@@ -30,7 +33,7 @@ from reticent.audit.verdict import Verdict, none_of
 from reticent.connectors.counted.rows import checked
 from reticent.connectors.counted.tables import refuse_spellings, several
 from reticent.connectors.spark.rows import column
-from reticent.connectors.spark.workplace import Carried
+from reticent.connectors.spark.workplace import pack, unpack
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_shares
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import numpy.typing as npt
-    from pyspark.sql import DataFrame
 
     from reticent._core.veil import Veil
     from reticent.connectors.spark.rows import SparkRows
@@ -130,8 +132,6 @@ def _counted(
     frame: DataFrame, rows: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """Per row of the prior how many truths are not offered, how many records there are, and what their facts come to."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     sums = (F.sum(F.when(F.col(_OFFERED), 0).otherwise(1)).alias("lost"), F.count(F.lit(1)).alias("size"))
     counted = frame.groupBy("row").agg(*sums, *(F.sum(half).alias(half) for half in _FACTS)).toArrow()
     at, whole = counted.column("row").to_numpy(), np.zeros((4, rows), np.int64)
@@ -142,26 +142,24 @@ def _counted(
 
 
 def _mapped(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-
-    carried = Carried.pack(policy)
+    bundle = pack(policy)
     empty = to_arrow_schema(frame.schema).empty_table()
-    schema = _veiled(carried, rng, empty, None).schema
-    return frame.mapInArrow(make_veil(carried, rng, schema), from_arrow_schema(schema))
+    schema = _veiled(bundle, rng, empty, None).schema
+    return frame.mapInArrow(make_veil(bundle, rng, schema), from_arrow_schema(schema))
 
 
-def make_veil(carried: Carried, rng: Rng, schema: pa.Schema) -> Batches:
+def make_veil(bundle: bytes, rng: Rng, schema: pa.Schema) -> Batches:
     """What the executors run: records in, veiled records out. The key stays inside: it must not show up in a query plan."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from _veiled(carried, rng, pa.Table.from_batches([batch]), schema).to_batches()
+            yield from _veiled(bundle, rng, pa.Table.from_batches([batch]), schema).to_batches()
 
     return work
 
 
-def _veiled(carried: Carried, rng: Rng, table: pa.Table, schema: pa.Schema | None) -> pa.Table:
-    house, core = _opened(carried, rng)
+def _veiled(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    house, core = _opened(bundle, rng)
     assert house.policy.person is not None  # noqa: S101 - checked on the driver
     persons = hashes_of(table.column(house.policy.person), rng, house.policy.person)
     published, rows = house.levels.publish(table)
@@ -183,9 +181,9 @@ def _veiled(carried: Carried, rng: Rng, table: pa.Table, schema: pa.Schema | Non
 
 
 @functools.lru_cache(maxsize=4)
-def _opened(carried: Carried, rng: Rng) -> tuple[House, Veil]:
+def _opened(bundle: bytes, rng: Rng) -> tuple[House, Veil]:
     """The house with its lines, once per process."""
-    house = House.of(carried.open(), "table")
+    house = House.of(unpack(bundle), "table")
     return house, house.veil(rng.house_key("veil"))
 
 
@@ -193,8 +191,6 @@ def judge(
     frame: DataFrame, policy: Policy, document: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
 ) -> Verdict:
     """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     line = Possible(document).line
     release = Published("", "veil", kind="table", claims=claims)
     findings = [*line_findings(line, policy, release), *prior_findings(line, document, policy)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import IO
 
 import pyarrow as pa
@@ -40,10 +40,12 @@ def as_lines(name: str, handle: int) -> IO[bytes] | None:
         if b"\0" in head:
             raise
         return None  # some bytes are no text: their lines are set aside, with a reason
-    lines = tempfile.TemporaryFile()  # noqa: SIM115 - handed to whoever reads it
-    for part in _decoded(name, file_format) if file_format.name in _TEXT else _rows(name):
-        lines.write(part)
-    lines.seek(0)
+    with ExitStack() as stack:
+        lines = stack.enter_context(tempfile.TemporaryFile())
+        for part in _decoded(name, file_format) if file_format.name in _TEXT else _rows(name):
+            lines.write(part)
+        lines.seek(0)
+        stack.pop_all()  # handed to whoever reads it
     return lines
 
 

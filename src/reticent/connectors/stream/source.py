@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Container
+from contextlib import ExitStack
 
 from reticent.connectors.files.atomic import system_errors
 from reticent.connectors.stream.converted import as_lines
@@ -28,19 +29,20 @@ class FileSource:
     def __init__(self, name: str, *, wake: int | None = None, block: int = BLOCK) -> None:
         self.name = "standard input" if name == "-" else name
         self._wake, self._block = wake, block
-        with system_errors(f"{self.name} cannot be read", "Check the path."):
-            self._fd = os.dup(sys.stdin.fileno()) if name == "-" else open_private(name, os.O_RDONLY)
-            kind = os.fstat(self._fd).st_mode
-            self.regular = stat.S_ISREG(kind)
-        if stat.S_ISDIR(kind):
-            os.close(self._fd)
-            raise ConnectorError(f"{self.name} is a folder.", hint="A stream reads one file, a pipe, or a port.")
-        self._skip = 0
-        if self.regular and (lines := as_lines(name, self._fd)) is not None:
-            with lines:
-                os.dup2(lines.fileno(), self._fd)
-        if not self.regular:
-            widen_pipe(self._fd)  # the writer goes on while a batch is committed
+        with ExitStack() as stack:
+            with system_errors(f"{self.name} cannot be read", "Check the path."):
+                self._fd = os.dup(sys.stdin.fileno()) if name == "-" else open_private(name, os.O_RDONLY)
+                stack.callback(self.close)
+                kind = os.fstat(self._fd).st_mode
+            if stat.S_ISDIR(kind):
+                raise ConnectorError(f"{self.name} is a folder.", hint="A stream reads one file, a pipe, or a port.")
+            self.regular, self._skip = stat.S_ISREG(kind), 0
+            if self.regular and (lines := as_lines(name, self._fd)) is not None:
+                with lines:
+                    os.dup2(lines.fileno(), self._fd)
+            if not self.regular:
+                widen_pipe(self._fd)  # the writer goes on while a batch is committed
+            stack.pop_all()
 
     def skip(self, offset: int) -> None:
         """Leaves out what was read before; called before the first read."""

@@ -271,10 +271,11 @@ class EvolvingPublisher(Publisher):
             raise PolicyError(
                 f"'{column}' names neither persons nor records.", hint="Give the person or record column."
             )
-        absent = sum(not rows for rows in rows_of)
-        if absent or len(set(ids)) < len(ids):
+        absent, twice = sum(not rows for rows in rows_of), len(ids) - len(set(ids))
+        if absent or twice:
+            wrong = [f"{absent:,} are not in the table"] * bool(absent) + [f"{twice:,} come twice"] * bool(twice)
             raise DataError(
-                f"{absent:,} of {len(ids):,} ids are not in the table and {len(ids) - len(set(ids)):,} come twice; nothing was changed.",
+                f"Of {len(ids):,} ids {' and '.join(wrong)}; nothing was changed.",
                 hint="Name each record once, and only those that are in the table.",
             )
         if single and any(len(rows) > 1 for rows in rows_of):

@@ -14,7 +14,7 @@ from reticent.read.shape.labels import codes, domain
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reticent.arrays import Floats, Int64s
+    from reticent.arrays import Bools, Floats, Int64s
     from reticent.read.estimate.veil import Counts
     from reticent.read.question import Question
 
@@ -61,6 +61,11 @@ class Generalised:
         if self.sensitive == EVERY:
             return np.zeros(self.table.num_rows, dtype=np.int64)
         return codes(self.table.column(self.sensitive), self.domain)
+
+    @property
+    def counted(self) -> Bools:
+        """All records."""
+        return np.ones(self.table.num_rows, dtype=bool)
 
     def counts(self, question: Question) -> Counts:
         """Worst-case bounds, and the overlap as the estimate."""

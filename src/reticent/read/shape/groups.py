@@ -86,6 +86,11 @@ class Grouped:
         values = codes(self.listed.column("value"), self.domain)
         return Groups(len(self.domain), lines, values, counts, None if same else records)
 
+    @property
+    def counted(self) -> Bools:
+        """All records."""
+        return np.ones(self.table.num_rows, dtype=bool)
+
     def counts(self, question: Question) -> Counts:
         """The inversion; where cells are coarse, between those that surely match and those that may."""
         perhaps = self._counts(question, question.match.perhaps)

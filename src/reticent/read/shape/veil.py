@@ -56,10 +56,19 @@ class Veiled:
     @property
     def notes(self) -> tuple[str, ...]:
         """Which records an answer rests on, where not on all."""
-        left = self.table.num_rows - int(self._used.sum())
+        size = self.table.num_rows
+        left = size - int(self.counted.sum())
         if not left:
             return ()
-        return (f"{left:,} later events are not counted: without the person's first set only first sights can be.",)
+        if self._persons is None:
+            why = "without a pseudonym of the person (`link` in the policy) only first sights can be."
+        elif self._step is None:
+            why = "without a kernel only first sights can be."
+        else:
+            why = (
+                "the first sets of their persons stand in earlier releases. Ask all releases together, in their order."
+            )
+        return (f"{left:,} later events are not counted: {why} This is about the other {size - left:,} records.",)
 
     @cached_property
     def veil(self) -> Veil:
@@ -126,7 +135,7 @@ class Veiled:
         return np.where(self._events == 0, first, sight[self._persons])
 
     @cached_property
-    def _used(self) -> Bools:
+    def counted(self) -> Bools:
         """Records that can be counted: first sights, and later events whose person's first set and kernel are known."""
         return np.asarray((self._events == 0) | ((self._first >= 0) & (self._step is not None)))
 
@@ -144,7 +153,7 @@ class Veiled:
         return between(point, self._counts(question, question.match.sure, whole), perhaps)
 
     def _counts(self, question: Question, flags: Bools, whole: Cells | None) -> Counts:
-        at = np.flatnonzero(flags & self._used)
+        at = np.flatnonzero(flags & self.counted)
         records = replace(self._records(at), groups=question.groups[at])
         return counts(
             self.veil,
@@ -177,14 +186,14 @@ class Veiled:
 
     def scores(self, target: Floats) -> Floats:
         """What each record adds to an estimate; nothing where it cannot be counted."""
-        at, out = np.flatnonzero(self._used), np.zeros(len(self._used))
+        at, out = np.flatnonzero(self.counted), np.zeros(len(self.counted))
         each = scores(self.veil, self._records(at), target, step=self._step)
         out[at] = each.value - self.veil.eta[self._rows[at]] * each.unseen
         return out
 
     def shares(self, target: Floats) -> Floats:
         """Share of the target among the candidates."""
-        return np.asarray(target[self._sets].mean(axis=1) * self._used)
+        return np.asarray(target[self._sets].mean(axis=1) * self.counted)
 
     def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
         """Values drawn from what the candidates and the records of the same stratum say."""

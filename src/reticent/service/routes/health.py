@@ -22,8 +22,6 @@ _GAUGES = {
     "median_ms": "Median time from a batch's arrival to its commit",
     "p99_ms": "99th percentile of the same",
     "held": "Records held back now",
-}
-_ENGINE = {
     "sau": "Share of counterfeit candidates",
     "sau_limit": "The least share any release of this kind can have",
     "open_groups": "Groups that may still be joined",
@@ -44,7 +42,7 @@ class _OfHub(Collector):
         for state in states:
             rows.add_metric([state["name"]], state["rows_in"])
         yield rows
-        for name, words in (_GAUGES | _ENGINE).items():
+        for name, words in _GAUGES.items():
             gauge = GaugeMetricFamily(f"reticent_stream_{name}", words, labels=["stream"])
             for state in states:
                 value = state.get(name, state["metrics"].get(name))

@@ -67,9 +67,11 @@ async def next_release(name: Name, request: Request, hub: TheHub, key: Key = Non
 
 def begin(hub: Hub, name: str, body: bytes, key: str | None = None) -> dict[str, Any]:
     """Queues the next release; the data is forgotten when the job ends."""
-    table = keep(hub, body, name)
+    table, job = keep(hub, body, name), None
     request = {"table": table["id"]}
-    job = hub.jobs.begin("series", name, request, key=key, digest=digest_of(body))
-    if hub.jobs.documents.get(job["id"])["request"] != request:  # it came before; this copy is not needed
-        hub.write(lambda tx: hub.tables.delete(tx, table["id"]))
+    try:
+        job = hub.jobs.begin("series", name, request, key=key, digest=digest_of(body))
+    finally:
+        if job is None or hub.jobs.documents.get(job["id"])["request"] != request:  # refused, or it came before
+            hub.write(lambda tx: hub.tables.delete(tx, table["id"]))
     return job

@@ -126,6 +126,7 @@ def posterior(belief: Floats, sets: Integers, shares: Floats) -> Floats:
 
 def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     shape = start.weights.shape
     base, at = start.offset[seen.rows], np.arange(len(seen))
@@ -137,7 +138,9 @@ def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
         belief[at, seen.values] -= 1
         return float(value), np.asarray(seen.marks.T @ belief + ridge * weights).ravel()
 
-    best = minimize(loss, start.weights.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    # Its steps are small: threads that wait for each other by turning take ten times as long on a busy machine.
+    with threadpool_limits(1):
+        best = minimize(loss, start.weights.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     return Reader(start.offset, best.x.reshape(shape))
 
 
