@@ -133,7 +133,7 @@ class Access:
 
     def _begin(self, who: str | Token, seconds: float) -> str:
         now = time.monotonic()
-        self._sessions = {key: kept for key, kept in self._sessions.items() if kept.until > now}
+        self._sessions = {key: session for key, session in self._sessions.items() if session.until > now}
         key = secrets.token_urlsafe(32)
         self._sessions[key] = _Session(who, now + seconds)
         return key

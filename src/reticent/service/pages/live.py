@@ -115,8 +115,8 @@ def _stop(visit: Visit, stream: LiveStream) -> None:
     words = held("")
 
     def say() -> None:
-        kept = stream.status()["held"]
-        rest = f" {kept:,} records that it holds back stay held." if kept else ""
+        number = stream.status()["held"]
+        rest = f" {number:,} records that it holds back stay held." if number else ""
         words.set_text(
             f"Stopped: it takes no more records; what was released stays readable.{rest}"
             if stream.stopped
