@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reticent.connectors.inputs import count_values, is_fhir, is_hl7, is_sql
+from reticent.connectors.inputs import count_values, is_fhir, is_hl7
+from reticent.connectors.sql.url import is_sql
 from reticent.datasets.writers import csv_text
 from reticent.errors import DataError, PolicyError
 from reticent.policy.check import KINDS

@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.connectors.fhir.paths import Getter
-from reticent.connectors.inputs import is_sql
+from reticent.connectors.sql.read import NoRowsError, read_sql
+from reticent.connectors.sql.url import is_sql, parse
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.settings.inputs import FhirColumn
@@ -44,8 +45,6 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
         "tables": {name: list(one.columns) for name, one in layout.items()},
     }
     if is_sql(data):
-        from reticent.connectors.sql import parse
-
         if parse(data).query is not None:
             raise PolicyError("The URL names one table.", hint="Name the database alone; the policy names its tables.")
         return {name: _query(data, policy, settings, one) for name, one in layout.items()}, standard
@@ -122,8 +121,6 @@ def _is_day(cell: str) -> bool:
 
 def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:
     """A table of a database; the location of persons stands in a table of its own."""
-    from reticent.connectors.sql import NoRowsError, read_sql
-
     names = (layout.name, layout.person, layout.visit or "visit", str(policy.person), *layout.columns)
     if not all(map(_NAME.match, names)):
         raise PolicyError(
