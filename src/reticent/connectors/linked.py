@@ -9,6 +9,7 @@ import datetime as dt
 import logging
 import re
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -98,13 +99,10 @@ def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:
     """FHIR writes dates as far as they are known; a month or a year alone can be neither shifted nor ordered, and is left empty."""
     if column.read_as != "date":
         return get
-    known: dict[str, bool] = {}
 
     def take(resource: dict[str, Any]) -> str | None:
         cell = get(resource)
-        if cell is None or known.get(cell):
-            return cell
-        if known.setdefault(cell, _is_day(cell)):
+        if cell is None or _is_day(cell):
             return cell
         said[f"{column.path} without a whole date: left empty"] += 1
         return None
@@ -112,6 +110,7 @@ def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:
     return take
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_day(cell: str) -> bool:
     try:
         return dt.date.fromisoformat(cell).isoformat() == cell
