@@ -142,7 +142,7 @@ def _feed(visit: Visit, name: str) -> None:
             if taken is not None:
                 ui.notify(_taken(*taken))
 
-        drop(visit, taken, "CSV, Parquet, Arrow or NDJSON: released at once")
+        drop(visit, "CSV, Parquet, Arrow or NDJSON: released at once", on_upload=taken)
         small(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.")
 
 
