@@ -41,7 +41,7 @@ def _decoded(table: pa.Table) -> pa.Table:
 
 
 def _read(data: str, policy: Policy | None) -> pa.Table:
-    if is_sql(data):
+    if "://" in data and is_sql(data):
         return read_sql(data, policy.sql.statement if policy is not None and policy.sql is not None else None)
     if is_fhir(data):
         from reticent.connectors.fhir.read import read_fhir
