@@ -78,7 +78,6 @@ def count_values(data: str, column: str, missing: Sequence[str] = ()) -> dict[st
 def read_hl7(data: str) -> pa.Table:
     """The records of a file of HL7 v2 messages by the ready mapping; what cannot be read is left out."""
     from reticent.connectors.hl7 import Hl7Lines
-    from reticent.policy import Policy
     from reticent.publication.records import RecordReader
 
     columns = dict.fromkeys(Hl7Settings(mapping="adt").paths, "quasi")
