@@ -114,6 +114,29 @@ def test_a_frame_that_is_kept_in_memory_stays_there_and_no_name_is_left_in_the_s
     frame.unpersist()
 
 
+def test_markers_and_labels_are_texts_whatever_signs_they_have(spark):
+    from reticent.connectors import spark as on_spark
+
+    table, markers = rows(600), ["it's", "a\\b", "`", '"']
+    cells = [markers[i // 40 % 4] if i % 40 == 0 else v for i, v in enumerate(table.column("gender").to_pylist())]
+    table = table.set_column(table.column_names.index("gender"), "gender", pa.array(cells))
+    words = sorted({v for v in cells if v not in markers})
+    columns = COLUMNS | {"gender": {"role": "quasi", "hierarchy": {"tree": {"it's a \\ `sex`": words}}}}
+    rules = Policy.from_dict(
+        {
+            "version": 1,
+            "person": "person_id",
+            "missing": markers,
+            "columns": columns,
+            "privacy": {"k": 40, "suppression": 0.1},
+            "table": {"method": "optimal"},
+        }
+    )
+    local = anonymize(table, rules, seed=1)
+    released = on_spark.anonymize(spark.createDataFrame(table), rules).toArrow()
+    assert as_sorted(released) == as_sorted(local.tables["data"])
+
+
 def test_rows_come_sorted_by_what_is_published(spark):
     from reticent.connectors import spark as on_spark
 

@@ -6,7 +6,8 @@ import pytest
 from reticent.api import anonymize
 from reticent.audit import verify
 from reticent.connectors.inputs import read_input
-from reticent.connectors.sql import read_sql, write_release
+from reticent.connectors.sql.read import read_sql
+from reticent.connectors.sql.write import write_release
 from reticent.datasets.omop import COURSES, INDEX, TABLES, rows
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import ConnectorError

@@ -30,9 +30,11 @@ def told_roles(guesses: list[Guess], person: str | None, sensitive: str | None) 
     guesses = [replace(g, role=roles[g.column], why="as you said") if g.column in roles else g for g in guesses]
     if sensitive is None:
         return guesses
-    kept = "kept inside, since you named another column to protect"
+    reason = "kept inside, since you named another column to protect"
     return [
-        replace(g, role="identifier", why=f"{g.why}; {kept}") if g.role == "sensitive" and g.column != sensitive else g
+        replace(g, role="identifier", why=f"{g.why}; {reason}")
+        if g.role == "sensitive" and g.column != sensitive
+        else g
         for g in guesses
     ]
 

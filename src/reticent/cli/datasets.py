@@ -52,15 +52,7 @@ def dataset(writer: str, rows: int, *more: Callable[[Any], Any], output: Callabl
     def made(settings: Callable[..., dict[str, Any]]) -> click.Command:
         @wraps(settings)
         def command(output: Path, rows: int, seed: int | None, json: bool, **chosen: Any) -> None:
-            module, _, name = writer.partition(".")
-            _write(
-                getattr(import_module(f"reticent.datasets.{module}"), name),
-                output,
-                rows,
-                seed,
-                json,
-                settings(**chosen),
-            )
+            _write(writer, output, rows, seed, settings(**chosen), json=json)
 
         words = "How many rows (series: persons in the first release)."
         size = click.option("-n", "--rows", type=click.IntRange(min=1), default=rows, help=words)
@@ -153,14 +145,7 @@ def _outbreak(outbreak: bool, disease: str | None) -> str | None:
     return (disease or "influenza") if outbreak else None
 
 
-def _write(
-    write: Callable[..., tuple[Path, ...]],
-    output: Path,
-    rows: int,
-    seed: int | None,
-    json: bool,
-    settings: dict[str, Any],
-) -> None:
+def _write(writer: str, output: Path, rows: int, seed: int | None, settings: dict[str, Any], *, json: bool) -> None:
     """Writes a data set with a bar on a terminal, then says which files there are."""
     from reticent.release import Counts
 
@@ -178,7 +163,9 @@ def _write(
             if bar is not None:
                 bar.update(number)
 
-        files = write(output, rows, seed, on_rows=heard, **settings)
+        module, _, name = writer.partition(".")
+        write = getattr(import_module(f"reticent.datasets.{module}"), name)
+        files: tuple[Path, ...] = write(output, rows, seed, on_rows=heard, **settings)
     seconds = time.perf_counter() - start
     say(f"{sum(written):,} rows in {seconds:.1f} s (seed {seed}):")
     for path in files:

@@ -40,7 +40,7 @@ def export(release: Path, url: str, name: str, policy: Path | None, json: bool) 
         if json:
             emit({"written": counts})
         return
-    from reticent.connectors.sql import write_release
+    from reticent.connectors.sql.write import write_release
 
     tables = write_release(release, url, name=name)
     say(f"Written: {', '.join(tables)}.")

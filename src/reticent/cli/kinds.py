@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reticent.connectors.inputs import count_values, is_fhir, is_hl7, is_sql
+from reticent.connectors.inputs import count_values, is_fhir, is_hl7
+from reticent.connectors.sql.url import is_sql
 from reticent.datasets.writers import csv_text
 from reticent.errors import DataError, PolicyError
 from reticent.policy.check import KINDS
@@ -92,9 +93,9 @@ def kind_for(
 def commands(kind: str, data: str, output: Path, *, keyed: bool = False) -> tuple[str, ...]:
     """What to type next; `keyed`: the table's method keeps a key."""
     store, release = "private.db", "release-1"
-    kept = ("--store", store) if keyed else ()
+    key_store = ("--store", store) if keyed else ()
     return {
-        "table": (command("anonymize", data, "-p", output, *kept, "-o", "release"),),
+        "table": (command("anonymize", data, "-p", output, *key_store, "-o", "release"),),
         "evolving": (
             command("evolve", "init", store, "-p", output),
             command("evolve", "insert", store, data),

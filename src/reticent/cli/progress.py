@@ -9,9 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from reticent.cli.output import quiet, say
+
+if TYPE_CHECKING:
+    from reticent._core.table import Watch
 
 EVERY = 5.0
 """Seconds between two lines where there is no terminal."""
@@ -19,15 +22,7 @@ _TICK = 0.25
 _HUSHED: list[bool] = []
 
 
-class Search(Protocol):
-    """Something that tells its nodes checked, its best loss and its bound."""
-
-    @property
-    def progress(self) -> tuple[int, float, float]:
-        """The three figures."""
-
-
-def told_by(watch: Search) -> Callable[[], str]:
+def told_by(watch: Watch) -> Callable[[], str]:
     """What a search has to say of itself: nodes, the best so far, and the bound it has proved."""
 
     def words() -> str:

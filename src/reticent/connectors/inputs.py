@@ -11,21 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
+from reticent.connectors.sql.read import read_sql, read_sql_batches
+from reticent.connectors.sql.url import is_sql, parse
 from reticent.errors import ConnectorError, DataError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 
 READY_FHIR = FhirSettings(mapping="encounters")
-
-
-def is_sql(data: str) -> bool:
-    """Whether the data is the URL of a database; the database layer is loaded only for what may be one."""
-    if "://" not in data:
-        return False
-    from reticent.connectors.sql import is_sql as known
-
-    return known(data)
 
 
 def read_input(data: str, policy: Policy | None = None) -> pa.Table:
@@ -48,9 +41,7 @@ def _decoded(table: pa.Table) -> pa.Table:
 
 
 def _read(data: str, policy: Policy | None) -> pa.Table:
-    if is_sql(data):
-        from reticent.connectors.sql import read_sql
-
+    if "://" in data and is_sql(data):
         return read_sql(data, policy.sql.statement if policy is not None and policy.sql is not None else None)
     if is_fhir(data):
         from reticent.connectors.fhir.read import read_fhir
@@ -87,7 +78,6 @@ def count_values(data: str, column: str, missing: Sequence[str] = ()) -> dict[st
 def read_hl7(data: str) -> pa.Table:
     """The records of a file of HL7 v2 messages by the ready mapping; what cannot be read is left out."""
     from reticent.connectors.hl7 import Hl7Lines
-    from reticent.policy import Policy
     from reticent.publication.records import RecordReader
 
     columns = dict.fromkeys(Hl7Settings(mapping="adt").paths, "quasi")
@@ -112,8 +102,6 @@ def read_input_head(data: str, rows: int) -> pa.Table:
 
 
 def _sql_head(data: str, rows: int) -> pa.Table:
-    from reticent.connectors.sql import parse, read_sql_batches
-
     source = parse(data)
     try:
         return first_of(read_sql_batches(data, SqlSettings(mapping="omop").statement), rows)
@@ -130,8 +118,6 @@ def _sql_head(data: str, rows: int) -> pa.Table:
 def section_for(data: str) -> str | None:
     """The line a guessed policy needs so that the data can be read again the same way."""
     if is_sql(data):
-        from reticent.connectors.sql import parse
-
         return "sql: omop" if parse(data).query is None else None
     if is_hl7(data):
         return "hl7: adt"

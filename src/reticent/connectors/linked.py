@@ -9,13 +9,15 @@ import datetime as dt
 import logging
 import re
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from reticent.connectors.fhir.paths import Getter
-from reticent.connectors.inputs import is_sql
+from reticent.connectors.sql.read import NoRowsError, read_sql
+from reticent.connectors.sql.url import is_sql, parse
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.settings.inputs import FhirColumn
@@ -44,8 +46,6 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
         "tables": {name: list(one.columns) for name, one in layout.items()},
     }
     if is_sql(data):
-        from reticent.connectors.sql import parse
-
         if parse(data).query is not None:
             raise PolicyError("The URL names one table.", hint="Name the database alone; the policy names its tables.")
         return {name: _query(data, policy, settings, one) for name, one in layout.items()}, standard
@@ -99,13 +99,10 @@ def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:
     """FHIR writes dates as far as they are known; a month or a year alone can be neither shifted nor ordered, and is left empty."""
     if column.read_as != "date":
         return get
-    known: dict[str, bool] = {}
 
     def take(resource: dict[str, Any]) -> str | None:
         cell = get(resource)
-        if cell is None or known.get(cell):
-            return cell
-        if known.setdefault(cell, _is_day(cell)):
+        if cell is None or _is_day(cell):
             return cell
         said[f"{column.path} without a whole date: left empty"] += 1
         return None
@@ -113,6 +110,7 @@ def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:
     return take
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_day(cell: str) -> bool:
     try:
         return dt.date.fromisoformat(cell).isoformat() == cell
@@ -122,8 +120,6 @@ def _is_day(cell: str) -> bool:
 
 def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:
     """A table of a database; the location of persons stands in a table of its own."""
-    from reticent.connectors.sql import NoRowsError, read_sql
-
     names = (layout.name, layout.person, layout.visit or "visit", str(policy.person), *layout.columns)
     if not all(map(_NAME.match, names)):
         raise PolicyError(

@@ -26,14 +26,7 @@ def folder(file: str) -> Path | None:
 
 
 COLUMNS = (
-    "sex",
-    "age",
-    "race",
-    "marital-status",
-    "education",
-    "native-country",
-    "workclass",
-    "occupation",
+    *("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"),
     "salary-class",
 )
 """The columns of ``adult_30162.csv``, in its order."""
@@ -45,21 +38,8 @@ STREAM_SENSITIVE = "salary-occupation"
 """The sensitive attribute of that paper: salary and occupation in one."""
 
 _ORIGINAL = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "salary-class",
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
+    *("race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "salary-class"),
 )
 
 

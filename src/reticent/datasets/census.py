@@ -74,13 +74,7 @@ class Layout:
 LAYOUTS = {
     "evolving": Layout(
         columns=(
-            "gender",
-            "age",
-            "quarter_of_birth",
-            "marital_status",
-            "race",
-            "birthplace",
-            "education",
+            *("gender", "age", "quarter_of_birth", "marital_status", "race", "birthplace", "education"),
             "occupation",
         ),
         first_age=16,
@@ -99,14 +93,7 @@ LAYOUTS = {
     ),
     "ipums": Layout(
         columns=(
-            "sex",
-            "relationship",
-            "race",
-            "birthplace",
-            "children",
-            "education",
-            "occupation",
-            "weeks_worked",
+            *("sex", "relationship", "race", "birthplace", "children", "education", "occupation", "weeks_worked"),
             "wage",
         ),
         first_age=16,

@@ -42,22 +42,9 @@ FIRST: tuple[list[str], list[str]] = (_WOMEN.split(), _MEN.split())
 LAST: list[str] = _FAMILIES.split()
 
 REGIONS = (
-    "Capital",
-    "North Coast",
-    "South Valley",
-    "East Plain",
-    "West Hills",
-    "Lake District",
-    "River Bend",
-    "High Moor",
-    "Old Harbour",
-    "Green Marsh",
-    "Stone Ridge",
-    "Long Forest",
-    "Upper Dale",
-    "Lower Dale",
-    "Salt Islands",
-    "Border March",
+    *("Capital", "North Coast", "South Valley", "East Plain", "West Hills", "Lake District", "River Bend", "High Moor"),
+    *("Old Harbour", "Green Marsh", "Stone Ridge", "Long Forest", "Upper Dale", "Lower Dale"),
+    *("Salt Islands", "Border March"),
 )
 
 _AREAS = 40

@@ -34,18 +34,16 @@ class Rate:
 
     def allows(self, caller: str) -> bool:
         """Whether the caller may go on; counts the call if so."""
-        left = self._now(caller)
+        now = time.monotonic()
+        left, at = self._left.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
         if left < 1:
             return False
-        self._left[caller] = (left - 1, time.monotonic())
+        self._left[caller] = (left - 1, now)
         self._left.move_to_end(caller)
         if len(self._left) > _CALLERS:
             self._left.popitem(last=False)
         return True
-
-    def _now(self, caller: str) -> float:
-        left, at = self._left.get(caller, (self._burst, time.monotonic()))
-        return min(self._burst, left + (time.monotonic() - at) * self._rate)
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ class Access:
 
     def _begin(self, who: str | Token, seconds: float) -> str:
         now = time.monotonic()
-        self._sessions = {key: kept for key, kept in self._sessions.items() if kept.until > now}
+        self._sessions = {key: session for key, session in self._sessions.items() if session.until > now}
         key = secrets.token_urlsafe(32)
         self._sessions[key] = _Session(who, now + seconds)
         return key

@@ -15,6 +15,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError, ReticentError
+from reticent.service.jobs import OPEN, PARKED
 from reticent.store.database import cut_log
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 KINDS = ("jobs", "tables", "releases")
 _HOUR = 3600.0
+_WANTED = (*OPEN, PARKED)
 _LONGEST = 36_500
 """Days; before them there is no date to compare with."""
-_ENDED = ("done", "failed", "cancelled")
 
 
 def read_days(words: Sequence[str]) -> dict[str, float]:
@@ -86,13 +87,13 @@ class Expiry:
 
     def _jobs(self, before: str) -> int:
         documents = self._hub.jobs.documents
-        old = [job["id"] for job in documents.all() if job["created"] < before and job["state"] in _ENDED]
+        old = [job["id"] for job in documents.all() if job["created"] < before and job["state"] not in _WANTED]
         for ident in old:
             self._hub.write(partial(documents.delete, ident=ident))
         return len(old)
 
     def _tables(self, before: str) -> int:
-        wanted = {job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] not in _ENDED}
+        wanted = {job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] in _WANTED}
         old = [
             table["id"] for table in self._hub.tables.all() if table["created"] < before and table["id"] not in wanted
         ]

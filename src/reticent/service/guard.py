@@ -30,7 +30,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        self._settings = settings
+        self._settings, self._secure = settings, settings.secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes one request on, within its limits."""
@@ -55,7 +55,7 @@ class Guard:
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(MutableHeaders(scope=message), policy, api=api, secure=self._settings.secure)
+                _add_headers(MutableHeaders(scope=message), policy, api=api, secure=self._secure)
             await send(message)
 
         try:

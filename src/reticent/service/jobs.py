@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from reticent.service.hub import Hub
     from reticent.store import Transaction
 
-_OPEN = ("queued", "running")
+OPEN = ("queued", "running")
+"""States of a job that is still to come to something."""
 PARKED = "parked"
 _TRIES = 3
 _WORKERS = 2
@@ -60,7 +61,7 @@ class Jobs:
         for job in reversed(self.documents.all()):
             if job["state"] == "running" and job["tries"] >= _TRIES:
                 hub.write(partial(self._park, ident=job["id"]))
-            elif job["state"] in _OPEN:
+            elif job["state"] in OPEN:
                 self._start(job)
 
     def close(self) -> None:
@@ -132,7 +133,7 @@ class Jobs:
     def show(self, job: dict[str, Any]) -> dict[str, Any]:
         """A job with its progress and without its request."""
         done, stage = self._progress.get(job["id"], (0.0, "waiting"))
-        if job["state"] not in _OPEN:
+        if job["state"] not in OPEN:
             done, stage = 1.0, job["state"]
         hidden = ("request", "who")
         return {key: value for key, value in job.items() if key not in hidden} | {"progress": done, "stage": stage}
@@ -149,7 +150,7 @@ class Jobs:
 
         def mark(tx: Transaction) -> dict[str, Any]:
             job = self.documents.find(tx, ident) or known
-            if job["state"] in (*_OPEN, PARKED):
+            if job["state"] in (*OPEN, PARKED):
                 self._hub.trail.note(tx, "cancel", f"{job['kind']}:{job['source']}")
                 job["state"] = "cancelled"
                 self._let_go(tx, job)
@@ -204,7 +205,7 @@ class Jobs:
     def _open(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
         """A job that is still wanted."""
         job = self.documents.find(tx, ident)
-        return job if job is not None and job["state"] in _OPEN else None
+        return job if job is not None and job["state"] in OPEN else None
 
     def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
         job = self._open(tx, ident)

@@ -283,7 +283,8 @@ class LiveStream:
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
         self._forget(tx)
-        self.retention.note(tx, number)
+        if self.retention.limited:
+            self.retention.note(tx, number)
         self._look()
 
     def rest(self) -> None:

@@ -98,14 +98,8 @@ _STATUS: list[tuple[type[ReticentError], int, str]] = [
     (ConnectorError, 503, "connector"),
 ]
 _WORDS = {
-    401: "token",
-    403: "role",
-    404: "not-found",
-    405: "method",
-    408: "timeout",
-    413: "too-large",
-    415: "content-type",
-    429: "rate",
+    404: ("not-found", "There is no such address."),
+    405: ("method", "This address does not take that method."),
 }
 
 
@@ -136,9 +130,7 @@ def install(app: FastAPI) -> None:
 
     async def http(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type
-        words = {404: "There is no such address.", 405: "This address does not take that method."}
-        message = words.get(error.status_code, "The request cannot be served.")
-        code = _WORDS.get(error.status_code, "request")
+        code, message = _WORDS.get(error.status_code, ("request", "The request cannot be served."))
         return response(ServiceError(error.status_code, code, message), error.headers)
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:

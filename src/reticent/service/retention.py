@@ -28,6 +28,7 @@ class Retention:
         self._publisher = publisher
         self._seconds = None if days is None else days * 24 * _HOUR
         self._clock = clock
+        self.limited = days is not None
         self._hours: deque[tuple[int, int]] = deque()
         self.oldest = 0
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
+import pyarrow.compute as pc
 
 from reticent.disk import give_way
 from reticent.errors import DataError, UnwantedError
@@ -111,8 +113,6 @@ def _released(table: pa.Table, policy: Policy, kind: str) -> Release:
 
 def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
     """The sample as a stream would release it, record by record; what is held back at its end stays held."""
-    import orjson
-
     from reticent.publication.stream import StreamPublication
     from reticent.read.received import Received
     from reticent.read.wire import from_lines
@@ -134,8 +134,6 @@ def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
 
 
 def _lines(lines: list[str]) -> dict[str, Any]:
-    import orjson
-
     records = [record for record in map(orjson.loads, lines[: 8 * _ROWS]) if record["type"] != "group"][:_ROWS]
     names = list(records[0]["qi"]) if records else []
     said = [" / ".join(map(str, r.get("candidates", ()))) or str(r.get("group") or r.get("sensitive")) for r in records]
@@ -175,8 +173,6 @@ def _frame(
 
 def _asked(received: Received, table: pa.Table, policy: Policy, method: str) -> dict[str, float]:
     """How far a recipient's counts of the more frequent values are off, by what was published alone."""
-    import pyarrow.compute as pc
-
     if method == "veil" and len(received.values) > _VALUES:
         return {}
     if method == "veil" and policy.person is not None:  # of a person's records it counts the first

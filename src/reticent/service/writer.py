@@ -25,6 +25,7 @@ _GROUP = 128
 _COMPANY = 0.01
 # Seconds without a step after which keepers may do what need not be done at every commit.
 _QUIET = 0.5
+_GONE = "an answer found no taker"
 
 
 class Owner(Protocol):
@@ -101,7 +102,7 @@ class Writer:
                 item = self._queue.get(timeout=_QUIET if busy else None)
             except queue.Empty:
                 for owner in busy:
-                    _after(owner.rest)
+                    _attempt("what follows a commit failed", owner.rest, level=logging.WARNING)
                 busy = []
                 continue
             if item is None:
@@ -138,7 +139,7 @@ class Writer:
             for step, _ in group:
                 step.drop()
             if len(group) == 1:
-                _answer(group[0][1].set_exception, error)
+                _attempt(_GONE, group[0][1].set_exception, error)
                 return
             LOG.warning("a group of %d steps failed with %s; trying them one by one", len(group), type(error).__name__)
             for pair in group:
@@ -148,12 +149,12 @@ class Writer:
         self.steps += len(group)
         for (step, future), (value, refused) in zip(group, done, strict=True):
             if refused is not None:
-                _answer(future.set_exception, refused)
+                _attempt(_GONE, future.set_exception, refused)
                 continue
-            _tell(step)
-            _answer(future.set_result, value)
+            _attempt("a follower could not be told", step.settled)
+            _attempt(_GONE, future.set_result, value)
         for owner in _owners(group):
-            _after(owner.committed)
+            _attempt("what follows a commit failed", owner.committed, level=logging.WARNING)
 
     def _together(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
         done: list[tuple[Any, Exception | None]] = []
@@ -174,22 +175,9 @@ def _owners(group: Sequence[tuple[Step, Future[Any]]]) -> list[Owner]:
     return list({id(owner): owner for step, _ in group if (owner := step.owner) is not None}.values())
 
 
-def _after(work: Callable[[], None]) -> None:
+def _attempt(words: str, work: Callable[..., None], *values: Any, level: int = logging.DEBUG) -> None:
+    """Does what comes after a commit; the change stands, whatever becomes of it."""
     try:
-        work()
-    except Exception as error:  # noqa: BLE001 - all is stored; what comes after it can wait
-        LOG.warning("what follows a commit failed with %s", type(error).__name__)
-
-
-def _tell(step: Step) -> None:
-    try:
-        step.settled()
-    except Exception as error:  # noqa: BLE001 - a follower that has gone must not stop the writer
-        LOG.debug("a follower could not be told: %s", type(error).__name__)
-
-
-def _answer(give: Callable[[Any], None], value: Any) -> None:
-    try:
-        give(value)
-    except Exception as error:  # noqa: BLE001 - the caller has gone; the change stands
-        LOG.debug("an answer found no taker: %s", type(error).__name__)
+        work(*values)
+    except Exception as error:  # noqa: BLE001 - it must not stop the writer
+        LOG.log(level, "%s: %s", words, type(error).__name__)

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from reticent.connectors.inputs import read_input
-from reticent.connectors.sql import is_sql
+from reticent.connectors.sql.url import is_sql
 from reticent.errors import ConnectorError, PolicyError
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from reticent.api import anonymize
 from reticent.connectors.inputs import read_input_head
-from reticent.connectors.sql import is_sql, parse, read_sql, read_sql_batches, write_release
+from reticent.connectors.sql.read import read_sql, read_sql_batches
+from reticent.connectors.sql.url import is_sql, parse
+from reticent.connectors.sql.write import write_release
 from reticent.datasets.omop import write_omop
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.policy import Policy

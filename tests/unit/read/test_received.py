@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import reticent
-from reticent.connectors.sql import write_release
+from reticent.connectors.sql.write import write_release
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.policy import Policy
 from reticent.read.draws import pool

@@ -26,7 +26,7 @@ from reticent.connectors.counted.rows import RECORDS
 from reticent.connectors.counted.tables import check_policy, search_counts
 from reticent.connectors.duck.rows import DuckRows, settings
 from reticent.disk import make_folder, open_new
-from reticent.errors import ConnectorError
+from reticent.errors import ConnectorError, needing
 from reticent.policy import Policy
 from reticent.publication.gate import refuse_refuted
 from reticent.release import Release, folder
@@ -93,10 +93,8 @@ def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str
 
 
 def _connected(aside: Path, memory: str) -> Any:
-    try:
+    with needing("DuckDB is not installed", "duckdb"):
         import duckdb
-    except ImportError:
-        raise ConnectorError("DuckDB is not installed.", hint="pip install 'reticent[duckdb]'") from None
     try:
         return duckdb.connect(":memory:", config=settings(aside, memory))
     except duckdb.Error:

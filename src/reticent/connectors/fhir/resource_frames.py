@@ -19,11 +19,7 @@ _META = orjson.Fragment(orjson.dumps({"security": SECURITY}))
 _CLINICAL = "http://terminology.hl7.org/CodeSystem/condition-clinical"
 _STATUS = {"MedicationStatement": {"R4": "unknown", "R5": "recorded"}}
 _WITH_STATUS = (
-    "Encounter",
-    "Observation",
-    "Procedure",
-    "MedicationRequest",
-    "MedicationAdministration",
+    *("Encounter", "Observation", "Procedure", "MedicationRequest", "MedicationAdministration"),
     "DiagnosticReport",
 )
 KINDS = ("Patient", "Condition", *_WITH_STATUS, *_STATUS, "Immunization")

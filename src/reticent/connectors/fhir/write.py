@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,8 +20,8 @@ import pyarrow as pa
 from reticent.connectors.fhir.elements import Put, setter
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
 from reticent.connectors.fhir.systems import ICD10
-from reticent.connectors.files.atomic import system_errors
-from reticent.disk import make_folder, move, open_new, sync
+from reticent.connectors.files.atomic import draft_of, system_errors
+from reticent.disk import make_folder, open_new
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release.folder import read, refuse_taken
@@ -108,20 +106,14 @@ def _resources(
 @contextmanager
 def _output(target: Path) -> Iterator[Any]:
     """What takes resources of a type; all of them are there when the block ends well, none otherwise."""
-    draft = target.parent / f".{target.name}.{secrets.token_hex(6)}"
-    bundle = target.suffix.lower() == ".json"
-    try:
-        with system_errors(f"{target} cannot be written", "Check free space and permissions."):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with _bundle(draft) if bundle else _folder(draft) as write:
+    form = _bundle if target.suffix.lower() == ".json" else _folder
+    with system_errors(f"{target} cannot be written", "Check free space and permissions."):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with draft_of(target) as draft:
+            with form(draft) as write:
                 yield write
             if target.exists():
                 target.rmdir()  # empty, or it had been refused
-            move(draft, target)
-            sync(target.parent)
-    finally:
-        with suppress(OSError):
-            draft.unlink() if draft.is_file() else shutil.rmtree(draft, ignore_errors=True)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -28,27 +29,28 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             return
         if path.is_dir():
             raise ConnectorError(f"{target} is a directory.", hint="Name a file in it.")
-        with _draft(path) as draft, draft.open("wb") as file:
+        with draft_of(path) as draft, os.fdopen(open_new(draft), "wb") as file:
             yield file
 
 
 @contextlib.contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the path of an empty file that another library fills; it appears at `target` as `atomic_file` says."""
-    with write_errors(str(target)), _draft(Path(target).resolve()) as draft:
+    with write_errors(str(target)), draft_of(Path(target).resolve()) as draft:
+        os.close(open_new(draft))
         yield draft
 
 
 @contextlib.contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """A file of its owner's alone beside its place: renamed over it when it is on disk, gone if anything fails."""
+def draft_of(path: Path) -> Iterator[Path]:
+    """A hidden name beside a path: the file or folder that is made there takes its place once it is on disk, and is gone if anything fails."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
-        os.close(open_new(draft))
         yield draft
         sync(draft)
         move(draft, path)
     except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
         with contextlib.suppress(OSError):
             draft.unlink()
         raise

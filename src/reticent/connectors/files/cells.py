@@ -8,7 +8,7 @@ labels that SPSS and Stata keep beside them are not put in their place, and what
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,11 @@ def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table
     """The whole file as one table; a sheet has a million rows at most."""
     names, columns = _sheet_columns(source) if file_format.name == "excel" else _statistics(source)
     return table_of(source.name, names, columns, options)
+
+
+def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+    """The same in batches; its library reads it as a whole."""
+    yield from table(source, file_format, options).to_batches(options.batch_rows)
 
 
 def _sheet_columns(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:

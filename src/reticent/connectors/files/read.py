@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.connectors.files.sniff import Format, sniff
-from reticent.connectors.files.source import Opened, SourceLike, opened
+from reticent.connectors.files.sniff import sniff
+from reticent.connectors.files.source import SourceLike, opened
 from reticent.errors import DataError
 
 
@@ -71,8 +71,6 @@ def check_finite(table: pa.Table | pa.RecordBatch, *, name: str = "data") -> Non
             )
 
 
-# Workbooks and files of statistics programs are read as a whole.
-_WHOLE = ("excel", "stats")
 _READERS = {
     "csv": "csv_read",
     "ndjson": "ndjson_read",
@@ -86,14 +84,6 @@ _READERS = {
 def _reader(name: str) -> Any:
     """The reader of a format, loaded for files that have it."""
     return import_module(f"reticent.connectors.files.{_READERS[name]}")
-
-
-def _pieces(there: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
-    reader = _reader(file_format.name)
-    if file_format.name in _WHOLE:
-        yield from reader.table(there, file_format, options).to_batches(options.batch_rows)
-    else:
-        yield from reader.batches(there, file_format, options)
 
 
 def read_table(source: SourceLike) -> pa.Table:
@@ -119,9 +109,8 @@ def read_batches(
     options = ReadOptions(None if columns is None else tuple(columns), batch_rows)
     with opened(source) as there:
         file_format = sniff(there)
-        with contextlib.closing(
-            _pieces(there, file_format, options)
-        ) as pieces:  # whoever stops early also stops the parser before the file closes
+        pieces = _reader(file_format.name).batches(there, file_format, options)
+        with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
             for batch in pieces:
                 check_finite(batch, name=there.name)
                 yield batch
@@ -134,10 +123,10 @@ def read_head(source: SourceLike, rows: int) -> pa.Table:
 
 def first_of(batches: Generator[pa.RecordBatch], rows: int) -> pa.Table:
     """At most the first `rows` rows of what comes in batches."""
-    taken: list[pa.RecordBatch] = []
+    parts: list[pa.RecordBatch] = []
     with contextlib.closing(batches):
         for batch in batches:
-            taken.append(batch)
-            if sum(map(len, taken)) >= rows:
+            parts.append(batch)
+            if sum(map(len, parts)) >= rows:
                 break
-    return pa.Table.from_batches(taken).slice(0, rows)
+    return pa.Table.from_batches(parts).slice(0, rows)

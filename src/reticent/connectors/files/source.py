@@ -24,7 +24,7 @@ from reticent.connectors.files.places import is_place, open_place, refuse_unknow
 from reticent.errors import DataError
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
 def split(source: str) -> tuple[str, str | None]:
@@ -37,34 +37,6 @@ def split(source: str) -> tuple[str, str | None]:
     if not mark or not inner or ("://" not in source and Path(source).exists()):
         return source, None
     return outer, inner
-
-
-def names(name: str, file: BinaryIO) -> list[str]:
-    """The names in an archive, without folders and what macOS adds."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            inside = [member for member in archive.infolist() if not member.is_dir()]
-    except DAMAGED:
-        raise damaged(name) from None
-    return [member.filename for member in inside if not member.filename.startswith("__MACOSX/")]
-
-
-def open_member(name: str, file: BinaryIO, inner: str | None, stack: contextlib.ExitStack) -> tuple[str, BinaryIO]:
-    """The one file of an archive, or the one that is named, and its name for messages."""
-    inside = names(name, file)
-    if inner is None and len(inside) != 1:
-        raise DataError(f"{name} is a zip archive with {len(inside)} files.", hint=f"Name one: {name}!FILE.")
-    member = inside[0] if inner is None else inner
-    if member not in inside:
-        raise DataError(f"{name}: no file of that name is in the archive.", hint=f"See its names: unzip -l {name}.")
-    archive = stack.enter_context(zipfile.ZipFile(file))
-    try:
-        stream = stack.enter_context(archive.open(member))
-    except RuntimeError:
-        raise DataError(f"{name} is a zip archive with a password.", hint="Unpack it first.") from None
-    except DAMAGED:
-        raise damaged(name) from None
-    return f"{name}!{member}", cast("BinaryIO", stream)
 
 
 def damaged(name: str) -> DataError:
@@ -140,16 +112,32 @@ def _unpacked(name: str, path: Path | None, raw: BinaryIO, stack: contextlib.Exi
 
 
 def _unzipped(there: Opened, stack: contextlib.ExitStack) -> Opened:
-    """A workbook stays as it is; an archive gives one of its files."""
-    file = stack.enter_context(seekable(there))
-    kind = office_kind(names(there.name, file))
-    file.seek(0)
+    """A workbook stays as it is; an archive gives its one file, or the one that is named."""
+    name, file = there.name, stack.enter_context(seekable(there))
+    try:
+        archive = stack.enter_context(zipfile.ZipFile(file))
+    except _DAMAGED:
+        raise damaged(name) from None
+    members = [member.filename for member in archive.infolist() if not member.is_dir()]
+    inside = [member for member in members if not member.startswith("__MACOSX/")]
+    kind = office_kind(inside)
     if kind == "excel":
+        file.seek(0)
         return replace(there, stream=file, workbook=True)
-    if kind is not None and there.inner is None:
-        raise DataError(f"{there.name} is {kind}, not a table.", hint=hint_for(kind))
-    name, stream = open_member(there.name, file, there.inner, stack)
-    return _unpacked(name, None, stream, stack)
+    if there.inner is None and kind is not None:
+        raise DataError(f"{name} is {kind}, not a table.", hint=hint_for(kind))
+    if there.inner is None and len(inside) != 1:
+        raise DataError(f"{name} is a zip archive with {len(inside)} files.", hint=f"Name one: {name}!FILE.")
+    member = there.inner or inside[0]
+    if member not in inside:
+        raise DataError(f"{name}: no file of that name is in the archive.", hint=f"See its names: unzip -l {name}.")
+    try:
+        stream = cast("BinaryIO", stack.enter_context(archive.open(member)))
+    except RuntimeError:
+        raise DataError(f"{name} is a zip archive with a password.", hint="Unpack it first.") from None
+    except _DAMAGED:
+        raise damaged(name) from None
+    return _unpacked(f"{name}!{member}", None, stream, stack)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -79,14 +80,16 @@ def _open(target: TargetLike) -> Iterator[BinaryIO]:
             yield file
 
 
-class _Counted:
-    """A file for pyarrow: it keeps count of the position, so that a pipe serves too."""
-
-    closed = False
+class _Counted(io.RawIOBase):
+    """A file for pyarrow: it keeps count of the position, so that a pipe serves too, and leaves closing to whoever opened it."""
 
     def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
         self._file = file
         self._place = 0
+
+    def writable(self) -> bool:
+        return True
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
@@ -96,21 +99,6 @@ class _Counted:
 
     def tell(self) -> int:
         return self._place
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        """Leave closing to whoever opened it."""
 
 
 @contextlib.contextmanager

@@ -45,10 +45,6 @@ class Message:
         """The sender's number of the message."""
         return self._field("MSH", 10)
 
-    def has(self, segment: str) -> bool:
-        """Whether a segment is there."""
-        return segment in self._segments
-
     def times(self, segment: str) -> int:
         """How often a segment stands in the message."""
         return len(self._segments.get(segment, ()))
@@ -142,7 +138,7 @@ class Hl7Lines:
             return "not an HL7 message"
         if message.event not in self._events:
             return []
-        if not message.has("PID"):
+        if not message.times("PID"):
             return "no PID segment"
         repeated = [place.startswith(_REPEATS) for place in self._paths.values()]
         records = [self._record(message, number) for number in range(max(1, message.times(_REPEATS)))]

@@ -129,13 +129,13 @@ class _Goal:
     def _committed(self, partitions: list[int]) -> bool:
         consumer = Consumer({**self._source.client, "group.id": self._group, "enable.auto.commit": False})
         try:
-            asked = [TopicPartition(self._source.topic, number) for number in partitions]
-            told = consumer.committed(asked, timeout=_ASK)
+            places = [TopicPartition(self._source.topic, number) for number in partitions]
+            offsets = consumer.committed(places, timeout=_ASK)
         except KafkaException:
             return False
         finally:
             consumer.close()
-        return all(one.error is None and one.offset >= self._ends[one.partition] for one in told)
+        return all(one.error is None and one.offset >= self._ends[one.partition] for one in offsets)
 
 
 def ends(source: Address) -> dict[int, int]:

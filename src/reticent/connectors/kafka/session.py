@@ -189,7 +189,7 @@ class Session:
             # The group may hand out partitions while the consumer leaves it: nothing is to be read any more.
             return
         try:
-            numbers = [taken.partition for taken in partitions]
+            numbers = [place.partition for place in partitions]
             if numbers and max(numbers) >= self._job.state.shards:
                 self._job.state.prepare(self._job.source, self._job.sink)
                 self._job.pin(self._job.state.shards)
@@ -197,18 +197,18 @@ class Session:
         except ReticentError as error:
             self._failure = error
             return
-        for taken in partitions:
-            taken.offset = self.shards[taken.partition].position
+        for place in partitions:
+            place.offset = self.shards[place.partition].position
         consumer.incremental_assign(partitions)
 
     def _take_over(self, partitions: list[int]) -> None:
         if not partitions:
             return
         lease = self._settings.lease
-        asked = [TopicPartition(self._job.source.topic, number) for number in partitions]
+        places = [TopicPartition(self._job.source.topic, number) for number in partitions]
         # The broker answers when no transaction on these offsets is open: that of a dead worker lasts a lease.
         # Asked by this thread: the client lets no other one in while it calls back.
-        committed = self._consumer.committed(asked, timeout=lease + 2 * _ASK)
+        committed = self._consumer.committed(places, timeout=lease + 2 * _ASK)
         for known in committed:
             if known.error is not None:
                 raise KafkaException(known.error)
@@ -229,8 +229,8 @@ class Session:
     def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         if self._flight is not None:
             self._flight.wait()  # its partitions are still ours: so it need not be repeated by others
-        for gone in partitions:
-            self.shards.pop(gone.partition, None)
+        for place in partitions:
+            self.shards.pop(place.partition, None)
 
     # One transaction
 

@@ -96,8 +96,6 @@ def _fill(link: Any, name: str, columns: dict[str, list[Any]]) -> int:
 def _insert(link: Any, name: str, columns: dict[str, list[Any]]) -> None:
     named = f"{name} ({', '.join(columns)})"
     if hasattr(link, "register"):  # DuckDB takes rows one by one slowly, and columns at once
-        import pyarrow as pa
-
         link.register("block", pa.table(columns))
         link.execute(f"INSERT INTO {named} SELECT * FROM block")  # noqa: S608 - names of the model
         link.unregister("block")

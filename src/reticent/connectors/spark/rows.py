@@ -1,18 +1,22 @@
-"""The rows of a Spark frame: counted and recoded by Spark; Python runs on the executors only where names of persons are not plain."""
+"""The rows of a Spark frame, counted and recoded by Spark, and a release of them; Python runs on the executors only where names of persons are not plain."""
 
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
 
 from reticent.connectors.counted.rows import LABEL, LADDER, LEAF, MOST_COMBINATIONS, RECORDS, Rows
 from reticent.encode.names import ODD, single_name
+from reticent.errors import StateError
+from reticent.release import Counts, Guarantee
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -20,6 +24,11 @@ if TYPE_CHECKING:
 
 
 _STRETCH, _TEXTS = 4096, ("string", "char", "varchar", "binary")
+
+
+_DONE = "_SUCCESS"
+_MARKS = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+"""Whether a job that has ended leaves that file; a cluster may have switched it off."""
 
 
 class SparkRows(Rows):
@@ -80,6 +89,47 @@ class SparkRows(Rows):
         finally:
             for name in views:
                 spark.sql(f"DROP VIEW {name}")  # the catalogue would also take a frame of the user out of the cache
+
+
+@dataclass(frozen=True, repr=False)
+class SparkRelease:
+    """Data as a frame, with its guarantee beside it; the fields are those of `reticent.Release`."""
+
+    frame: DataFrame
+    guarantee: Guarantee
+    counts: Counts
+    policy_hash: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    explain: Mapping[str, Any] = field(default_factory=dict)
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    kind: str = "table"
+    shape: str = "generalised"
+    method: str = "optimal"
+
+    def __repr__(self) -> str:
+        return f"SparkRelease({self.counts}, claims {dict(self.guarantee.claims)})"
+
+    def to_parquet(self, folder: str) -> None:
+        """Writes the rows as Parquet; a folder is a release when it holds `_SUCCESS`, which Spark writes last.
+
+        What a driver has left that died before is replaced; a release that stands there stays.
+
+        Args:
+            folder: as Spark names it, with or without a scheme.
+
+        Raises:
+            StateError: a release stands there.
+        """
+        if _published(self.frame.sparkSession, folder):
+            raise StateError(f"A release stands in {folder}.", hint="Name another folder; nothing was written.")
+        self.frame.write.mode("overwrite").option(_MARKS, "true").parquet(folder)
+
+
+def _published(spark: SparkSession, folder: str) -> bool:
+    """Whether a job that wrote there has ended; asked of the file system of the folder, whichever it is."""
+    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001 - no public name
+    place = hadoop.Path(folder, _DONE)
+    return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001
 
 
 def _single(name: str | None) -> str | None:

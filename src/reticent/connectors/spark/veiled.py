@@ -15,7 +15,7 @@ Differences from the single machine: rows stand in the order of their published 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from reticent.audit.veil.steps import Possible
 from reticent.audit.verdict import Verdict, none_of
 from reticent.connectors.counted.rows import checked
 from reticent.connectors.counted.tables import refuse_spellings, several
-from reticent.connectors.spark.rows import column
+from reticent.connectors.spark.rows import SparkRelease, column
 from reticent.connectors.spark.workplace import pack, unpack
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from reticent._core.veil import Veil
     from reticent.connectors.spark.rows import SparkRows
     from reticent.policy import Policy
-    from reticent.release import Guarantee
     from reticent.store import Store
 
     Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -69,17 +68,7 @@ _CHECKS = (
 )
 
 
-@dataclass(frozen=True, repr=False)
-class Veiled:
-    """The published rows as a frame, and what is said of them."""
-
-    frame: DataFrame
-    guarantee: Guarantee
-    counts: Counts
-    document: dict[str, Any]
-
-
-def veil(rows: SparkRows, policy: Policy, store: Store | None) -> Veiled:
+def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
     """Veils every row; nothing is evaluated but the counts."""
     person = _check(policy)
     if store is None:
@@ -106,12 +95,15 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> Veiled:
     told, records = guarantee(house), int(size.sum())
     published = whole_.drop(_OFFERED, *_FACTS)
     names = [column(name) for name in published.columns]
-    return Veiled(
+    return SparkRelease(
         # The order of the input may follow something a reader knows; that of the published cells tells what they tell.
         frame=published.repartition(*names).sortWithinPartitions(*names),
         guarantee=replace(told, not_covered=(*told.not_covered, LEDGER)),
         counts=Counts(records, records, 0, 0),
-        document=house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest},
+        policy_hash=policy.hash,
+        documents={"veil": house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}},
+        shape="veil",
+        method=METHOD,
     )
 
 

@@ -86,8 +86,6 @@ def _address(url: str) -> sa.URL:
 
 
 def _columns(data: pa.Table) -> list[sa.Column[Any]]:
-    import pyarrow as pa
-
     def column_type(of: pa.DataType) -> type[sa.types.TypeEngine[Any]]:
         if pa.types.is_integer(of):
             return sa.BigInteger

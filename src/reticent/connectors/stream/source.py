@@ -76,9 +76,7 @@ class FileSource:
         while parts[-1] and size < self._block and ready([self._fd], 0):
             parts.append(self._some(self._block - size))
             size += len(parts[-1])
-            if not parts[-1]:
-                break  # the end; the next call sees it again
-        return b"".join(parts)
+        return b"".join(parts)  # at the end, the next call sees it again
 
     def _some(self, size: int) -> bytes:
         with system_errors(f"{self.name} cannot be read", "Start again when it can."):

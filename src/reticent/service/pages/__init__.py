@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+_PAGES = (
+    *("audit", "compare", "data", "evolving", "explore", "history", "ledger", "live", "publish", "release", "roles"),
+    *("series", "sources", "tries", "work"),
+)
 
 
 def mount(app: FastAPI) -> None:
@@ -13,27 +19,12 @@ def mount(app: FastAPI) -> None:
     from nicegui import ui
 
     from reticent.service import kit
-    from reticent.service.pages import (  # noqa: F401 - each registers its page
-        audit,
-        compare,
-        data,
-        evolving,
-        explore,
-        history,
-        ledger,
-        live,
-        publish,
-        release,
-        roles,
-        series,
-        sources,
-        tries,
-        work,
-    )
+    from reticent.service.pages import release, sign_in
     from reticent.service.pages.require_sign_in import RequireSignIn
-    from reticent.service.pages.sign_in import router
 
-    app.include_router(router)
+    for name in _PAGES:
+        import_module(f"{__name__}.{name}")  # each registers its page
+    app.include_router(sign_in.router)
     app.include_router(release.router)
     kit.reopen()
     ui.run_with(app, title="Reticent", language="en-US", dark=None, show_welcome_message=False)

@@ -44,12 +44,12 @@ def upload(visit: Visit) -> None:
             "CSV, Parquet, Arrow or NDJSON: a table to release, or a sample of what will stream or change. It goes into "
             "this machine's private store and nowhere else."
         ).classes("r-muted")
-        drop(visit, taken, "Choose a file, or drop it here")
+        drop(visit, "Choose a file, or drop it here", on_upload=taken)
 
 
-def drop(visit: Visit, taken: Any, label: str, *, several: bool = False) -> ui.upload:
-    """A place to drop files."""
-    return uploader(label, largest=visit.settings.max_body, several=several, on_upload=taken)
+def drop(visit: Visit, label: str, *, several: bool = False, **handlers: Any) -> ui.upload:
+    """A place to drop files, as large as the server takes them."""
+    return uploader(label, largest=visit.settings.max_body, several=several, **handlers)
 
 
 def file_name(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from reticent.errors import PolicyError
 from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
+from reticent.service.jobs import OPEN
 from reticent.service.pages.plan import Plan
 
 _VEIL = {"veil": "veil: each value among candidates, under a prior"}
@@ -97,8 +98,7 @@ def _is_known(hub: Hub, plan: Plan, name: str, policy_hash: str) -> bool:
     """Whether there is such a draft, at work or measured: a click too many makes no second one."""
     same = [one for one in of_table(hub, plan.table["id"]) if one["policy_hash"] == policy_hash]
     return any(
-        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in ("queued", "running", "done")
-        for one in same
+        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in (*OPEN, "done") for one in same
     )
 
 

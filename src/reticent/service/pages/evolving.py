@@ -83,7 +83,7 @@ def _change(visit: Visit, table: Evolving, figures: dict[str, ui.label]) -> None
                 )
                 _fill(figures, await aside(table.status))
 
-        drop(visit, taken, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all")
+        drop(visit, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all", on_upload=taken)
 
 
 def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:

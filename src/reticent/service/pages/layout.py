@@ -142,12 +142,11 @@ def steps(here: str, table: str = "") -> None:
         for name, path in STEPS.items():
             if name != "Data":
                 ui.label("→").classes("r-muted").props("aria-hidden=true")
-            if table or name in ("Data", "Watch"):
-                own = name not in ("Data", "Watch")
-                link = ui.link(name, f"{path}?table={table}" if own else path).classes("r-step")
-            else:
+            own = name not in ("Data", "Watch")
+            if own and not table:
                 ui.label(name).classes("r-step r-muted")
                 continue
+            link = ui.link(name, f"{path}?table={table}" if own else path).classes("r-step")
             if name == here:
                 link.props("aria-current=step")
 

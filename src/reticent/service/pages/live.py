@@ -115,8 +115,8 @@ def _stop(visit: Visit, stream: LiveStream) -> None:
     words = held("")
 
     def say() -> None:
-        kept = stream.status()["held"]
-        rest = f" {kept:,} records that it holds back stay held." if kept else ""
+        number = stream.status()["held"]
+        rest = f" {number:,} records that it holds back stay held." if number else ""
         words.set_text(
             f"Stopped: it takes no more records; what was released stays readable.{rest}"
             if stream.stopped
@@ -142,7 +142,7 @@ def _feed(visit: Visit, name: str) -> None:
             if taken is not None:
                 ui.notify(_taken(*taken))
 
-        drop(visit, taken, "CSV, Parquet, Arrow or NDJSON: released at once")
+        drop(visit, "CSV, Parquet, Arrow or NDJSON: released at once", on_upload=taken)
         small(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.")
 
 

@@ -51,7 +51,7 @@ class Plan:
         """As it was left, or guessed from the table's first rows."""
         table = hub.tables.get(ident)
         try:
-            kept = hub.plans.get(ident)
+            document = hub.plans.get(ident)
         except ServiceError:
             head = head_of(hub.tables.blob(ident), SAMPLE)
             guesses = guess(head)
@@ -60,7 +60,7 @@ class Plan:
             plan.settings["columns"] = _long(plan.settings["columns"])
             plan.save(hub)  # to guess again at every page takes seconds for a large table
             return plan
-        return cls(table, **{name: kept[name] for name in _KEPT})
+        return cls(table, **{name: document[name] for name in _KEPT})
 
     def save(self, hub: Hub) -> None:
         """Keeps it."""

@@ -46,7 +46,7 @@ def prior(visit: Visit, plan: Plan, keep: Keep, propose: Keep) -> None:
             if await trying(aside(lambda: _counted(visit, plan))) is not None:
                 await done()
 
-        drop(visit, taken, "Send prior.csv, or kernel.csv", several=True)
+        drop(visit, "Send prior.csv, or kernel.csv", several=True, on_upload=taken)
         ui.button("Count this table, with noise", icon="functions", on_click=count).props("outline no-caps")
 
 

@@ -11,9 +11,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from reticent.release.wording import SHAPES
+from reticent.service.jobs import OPEN
 from reticent.service.pages.deeds import ask_once_more, promised, uncovered
 from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying, visit_of
 from reticent.service.pages.safe import grid, labelled
+from reticent.service.pages.sources import PLACES
 from reticent.service.problems import described
 from reticent.service.releases import Glance
 from reticent.service.routes.audits import audit
@@ -55,7 +57,7 @@ async def _job(visit: Visit, ident: str) -> None:
         return
     if document["state"] == "done":
         ui.navigate.to(f"/release?id={document['release']}")
-    elif document["state"] in ("queued", "running"):
+    elif document["state"] in OPEN:
         _progress(visit, ident)
     else:
         with card("Nothing was published"):
@@ -72,11 +74,10 @@ def _way_on(visit: Visit, document: dict[str, Any]) -> None:
         if await trying(aside(lambda: visit.hub.jobs.retry(document["id"]))) is not None:
             ui.navigate.to(f"/release?job={document['id']}")
 
-    places = {"evolving": "/evolving?name=", "series": "/series?name="}
     if document["state"] == "parked":
         ui.button("Try it again", on_click=again).props("outline")
-    elif document["kind"] in places:
-        ui.link(f"Back to {document['source']}", f"{places[document['kind']]}{document['source']}")
+    elif document["kind"] in PLACES:
+        ui.link(f"Back to {document['source']}", f"{PLACES[document['kind']]}{document['source']}")
     elif table := visit.hub.jobs.documents.get(document["id"])["request"].get("table"):
         ui.link("Back to its drafts", f"/try?table={table}")
 
@@ -95,7 +96,7 @@ def _progress(visit: Visit, ident: str) -> None:
             state = await aside(lambda: visit.hub.jobs.get(ident))
             words.set_text(state["stage"])
             bar.set_value(state["progress"])
-            if state["state"] not in ("queued", "running"):
+            if state["state"] not in OPEN:
                 timer.cancel()
                 ui.navigate.to(f"/release?job={ident}")
 

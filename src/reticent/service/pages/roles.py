@@ -7,12 +7,12 @@ from typing import Any
 from nicegui import events, ui
 
 from reticent.errors import PolicyError
-from reticent.service.pages.data import texts_of
+from reticent.service.pages.data import drop, texts_of
 from reticent.service.pages.hierarchy import edit, in_words
 from reticent.service.pages.layout import Visit, card, held, others, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS, Plan, planned
 from reticent.service.pages.prior import prior
-from reticent.service.pages.safe import chooser, labelled, numbered, uploader
+from reticent.service.pages.safe import chooser, labelled, numbered
 from reticent.service.routes.common import aside
 
 ROLES = {
@@ -159,8 +159,7 @@ class Roles:
 
             with ui.row().classes("w-full items-center"):
                 ui.button("Download", icon="download", on_click=self._download).props("outline")
-            size = self._visit.settings.max_body
-            uploader("Send policy.yaml and the files it names", largest=size, several=True, on_multi_upload=taken)
+            drop(self._visit, "Send policy.yaml and the files it names", several=True, on_multi_upload=taken)
             self._text = ui.label(self._plan.yaml()).classes("r-code w-full")
 
     async def _take(self, policies: list[str], files: dict[str, str]) -> None:

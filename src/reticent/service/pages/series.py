@@ -46,7 +46,7 @@ def _next(visit: Visit, name: str, one: Series, number: int) -> None:
                 words.set_text(f"{rows:,} records are ready to be published as release {number}.")
                 sure.enable()
 
-        drop(visit, taken, "CSV, Parquet, Arrow or NDJSON")
+        drop(visit, "CSV, Parquet, Arrow or NDJSON", on_upload=taken)
         sure = sure_first()
         sure.disable()
         for_good(lambda: aside(lambda: begin(visit.hub, name, body["data"])), sure)

@@ -10,10 +10,9 @@ from nicegui import events, ui
 
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
-from reticent.service.pages.data import texts_of
+from reticent.service.pages.data import drop, texts_of
 from reticent.service.pages.layout import Visit, card, held, small, studio, trying
 from reticent.service.pages.plan import KINDS
-from reticent.service.pages.safe import uploader
 from reticent.service.routes.common import aside
 from reticent.service.shelf import parse
 
@@ -70,8 +69,7 @@ def _from_policy(visit: Visit) -> None:
 
         await _create(visit, kind.value, name.value or "", bundle)
 
-    size = visit.settings.max_body
-    uploader("Its policy and the files it names: begins at once", largest=size, several=True, on_multi_upload=taken)
+    drop(visit, "Its policy and the files it names: begins at once", several=True, on_multi_upload=taken)
 
 
 async def _create(visit: Visit, kind: str, name: str, bundle: Callable[[], Bundle]) -> None:

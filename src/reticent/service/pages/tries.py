@@ -9,6 +9,7 @@ from typing import Any
 from nicegui import ui
 
 from reticent.errors import PolicyError
+from reticent.service.jobs import OPEN
 from reticent.service.pages import drafts
 from reticent.service.pages.layout import Visit, card, held, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS, Plan, planned
@@ -123,7 +124,7 @@ async def _list(visit: Visit, plan: Plan, listed: ui.column) -> None:
                     _one(visit, plan, draft, listed)
                 compare = partial(ui.navigate.to, f"/compare?table={plan.table['id']}")
                 ui.button("Compare", icon="compare", on_click=compare).props("outline")
-        if any(draft["job"]["state"] in ("queued", "running") for draft in known):
+        if any(draft["job"]["state"] in OPEN for draft in known):
             ui.timer(0.7, lambda: _list(visit, plan, listed), once=True)
 
 
@@ -148,7 +149,7 @@ def _state(draft: dict[str, Any]) -> None:
     job = draft["job"]
     if draft["figures"]:
         small(drafts.summary(draft["figures"]))
-    elif job["state"] in ("queued", "running"):
+    elif job["state"] in OPEN:
         small(job.get("stage", "waiting"))
         bar = labelled(ui.linear_progress(show_value=False), "at work")
         bar.props("indeterminate rounded").classes("w-full")

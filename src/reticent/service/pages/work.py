@@ -6,6 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
+from reticent.service.jobs import OPEN
 from reticent.service.pages import drafts
 from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
 from reticent.service.pages.safe import grid, labelled
@@ -29,7 +30,7 @@ async def work(visit: Visit) -> None:
         jobs = await aside(hub.jobs.all)
         tried = await aside(lambda: drafts.by_job(hub))
         streams = [stream.status() | {"readers": len(stream.heard)} for stream in hub.streams.values()]
-        waiting = [job for job in jobs if job["state"] in ("queued", "running")]
+        waiting = [job for job in jobs if job["state"] in OPEN]
         if body.is_deleted:
             return
         each = hub.writer.steps / max(1, hub.writer.groups)
@@ -81,7 +82,7 @@ def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, dict[str, A
                     ui.link("Drafts", f"/try?table={tried[job['id']]['table']}")
                 if job["release"]:
                     ui.link("Release", f"/release?id={job['release']}")
-                if job["state"] in ("queued", "running"):
+                if job["state"] in OPEN:
                     cancel = ui.button("Cancel", on_click=lambda _, ident=job["id"]: _cancel(visit, ident))
                     labelled(cancel, f"Cancel {job['source']}").props("flat dense no-caps")
 

@@ -171,11 +171,10 @@ async def events(
     ] = None,
 ) -> StreamingResponse:
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
-    start = int(last_event_id) if last_event_id is not None else cursor
-    hub.stream(name).retention.check(start)
+    stream, start = hub.stream(name), int(last_event_id) if last_event_id is not None else cursor
+    await aside(partial(_sizes, hub, stream, start, 1))  # refused before the stream of events begins
     await aside(lambda: hub.note_reader(f"stream:{name}"))
-    await aside(partial(_sizes, hub, hub.stream(name), start, 1))  # refused before the stream of events begins
-    follow = _follow(hub, hub.stream(name), start, limit, stays=partial(request.app.state.access.stays, request))
+    follow = _follow(hub, stream, start, limit, stays=partial(request.app.state.access.stays, request))
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
