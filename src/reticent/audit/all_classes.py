@@ -9,21 +9,19 @@ Reference: see `reticent.policy.models`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from reticent.arrays import Int64s
 from reticent.audit.groups import numbered
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 OVERALL = ("average_risk", "population_uniqueness", "k_map")
 

@@ -12,35 +12,28 @@ Differences from the paper: the t-closeness reference is the release's own distr
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.audit import measures
 from reticent.audit.all_classes import OVERALL, check_overall
-from reticent.audit.groups import codes, histograms, numbered
+from reticent.audit.groups import Groups, codes, histograms, numbered
 from reticent.audit.labels.legal import check_labels
+from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-
-    from reticent.audit.groups import Groups
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-
+from reticent.policy import Policy
 
 TOTALS_NOTE = (
     "t-closeness of '{}': the reference distribution is the release's own, which lies at most the share of suppressed "
     "records away from the input's; the input's is compared with --original, and was when the release was made."
 )
-
 
 BY_ITSELF = "l-diversity"
 """The method of a series whose releases know nothing of one another."""

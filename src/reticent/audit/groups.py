@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from reticent.arrays import Floats, Int64s
+from reticent.arrays import Floats, Int64s
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
+from reticent.arrays import Bools, Floats, Int64s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.transcript import transcript
 from reticent.audit.groups import Groups, codes, histograms, normal, numbered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.audit.published import Published
+from reticent.policy import Policy
 
 MOST, LARGE = 60_000, 5_000  # records read at once, and members of one group
 _ROUNDS = 12

@@ -9,23 +9,19 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int64s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import Grouped, view
 from reticent.audit.attack.outcome import Outcome, worst_of
 from reticent.audit.groups import histograms, numbered
 from reticent.audit.labels.meeting import Field, Meeting, meet
+from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
 from reticent.audit.veil.judge import SHAPE, codes_of, line_of
-
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 QUESTION = "Has a table with names and the same quasi-identifiers, and looks for each person's record in the release."
 

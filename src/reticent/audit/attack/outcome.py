@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
+from reticent.arrays import Floats, Int64s
 
 Z = 1.959963984540054  # two-sided 95%
 SURE = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck

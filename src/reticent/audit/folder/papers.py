@@ -13,16 +13,14 @@ import datetime as dt
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
+from reticent.policy import Policy
 from reticent.release.codebook import ETA, citation, described, line_column, readme
 from reticent.release.folder import FORMAT
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words, lacking, strange
-
-if TYPE_CHECKING:
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
 
 METHODS = {
     "table": ("auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil", "linked"),

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int64s
 from reticent.audit.groups import numbered
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.linked.judge import SHAPE as LINKED
 from reticent.audit.linked.judge import VIEW, view_table
+from reticent.audit.published import Published
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
 from reticent.audit.risk.safe_harbor import Check, safe_harbor
 from reticent.audit.risk.uniqueness import population_uniques, sample_uniques
-
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from reticent.policy import Policy
 
+if TYPE_CHECKING:
     from reticent.audit.published import Published
-    from reticent.policy import Policy
 
 _KEYS = (
     ("type", "group", "candidates"),

@@ -10,30 +10,26 @@ Reference: docs/veil.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from reticent.arrays import Bools, Int32s, Int64s
 from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, seen, unchecked
 from reticent.audit.groups import numbered
+from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.veil.papers import PINNED, check_order, level_findings, paper_findings, share_finding
 from reticent.audit.veil.totals import totals_findings
 from reticent.audit.veil.values import MISSING
 from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.policy import Policy
 from reticent.policy.prior import read_report, read_strata
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Bools, Int32s, Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
 
 SHAPE = "veil"
 KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])

@@ -15,12 +15,14 @@ Differences from the paper: none.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.groups import codes, numbered
 from reticent.audit.labels.meaning import Stretches
 from reticent.audit.labels.meeting import Field, meet
@@ -28,21 +30,15 @@ from reticent.audit.labels.nodes import levels
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
 from reticent.audit.original.places import assigned, edges_of
-from reticent.audit.published import text_table
+from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import under_one_name
 from reticent.audit.veil import judge as veil
+from reticent.audit.veil.judge import Line
 from reticent.audit.veil.totals import compared, totals_of
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.published import Published
-    from reticent.audit.veil.judge import Line
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 _RARE = 1e-9
 """Noise that is less likely than this is none."""

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
-
 
 ONE = 1 << 40
 """A unit of the line."""

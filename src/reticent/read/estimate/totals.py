@@ -17,14 +17,11 @@ Differences from the paper: the totals are noisy, so the weights are those of tw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats
 from reticent.read.estimate.interval import Spread
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,20 +23,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Integers, UInt64s
 from reticent.errors import PolicyError
 from reticent.read.estimate.channel import Channel, channel
 from reticent.read.estimate.interval import Spread, plain, quantile, score
 from reticent.read.estimate.persons import Products, Step, moved, pairs
 from reticent.read.estimate.persons import sums as sums_of
 from reticent.read.estimate.totals import Calibration, Cells, Totals
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Integers, UInt64s
-
 
 _EXACT = 0.1
 """Variance estimates less exact than this give way to the variance that the channel tells."""

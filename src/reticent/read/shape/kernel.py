@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from reticent.arrays import Floats
 from reticent.read.estimate.channel import ONE
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats
-    from reticent.read.estimate.persons import Step
+from reticent.read.estimate.persons import Step
 
 
 def step_of(kernel: Mapping[str, Any] | None, shares: Floats, *, correction: bool = False) -> Step | None:
