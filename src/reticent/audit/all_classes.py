@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from reticent.arrays import Int64s
-from reticent.audit.groups import numbered
+from reticent.audit.groups import numbered, present
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
@@ -73,7 +73,7 @@ def _k_map(data: pa.Table, policy: Policy) -> Finding:
     """Whether every published combination fits k people; person by person, each label by the policy's hierarchy."""
     spec = policy.privacy.k_map
     assert spec is not None  # noqa: S101 - the caller looked
-    names = [name for name in policy.quasi if name in data.column_names]
+    names = present(policy.quasi, data)
     people = _population(policy, names)
     fields = [Field.covering(people, data, policy, name) for name in names]
     fits = meet(fields, people.num_rows, data.num_rows).people

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.transcript import transcript
-from reticent.audit.groups import Groups, codes, histograms, normal, numbered
+from reticent.audit.groups import Groups, codes, histograms, normal, numbered, present
 from reticent.audit.published import Published
 from reticent.policy import Policy
 
@@ -117,13 +117,13 @@ def views(evidence: Evidence) -> Iterator[tuple[str, Grouped]]:
 
 
 def _fields(table: pa.Table, policy: Policy) -> pa.Table:
-    return table.select([name for name in (*policy.quasi, *policy.plain) if name in table.column_names])
+    return table.select(present((*policy.quasi, *policy.plain), table))
 
 
 def _one_table(release: Published, policy: Policy, column: str) -> Grouped | None:
     """Groups by number, or classes by the published quasi-identifiers."""
     data = release.tables.get("data", pa.table({}))
-    by = ["group"] if release.shape == "m-distinct" else [name for name in policy.quasi if name in data.column_names]
+    by = ["group"] if release.shape == "m-distinct" else present(policy.quasi, data)
     if not {column, *by} <= set(data.column_names):
         return None
     group, size = numbered(data, by)

@@ -16,7 +16,7 @@ from reticent.arrays import Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import Grouped, view
 from reticent.audit.attack.outcome import Outcome, worst_of
-from reticent.audit.groups import histograms, numbered
+from reticent.audit.groups import histograms, numbered, present
 from reticent.audit.labels.meeting import Field, Meeting, meet
 from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
@@ -66,7 +66,7 @@ def _seen(release: Published, policy: Policy, column: str) -> Grouped | None:
     data, line = release.tables.get("data"), line_of(release) if release.shape == SHAPE else None
     if data is None or line is None:
         return view(release, policy, column) if release.shape != "stream" else None
-    quasi = data.select([name for name in policy.quasi if name in data.column_names])
+    quasi = data.select(present(policy.quasi, data))
     group, size = numbered(quasi, quasi.column_names)
     candidates = pa.chunked_array([pa.array(line.domain).take(pa.array(codes_of(line, data).reshape(-1)))])
     return Grouped(quasi, group, histograms(np.repeat(group, line.l), size, candidates))

@@ -18,7 +18,7 @@ from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import MOST, Grouped, stream_view, view
 from reticent.audit.attack.transcript import lines_of, wire_table
-from reticent.audit.groups import normal
+from reticent.audit.groups import normal, present
 from reticent.audit.published import Published, text
 from reticent.audit.veil.judge import Line, codes_of, whole
 from reticent.policy import Policy
@@ -148,7 +148,7 @@ def _veiled(release: Published) -> Veiled | None:
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
     line = Line(document)
     return Veiled(
-        fields=data.drop_columns([n for n in (*line.columns, *_OWN) if n in data.column_names]),
+        fields=data.drop_columns(present((*line.columns, *_OWN), data)),
         values=tuple(line.domain),
         shares=line.stretches / line.stretches.sum(axis=1, keepdims=True),
         by=tuple(line.by),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Int32s, Int64s
 from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, seen, unchecked
-from reticent.audit.groups import numbered
+from reticent.audit.groups import numbered, present
 from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
@@ -80,7 +80,7 @@ def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]
 
 def classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
     """Records by all that is published of their fields: the row of the prior tells of them, too."""
-    return numbered(data, [*(name for name in policy.quasi if name in data.column_names), "row"])
+    return numbered(data, [*present(policy.quasi, data), "row"])
 
 
 def crowd_findings(release: Published, data: pa.Table, policy: Policy) -> list[Finding]:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.groups import codes, numbered
+from reticent.audit.groups import codes, numbered, present
 from reticent.audit.labels.meaning import Stretches
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.labels.nodes import levels
@@ -223,7 +223,7 @@ class _Desk:
             fields = [Field(self._strata + 1, self.rows + 1, Stretches.listed(every, every, every, size))]
         else:
             fields = [self._any(self.rows, size)]
-        names = [name for name in (*self.policy.quasi, *self.policy.plain) if name in self.data.column_names]
+        names = present((*self.policy.quasi, *self.policy.plain), self.data)
         hidden = [codes(self.data[name]) for name in names if name not in self._fields]
         return fields + [self._any(label, len(labels)) for label, labels in hidden]
 

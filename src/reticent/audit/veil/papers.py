@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Floats, Int32s, Int64s
-from reticent.audit.groups import codes
+from reticent.audit.groups import codes, present
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.order import drift
 from reticent.audit.veil.values import MISSING, truths_of
@@ -157,7 +157,7 @@ def _alike(weights: Mapping[int, int], shares: Mapping[int, float]) -> bool:
 
 def level_findings(data: pa.Table, policy: Policy) -> list[Finding]:
     """Published fields are nodes of their hierarchies, at the level of the policy or above."""
-    names = [name for name in policy.quasi if name in data.column_names]
+    names = present(policy.quasi, data)
     return [level_finding(codes(data[name])[1], policy, name) for name in names]
 
 

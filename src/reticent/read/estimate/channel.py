@@ -138,6 +138,12 @@ def channel(stretches: UInt64s, orders: Integers) -> Channel:
     return Channel(lengths / ONE, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
 
 
+def scaled(weights: Floats) -> Floats:
+    """Rows that sum to one; a row of zeros stays."""
+    total = weights.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
+
+
 def _pieces(lengths: Int64s, order: Integers, l: int) -> tuple[Integers, Int64s]:
     """The sets of one order and the lengths of U that give them."""
     ends = np.cumsum(lengths)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent.arrays import Floats
+from reticent.read.estimate.channel import scaled
 from reticent.read.estimate.interval import Spread
 
 
@@ -113,6 +114,5 @@ class Calibration:
         base = (1 - pull) ** 2 * self.parts.number * self.outside + pull**2 * (
             others * (self.outside + more * self._share) + self.noise
         )
-        mine = self.parts.number * shares
-        weight = mine / np.maximum(mine.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        weight = scaled(self.parts.number * shares)
         return Spread(base.sum(axis=1), (weight * (1 - pull) ** 2 * more).sum(axis=1))
