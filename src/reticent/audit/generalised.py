@@ -48,7 +48,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     several = policy.person is not None and _several(release)
     series = release.kind == "series"
     asked = demanded(policy, persons=several) + (requirements({"l": policy.m}) if series else [])
-    rules = seen(requirements(release.claims) + asked)
+    rules = of_records(requirements(release.claims) + asked)
     quasi = present(policy.quasi, data)
     findings = [check_columns(data, policy.released, policy)]
     if series:  # judged by itself: any other method of a series promises more than one release can show
@@ -77,7 +77,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         notes += [] if rules else [_NOTHING_ASKED]
     else:
         findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
-    open_claims = unchecked(release.claims) + hidden(release.claims) + _unnamed(release, policy)
+    open_claims = unchecked(release.claims) + _unnamed(release, policy)
     measured = _figures(release, policy) if release.bare else {}
     return Verdict(tuple(findings), tuple(dict.fromkeys(notes)), open_claims, measured)
 
@@ -103,14 +103,9 @@ def _alone(release: Published, names: Sequence[str]) -> int:
     return int((np.bincount(rows, minlength=size) == 1).sum())
 
 
-def seen(rules: list[Requirement]) -> list[Requirement]:
+def of_records(rules: list[Requirement]) -> list[Requirement]:
     """What records must show, where the claim is of persons too: k persons have k records, l persons l values."""
     return list(dict.fromkeys(replace(requirement, persons=False) for requirement in rules if requirement.visible))
-
-
-def hidden(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """Claims of persons: records show at most that they can hold."""
-    return tuple(f"{requirement} (needs the original)" for requirement in of_persons(claims))
 
 
 def _unnamed(release: Published, policy: Policy) -> tuple[str, ...]:
@@ -133,8 +128,9 @@ def _several(release: Published) -> bool:
 
 
 def unchecked(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL)) -> tuple[str, ...]:
-    """Claims that the judge of this kind of release does not recompute."""
-    return tuple(claim for claim in claims if claim not in known)
+    """Claims that the judge of this kind of release does not recompute, and those of persons: records show at most that they can hold."""
+    hidden = (f"{requirement} (needs the original)" for requirement in of_persons(claims))
+    return (*(claim for claim in claims if claim not in known), *hidden)
 
 
 def check_columns(table: pa.Table, allowed: tuple[str, ...], policy: Policy, extra: tuple[str, ...] = ()) -> Finding:

@@ -52,12 +52,8 @@ def check_papers(release: Published, policy: Policy) -> list[Finding]:
     """The findings about a folder; none about a release in memory, which has no papers yet."""
     manifest = release.manifest
     if manifest is None:
-        book = release.codebook
-        return (
-            []
-            if book is None
-            else [named("the codebook of a stream is closed in every entry", loose_entries(book, policy))]
-        )
+        loose = None if release.codebook is None else loose_entries(release.codebook, policy)
+        return [] if loose is None else [named("the codebook of a stream is closed in every entry", loose)]
     findings = [
         named("the folder holds the files of its shape, each once", _files(release, policy)),
         named("every entry of the manifest has its form", _formless(manifest)),

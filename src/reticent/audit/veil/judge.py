@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Int32s, Int64s
-from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, seen, unchecked
+from reticent.audit.generalised import check_columns, check_counts, left_out, of_records, unchecked
 from reticent.audit.groups import numbered, present
 from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
@@ -56,7 +56,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         if papers[-1].holds and release.kind != "stream":
             findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
     findings += crowd_findings(release, data, policy)
-    open_claims = unchecked(release.claims, ("veil", "k")) + hidden(release.claims)
+    open_claims = unchecked(release.claims, ("veil", "k"))
     return Verdict(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
 
 
@@ -75,7 +75,7 @@ def _untold(release: Published, data: pa.Table) -> tuple[str, ...]:
 def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:
     """The k that is claimed or asked for, of records: k persons have k of them at least."""
     rules = requirements(claims) + demanded(policy)
-    return seen([requirement for requirement in rules if requirement.model == "k"])
+    return of_records([requirement for requirement in rules if requirement.model == "k"])
 
 
 def classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
