@@ -215,6 +215,13 @@ STREAM = {
 }
 
 
+def test_a_value_of_castle_is_written_in_one_way(planted):
+    out, policy = planted("castle")
+    change = one_in_three(lambda line: re.sub(r'"sensitive":("\w+")', r'"sensitive":{"ill":\1}', line))
+    out.write_text("\n".join(change(out.read_text().split("\n")[:-1])) + "\n")
+    assert WRITTEN in refuted(out, policy)
+
+
 @pytest.mark.parametrize("kind", ["delay-free", "castle"])
 @pytest.mark.parametrize("what", STREAM)
 def test_lines_of_a_stream_are_written_in_one_way(planted, kind, what):

@@ -9,21 +9,19 @@ Reference: see `reticent.policy.models`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from reticent.audit.groups import numbered
+from reticent.arrays import Int64s
+from reticent.audit.groups import numbered, present
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 OVERALL = ("average_risk", "population_uniqueness", "k_map")
 
@@ -75,7 +73,7 @@ def _k_map(data: pa.Table, policy: Policy) -> Finding:
     """Whether every published combination fits k people; person by person, each label by the policy's hierarchy."""
     spec = policy.privacy.k_map
     assert spec is not None  # noqa: S101 - the caller looked
-    names = [name for name in policy.quasi if name in data.column_names]
+    names = present(policy.quasi, data)
     people = _population(policy, names)
     fields = [Field.covering(people, data, policy, name) for name in names]
     fits = meet(fields, people.num_rows, data.num_rows).people

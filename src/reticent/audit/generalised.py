@@ -12,35 +12,28 @@ Differences from the paper: the t-closeness reference is the release's own distr
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.audit import measures
 from reticent.audit.all_classes import OVERALL, check_overall
-from reticent.audit.groups import codes, histograms, numbered
+from reticent.audit.groups import Groups, codes, histograms, present
 from reticent.audit.labels.legal import check_labels
+from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-
-    from reticent.audit.groups import Groups
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-
+from reticent.policy import Policy
 
 TOTALS_NOTE = (
     "t-closeness of '{}': the reference distribution is the release's own, which lies at most the share of suppressed "
     "records away from the input's; the input's is compared with --original, and was when the release was made."
 )
-
 
 BY_ITSELF = "l-diversity"
 """The method of a series whose releases know nothing of one another."""
@@ -55,8 +48,8 @@ def judge(release: Published, policy: Policy) -> Verdict:
     several = policy.person is not None and _several(release)
     series = release.kind == "series"
     asked = demanded(policy, persons=several) + (requirements({"l": policy.m}) if series else [])
-    rules = seen(requirements(release.claims) + asked)
-    quasi = [name for name in policy.quasi if name in data.column_names]
+    rules = of_records(requirements(release.claims) + asked)
+    quasi = present(policy.quasi, data)
     findings = [check_columns(data, policy.released, policy)]
     if series:  # judged by itself: any other method of a series promises more than one release can show
         findings.append(
@@ -71,58 +64,48 @@ def judge(release: Published, policy: Policy) -> Verdict:
     deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
     if deep and not policy.sensitive:
         findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
-    findings += [
-        check_spellings(codes(data[name])[1], f"column '{name}'")
-        for name in policy.sensitive
-        if name in data.column_names
-    ]
+    shown = present(policy.sensitive, data)
+    findings += [check_spellings(codes(data[name])[1], f"column '{name}'") for name in shown]
     for column in policy.sensitive if deep else ():
-        if column in data.column_names:
+        if column in shown:
             groups = histograms(rows, size, data[column])
             findings += _sensitive(release, policy, groups, column, deep, notes)
         else:
             findings += [Finding(str(r), holds=False, where=f"column '{column}' is not published") for r in deep]
-    notes += [*_plain(data, policy), *([_ALONE] if series else [])]
+    notes += [*_plain(release, policy), *([_ALONE] if series else [])]
     if release.bare:
         notes += [] if rules else [_NOTHING_ASKED]
     else:
         findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
-    measured = _figures(data, policy) if release.bare else {}
-    return Verdict(
-        tuple(findings),
-        tuple(dict.fromkeys(notes)),
-        unchecked(release.claims) + hidden(release.claims) + _unnamed(release, policy),
-        measured,
-    )
+    open_claims = unchecked(release.claims) + _unnamed(release, policy)
+    measured = _figures(release, policy) if release.bare else {}
+    return Verdict(tuple(findings), tuple(dict.fromkeys(notes)), open_claims, measured)
 
 
 _NOTHING_ASKED = "The policy asks for neither k nor l nor t: nothing was required, see what was measured."
 
 
-def _plain(data: pa.Table, policy: Policy) -> list[str]:
+def _plain(release: Published, policy: Policy) -> list[str]:
     """What plain columns add to the quasi-identifiers: rows that only they make unique."""
-    plain = [name for name in policy.plain if name in data.column_names]
+    data = release.coded["data"]
+    plain = present(policy.plain, data)
     if not plain or not data.num_rows:
         return []
-    rows, size = numbered(data, [*(name for name in policy.quasi if name in data.column_names), *plain])
-    alone = int((np.bincount(rows, minlength=size) == 1).sum())
+    alone = _alone(release, [*policy.quasi, *plain]) / data.num_rows
     shown = ", ".join(plain[:5]) + (f" and {len(plain) - 5} more" if len(plain) > 5 else "")
-    return [
-        (
-            f"Plain columns ({shown}) are in no class: with them {alone / data.num_rows:.0%} of the published rows are "
-            "unique. They are quasi-identifiers in disguise until shown otherwise."
-        )
-    ]
+    words = f"Plain columns ({shown}) are in no class: with them {alone:.0%} of the published rows are unique."
+    return [f"{words} They are quasi-identifiers in disguise until shown otherwise."]
 
 
-def seen(rules: list[Requirement]) -> list[Requirement]:
+def _alone(release: Published, names: Sequence[str]) -> int:
+    """Published rows that read like no other in some columns."""
+    rows, size = release.classes("data", present(names, release.coded["data"]))
+    return int((np.bincount(rows, minlength=size) == 1).sum())
+
+
+def of_records(rules: list[Requirement]) -> list[Requirement]:
     """What records must show, where the claim is of persons too: k persons have k records, l persons l values."""
     return list(dict.fromkeys(replace(requirement, persons=False) for requirement in rules if requirement.visible))
-
-
-def hidden(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """Claims of persons: records show at most that they can hold."""
-    return tuple(f"{requirement} (needs the original)" for requirement in of_persons(claims))
 
 
 def _unnamed(release: Published, policy: Policy) -> tuple[str, ...]:
@@ -145,8 +128,9 @@ def _several(release: Published) -> bool:
 
 
 def unchecked(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL)) -> tuple[str, ...]:
-    """Claims that the judge of this kind of release does not recompute."""
-    return tuple(claim for claim in claims if claim not in known)
+    """Claims that the judge of this kind of release does not recompute, and those of persons: records show at most that they can hold."""
+    hidden = (f"{requirement} (needs the original)" for requirement in of_persons(claims))
+    return (*(claim for claim in claims if claim not in known), *hidden)
 
 
 def check_columns(table: pa.Table, allowed: tuple[str, ...], policy: Policy, extra: tuple[str, ...] = ()) -> Finding:
@@ -175,27 +159,28 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, left
     return findings
 
 
-def _figures(data: pa.Table, policy: Policy) -> dict[str, float]:
+def _figures(release: Published, policy: Policy) -> dict[str, float]:
     """What holds of a table, whoever made it: classes, the records that are alone, k, and per sensitive column distinct l, entropy l and t with equal distances."""
-    rows, size = numbered(data, [name for name in policy.quasi if name in data.column_names])
+    data = release.coded["data"]
+    rows, size = release.classes("data", present(policy.quasi, data))
     if not data.num_rows:
         return {}
-    sizes = np.bincount(rows, minlength=size)
-    shown: dict[str, float] = {"k": int(sizes.min()), "classes": size, "alone": int((sizes == 1).sum())}
-    open_rows, open_size = numbered(
-        data, [name for name in (*policy.quasi, *policy.plain) if name in data.column_names]
-    )
-    shown["alone_with_plain"] = int((np.bincount(open_rows, minlength=open_size) == 1).sum())
-    for name in (name for name in policy.sensitive if name in data.column_names):
+    figures: dict[str, float] = {
+        "k": int(np.bincount(rows, minlength=size).min()),
+        "classes": size,
+        "alone": _alone(release, policy.quasi),
+        "alone_with_plain": _alone(release, (*policy.quasi, *policy.plain)),
+    }
+    for name in present(policy.sensitive, data):
         groups = histograms(rows, size, data[name])
         whole = np.array(list(groups.totals().values()))
-        varied = measures.entropy_l(groups, Fraction(1))[0].min()
-        far = measures.distance(groups, whole, np.arange(len(whole)), measures.equal_parts(len(whole)), Fraction(1))[
-            0
-        ].max()
-        shown |= {f"l of '{name}'": int(groups.distinct().min()), f"entropy l of '{name}'": round(float(varied), 6)}
-        shown[f"t of '{name}'"] = round(float(far), 6)
-    return shown
+        varied, _ = measures.entropy_l(groups, Fraction(1))
+        parts = measures.equal_parts(len(whole))
+        far, _ = measures.distance(groups, whole, np.arange(len(whole)), parts, Fraction(1))
+        figures[f"l of '{name}'"] = int(groups.distinct().min())
+        figures[f"entropy l of '{name}'"] = round(float(varied.min()), 6)
+        figures[f"t of '{name}'"] = round(float(far.max()), 6)
+    return figures
 
 
 def _sensitive(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from reticent.arrays import Floats, Int64s
+from reticent.arrays import Floats, Int64s
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +81,11 @@ class Groups:
             rows = self.group[low:high]
             block[rows - first, places[self.value[low:high]]] = self.count[low:high] / sizes[rows]
             yield first, block
+
+
+def present(names: Iterable[str], table: pa.Table) -> list[str]:
+    """The names that are columns of a table."""
+    return [name for name in names if name in table.column_names]
 
 
 def codes(column: pa.ChunkedArray) -> tuple[Int64s, tuple[str | None, ...]]:

@@ -7,21 +7,18 @@ decided again in exact rationals.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Bools, Floats, Int32s, Int64s
-    from reticent.audit.groups import Groups
+from reticent.arrays import Bools, Floats, Int32s, Int64s
+from reticent.audit.groups import Groups
 
 _CLOSE = 1e-9  # doubles nearer to the bound than this are decided again, exactly
 

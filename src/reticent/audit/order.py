@@ -9,19 +9,16 @@ Cost: one sort of the rows.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from reticent.arrays import Int64s
 from reticent.audit.groups import numbers
 from reticent.audit.verdict import Finding, none_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Int64s
 
 _DRIFT = 5.0
 """Standard deviations: a random order is beyond them once in a million and more."""

@@ -12,23 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from reticent.arrays import Int64s
 from reticent.audit.folder.written import as_text as cells_as_text
 from reticent.audit.folder.written import odd_files
 from reticent.audit.groups import as_text, coded, numbered, numbers, shared
 from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
+from reticent.release import Release
 from reticent.release.folder import plain
-
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
-    from reticent.release import Release
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
 _DOCUMENTS = ("veil", "linked")

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from reticent.arrays import Bools, Int64s
 from reticent.audit import measures
-from reticent.audit.groups import by_size
+from reticent.audit.groups import Groups, by_size
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Bools, Int64s
-    from reticent.audit.groups import Groups
-    from reticent.policy import Policy
 
 _PLAIN = {"l": "distinct", "t": "equal"}
 _KINDS = {"l": ("distinct", "entropy", "recursive", "frequency"), "t": ("equal", "ordered", "hierarchical")}

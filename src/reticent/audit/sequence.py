@@ -16,21 +16,17 @@ Differences from the paper: none.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int64s, UInt64s
+from reticent.audit.published import Published
 from reticent.audit.verdict import Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    from reticent.arrays import Int64s, UInt64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-    from reticent.release import Ledger
+from reticent.policy import Policy
+from reticent.release import Ledger
 
 _ROUNDS = 8
 _ONE_ONLY = "the method is safe for one publication only; more than one was made"

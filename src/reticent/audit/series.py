@@ -16,27 +16,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Int64s, UInt64s
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.groups import codes, different, histograms, normal, numbered
 from reticent.audit.labels.legal import check_labels, exact
 from reticent.audit.order import check_lines
 from reticent.audit.original.matching import matching
+from reticent.audit.published import Published
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
+from reticent.release import Ledger
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s, UInt64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-    from reticent.release import Ledger
-
-    Groups = dict[int, tuple[int, ...]]
-
+Groups = dict[int, tuple[int, ...]]
 Way = tuple[tuple[int, tuple[int, ...]], ...]
 """Where a person stood: the place of each release in the series, and the candidates of the group."""
 SHAPE = "m-distinct"

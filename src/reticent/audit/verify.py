@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -23,13 +24,11 @@ from reticent.audit.folder.closed import check_lists
 from reticent.audit.groups import as_text
 from reticent.audit.published import Published, published
 from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.policy import Policy
+from reticent.release import Ledger, Release
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reticent.audit.original.persons import Input
-    from reticent.policy import Policy
-    from reticent.release import Ledger, Release
 
     Source: TypeAlias = str | Path | Release | pa.Table | Published
 

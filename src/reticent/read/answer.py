@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from reticent.errors import ConnectorError, PolicyError
 from reticent.frames import pandas_of, polars_of
 from reticent.notebook import picture, shown
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FIGURES = ("estimate", "low", "high")
 _ROWS = 40

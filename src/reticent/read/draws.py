@@ -18,19 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from reticent.arrays import Floats, Int64s
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from reticent.arrays import Floats, Int64s
-    from reticent.read.estimate.groups import Groups
-    from reticent.read.estimate.veil import Veil
-
+from reticent.read.estimate.groups import Groups
+from reticent.read.estimate.veil import Veil
 
 _BEGIN, _BETWEEN = 100, 20
 """Sweeps before the first draw and between draws: with l = 10 about a tenth of what is missing is renewed in each."""

@@ -6,22 +6,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reticent.errors import DataError, PolicyError
+from reticent.read.question import Shape
 from reticent.read.shape.generalised import EVERY, Generalised
 from reticent.read.shape.groups import Grouped
 from reticent.read.shape.veil import Veiled
 from reticent.release.codebook import typed
 from reticent.release.folder import read as read_folder
 from reticent.release.folder import read_csv
-
-if TYPE_CHECKING:
-    from reticent.read.question import Shape
 
 META = b"reticent"
 """Key of the metadata of a Parquet file that holds all besides the records."""

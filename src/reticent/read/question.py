@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.read.estimate.veil import Counts
-    from reticent.read.where import Match
+from reticent.arrays import Bools, Floats, Int64s
+from reticent.read.estimate.veil import Counts
+from reticent.read.where import Match
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,13 +9,14 @@ from functools import cache, cached_property
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from reticent.arrays import Floats
 from reticent.errors import PolicyError
 from reticent.frames import pandas_of, polars_of
 from reticent.notebook import shown
@@ -27,10 +28,6 @@ from reticent.read.question import Question, Shape, bounded_shares, shares_of, s
 from reticent.read.shape.labels import numbers
 from reticent.read.where import Condition, Match, everybody, match, nearest, parse, unknown
 from reticent.read.windows import by_records, by_time, changes, moments_in
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats
-
 
 Words = str | Sequence[str]
 _OWN = ("group", "row", "event", "person", "seq")

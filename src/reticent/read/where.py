@@ -11,12 +11,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.errors import PolicyError
 from reticent.read.cells import (
     ANY,
@@ -31,10 +32,6 @@ from reticent.read.cells import (
     overlap,
     prefix,
 )
-
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Floats, Int64s
-
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
 _AND = re.compile(r"\s(and|or|&&?|\|\|?)\s+", re.IGNORECASE)

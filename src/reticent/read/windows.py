@@ -15,17 +15,14 @@ Differences from the paper: the squares are weighted by the variance of each win
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Floats, Int64s
 from reticent.errors import PolicyError
 from reticent.read.shape.labels import text
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-
 
 _UNITS = {"minute": "m", "hour": "h", "day": "D", "week": "W", "month": "M", "year": "Y"}
 

@@ -148,7 +148,6 @@ MAY_NOT = (
     "Figures without their interval: what looks like a difference may be the noise of the method.",
 )
 
-
 _KNOWN = "a reader who knows who is in the table and all their quasi-identifiers"
 AGAINST = {
     "generalised": _KNOWN,

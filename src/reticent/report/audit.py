@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +26,11 @@ from reticent.audit.verdict import Verdict
 from reticent.audit.verify import verify
 from reticent.errors import PolicyError
 from reticent.notebook import picture, shown
+from reticent.policy import Policy
+from reticent.release import Ledger, Release
 from reticent.report.utility import utility
 from reticent.report.words import rationale
 from reticent.svg import Range, alone, ranges
-
-if TYPE_CHECKING:
-    from reticent.policy import Policy
-    from reticent.release import Ledger, Release
 
 Progress = Callable[[str], None]
 

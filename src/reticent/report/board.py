@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from reticent.errors import DataError
 from reticent.release.wording import SHAPES, claims_in_words
 from reticent.report.markup import percent
 from reticent.report.words import TITLES, WHY_NOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMAT = 1
 _CRITERIA = {

@@ -7,15 +7,13 @@ Differences: a naive Bayes on the published labels, so that a report is quick; `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from reticent.arrays import Floats, Int64s
 from reticent.errors import PolicyError
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.report.spread import Column, Spread
+from reticent.report.spread import Column, Spread
 
 ROWS = 5_000
 CLASSES = 20  # the most frequent sensitive values; the rest counts as one

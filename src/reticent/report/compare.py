@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from reticent.audit.attack import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.published import published, text_table
 from reticent.audit.risk import assess
 from reticent.errors import GuaranteeError
+from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.report.utility import utility
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Floats
-    from reticent.report.spread import Column
+from reticent.arrays import Bools, Floats
+from reticent.report.spread import Column
 
 _BINS = 8
 OTHERS = "all others"

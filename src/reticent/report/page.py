@@ -8,16 +8,14 @@ import secrets
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reticent.disk import move, open_new
 from reticent.errors import ConnectorError
 from reticent.report import sections
+from reticent.report.audit import Audit
+from reticent.report.compare import Candidate
 from reticent.report.markup import tag
-
-if TYPE_CHECKING:
-    from reticent.report.audit import Audit
-    from reticent.report.compare import Candidate
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

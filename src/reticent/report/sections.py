@@ -5,18 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reticent.audit.attack import Outcome
 from reticent.audit.attack.outcome import BINS
 from reticent.release import wording
 from reticent.report import words
+from reticent.report.audit import Audit
+from reticent.report.compare import Candidate
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
 from reticent.svg import Bar, Point, Range, bars, frontier, pairs, ranges
-
-if TYPE_CHECKING:
-    from reticent.audit.attack import Outcome
-    from reticent.report.audit import Audit
-    from reticent.report.compare import Candidate
 
 _KEY_GONE = (
     "Persons appear by keyed pseudonyms; the key of this run is not kept, so nobody can trace them from this file."

@@ -8,23 +8,19 @@ reader would estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import csr_array
 
+from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.grouped import view
 from reticent.audit.groups import codes
 from reticent.audit.labels.meaning import cover
+from reticent.audit.published import Published
+from reticent.policy import Policy
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-
-    Shares = tuple[Floats, Floats]
+Shares = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, repr=False)

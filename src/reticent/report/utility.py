@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import csr_array
 
+from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.grouped import stream_view
+from reticent.audit.published import Published
+from reticent.policy import Policy
 from reticent.report.classifier import classifier_scores
 from reticent.report.distributions import distribution
 from reticent.report.spread import Column, Spread, spread
 from reticent.utility.loss import attribute_loss
 from reticent.utility.stream import sau, sau_limit
 from reticent.utility.workload import relative_error
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow as pa
-
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
 
 ROWS = 20_000  # correlation and queries look at a random part of larger tables
 QUERIES = 200

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from reticent.audit.attack import Outcome
-    from reticent.policy import Policy
+from reticent.audit.attack import Outcome
+from reticent.policy import Policy
 
 TITLES = {
     "linkage": "Linkage with another table",

@@ -21,6 +21,8 @@ from reticent.reproduce.census_series import SIZES, Series, Setting, Snapshot, c
 from reticent.reproduce.queries import Queries, errors
 
 Curve = dict[str, list[float]]
+Run = tuple[Curve, Snapshot, Grouping]
+"""What was seen of a series, and its last table as it was and as it was released."""
 
 PAPER = {
     "vulnerable share, 2-diversity, 20 releases": 0.66,
@@ -77,20 +79,12 @@ def run(
 
 
 @dataclass(frozen=True, repr=False)
-class Last:
-    """The last release of a series, for whoever asks it more."""
-
-    table: Snapshot
-    grouping: Grouping
-
-
-@dataclass(frozen=True, repr=False)
 class Study:
     """The census, how much of it to use, and the series published so far: several figures look at the same one."""
 
     scale: Scale
     pool: npt.NDArray[np.int32]
-    known: dict[tuple[str, int, int, int], tuple[Curve, Last]] = field(default_factory=dict)
+    known: dict[tuple[str, int, int, int], Run] = field(default_factory=dict)
 
     @property
     def marks(self) -> list[float]:
@@ -102,9 +96,7 @@ class Study:
         """What is seen of a whole series, release by release or at the marks."""
         return self.run(method, m, diameter=diameter, deleted=deleted)[0]
 
-    def run(
-        self, method: str, m: int, *, diameter: int | None = None, deleted: int | None = None
-    ) -> tuple[Curve, Last]:
+    def run(self, method: str, m: int, *, diameter: int | None = None, deleted: int | None = None) -> Run:
         """Publishes a series, once."""
         setting = self.scale.setting
         setting = replace(setting, diameter=diameter or setting.diameter, deleted=deleted or setting.deleted)
@@ -113,7 +105,7 @@ class Study:
             self.known[key] = self._publish(method, m, setting)
         return self.known[key]
 
-    def _publish(self, method: str, m: int, setting: Setting) -> tuple[Curve, Last]:
+    def _publish(self, method: str, m: int, setting: Setting) -> Run:
         series = Series(method, m, diameter(setting.diameter))
         seen: Curve = {"invalid": [], "counterfeits": [], "vulnerable": [], "error": []}
         for number, table in enumerate(snapshots(setting, self.pool), 1):
@@ -124,7 +116,7 @@ class Study:
                 seen["vulnerable"].append(_vulnerable(series))
             if number in self.marks and method == "m-distinct":
                 seen["error"].append(self.error(table, grouping, 0.5, self.scale.queries_over_time))
-        return seen, Last(table, grouping)
+        return seen, table, grouping
 
     def error(self, table: Snapshot, grouping: Grouping, theta: float, count: int) -> float:
         """The median error of random queries."""
@@ -181,8 +173,8 @@ def figure_5b(study: Study) -> Curve:
     thetas = [round(0.1 * i, 1) for i in range(1, 10)]
     out: Curve = {"theta": thetas}
     for method in ("m-distinct", "l-diversity"):
-        last = study.run(method, 4)[1]
-        out[method] = [study.error(last.table, last.grouping, theta, study.scale.queries) for theta in thetas]
+        _, table, grouping = study.run(method, 4)
+        out[method] = [study.error(table, grouping, theta, study.scale.queries) for theta in thetas]
     return out
 
 

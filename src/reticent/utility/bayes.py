@@ -11,14 +11,11 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
+from reticent.arrays import Bools, Floats, Int64s
 
 
 def log_odds(masses: Sequence[Floats], codes: Sequence[Int64s]) -> Floats:

@@ -9,18 +9,14 @@ Differences from the paper: the average class size is not divided by k, and all 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from reticent.arrays import Int64s
 from reticent.utility.loss import EVEN, Balance
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Int64s
 
 _ROOM = 1 << 62
 """Rows that one packed number can tell apart."""

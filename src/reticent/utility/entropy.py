@@ -10,16 +10,13 @@ Differences from the paper: suppressed records keep their generalised value in t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from reticent.arrays import Bools, Int32s, Int64s
 from reticent.utility.loss import EVEN, Balance, floored
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Bools, Int32s, Int64s
 
 _FEW = 4
 """Keys per record up to which counting is cheaper than sorting."""

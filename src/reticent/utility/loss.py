@@ -10,15 +10,12 @@ Differences from the paper: scaled so that the original table scores 0; suppress
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
+from reticent.arrays import Bools, Floats, Int64s
 
 _DIGITS = 1e10  # values are cut to ten decimals, so that sums in another order give the same figure
 

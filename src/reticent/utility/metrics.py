@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.arrays import Bools, Int64s
 from reticent.utility.classes import average_class_size, discernibility, discernibility_star, packed
 from reticent.utility.entropy import attribute_entropy
 from reticent.utility.loss import EVEN, Balance, attribute_loss, geometric_mean
 from reticent.utility.ncp import information_loss, usefulness
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reticent.arrays import Bools, Int64s
     from reticent.utility.recoding import Recoding
 
 

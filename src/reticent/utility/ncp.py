@@ -14,14 +14,11 @@ Differences from the paper: the interval of a numeric node spans the domain valu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
+from reticent.arrays import Bools, Floats, Int64s
 
 
 def node_loss(leaves: Int64s, size: int) -> Floats:

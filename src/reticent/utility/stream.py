@@ -9,12 +9,9 @@ Differences from the paper: the limit is ours: a release in which every group ke
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
+from reticent.arrays import Int64s
 
 
 def stream_information_loss(candidates: Int64s, tuples: Int64s, quasi: int) -> float:

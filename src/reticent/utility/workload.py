@@ -12,15 +12,13 @@ Differences from the paper: attributes are drawn by their weights; the divisor o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from reticent.arrays import Floats, Int32s, Int64s
+from reticent.arrays import Floats, Int32s, Int64s
 
 QUERIES = 200
 ATTRIBUTES = 2

@@ -167,3 +167,15 @@ def test_no_plain_columns_are_told_in_one_way(tmp_path, nothing):
     path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     path.with_name("out.ndjson.codebook.json").write_text(json.dumps(CODEBOOK, separators=(",", ":")) + "\n")
     assert FORM in {f.claim for f in verify(path, rules).refuted}
+
+
+@pytest.mark.parametrize("more", [{}, {"plain": {}}], ids=["nothing", "an empty object"])
+def test_records_without_plain_columns_do_not_say_so_now_and_then(tmp_path, more):
+    rules = Policy.from_dict({"version": 1, "columns": {**COLUMNS, "ward": "identifier"}, "privacy": {"k": 2}})
+    lines = [{"type": "record", "seq": i, "qi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
+    path = tmp_path / "out.ndjson"
+    path.write_text("".join(json.dumps(line | more, separators=(",", ":")) + "\n" for line in lines))
+    book = CODEBOOK | {"method": "castle"}
+    path.with_name("out.ndjson.codebook.json").write_text(json.dumps(book, separators=(",", ":")) + "\n")
+    claims = {f.claim for f in verify(path, rules).refuted}
+    assert ("every line is written in the one way" in claims) == bool(more)

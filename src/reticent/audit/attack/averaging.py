@@ -10,20 +10,16 @@ Differences from the paper: the repeated answer is a group that a person is publ
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.audit.attack.concession import conceded
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import Grouped, stream_view, view
 from reticent.audit.attack.outcome import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from reticent.audit.attack.evidence import Evidence
 
 QUESTION = "Recognises a person in several publications or records, and combines what each of the groups offers."
 

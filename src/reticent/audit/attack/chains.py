@@ -12,18 +12,14 @@ Reference: N. Metropolis et al., J. Chem. Phys. 21 (1953).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reticent.audit.attack.rules import MISFIT
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.rules import Rules
-    from reticent.audit.attack.transcript import Transcript
+from reticent.arrays import Bools, Floats, Int64s
+from reticent.audit.attack.rules import MISFIT, Rules
+from reticent.audit.attack.transcript import Transcript
 
 
 class _Value:

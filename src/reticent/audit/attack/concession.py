@@ -5,19 +5,14 @@ Under the veil a reader who believes other than its prior is conceded kappa a / 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.arrays import Floats, Int64s
 from reticent.audit.anatomy import claimed_posterior
-from reticent.audit.attack.sights import Veiled
+from reticent.audit.attack.evidence import Evidence
+from reticent.audit.attack.sights import Sights, Veiled
+from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.sights import Sights
-    from reticent.audit.published import Published
 
 
 def conceded(release: Published, largest: int = 0) -> float | None:

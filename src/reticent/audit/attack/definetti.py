@@ -11,23 +11,18 @@ Differences from the paper: a softmax for naive Bayes, and shares for sampled as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.concession import conceded_to
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
+from reticent.audit.attack.sights import Sights
 from reticent.audit.veil.values import truths_of
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.sights import Sights
-    from reticent.policy import Policy
-
+from reticent.policy import Policy
 
 QUESTION = "Has nothing but the release: learns from all of it which published fields go with which values, and reads each person again."
 RECORDS = 20_000

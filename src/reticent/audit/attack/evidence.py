@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from reticent.policy.prior import read_prior
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-    from reticent.policy.prior import Counts
-    from reticent.release import Ledger
+from reticent.audit.published import Published
+from reticent.policy import Policy
+from reticent.policy.prior import Counts, read_prior
+from reticent.release import Ledger
 
 
 @dataclass(frozen=True, repr=False)

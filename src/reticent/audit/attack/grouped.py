@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
+from reticent.arrays import Bools, Floats, Int64s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.transcript import transcript
-from reticent.audit.groups import Groups, codes, histograms, normal, numbered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.audit.groups import Groups, codes, histograms, normal, numbered, present
+from reticent.audit.published import Published
+from reticent.policy import Policy
 
 MOST, LARGE = 60_000, 5_000  # records read at once, and members of one group
 _ROUNDS = 12
@@ -121,13 +117,13 @@ def views(evidence: Evidence) -> Iterator[tuple[str, Grouped]]:
 
 
 def _fields(table: pa.Table, policy: Policy) -> pa.Table:
-    return table.select([name for name in (*policy.quasi, *policy.plain) if name in table.column_names])
+    return table.select(present((*policy.quasi, *policy.plain), table))
 
 
 def _one_table(release: Published, policy: Policy, column: str) -> Grouped | None:
     """Groups by number, or classes by the published quasi-identifiers."""
     data = release.tables.get("data", pa.table({}))
-    by = ["group"] if release.shape == "m-distinct" else [name for name in policy.quasi if name in data.column_names]
+    by = ["group"] if release.shape == "m-distinct" else present(policy.quasi, data)
     if not {column, *by} <= set(data.column_names):
         return None
     group, size = numbered(data, by)

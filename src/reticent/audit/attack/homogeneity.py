@@ -9,14 +9,10 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from reticent.audit.attack.concession import conceded
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
-
-if TYPE_CHECKING:
-    from reticent.audit.attack.evidence import Evidence
 
 QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the value most frequent in it."
 

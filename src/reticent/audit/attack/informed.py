@@ -11,28 +11,22 @@ Differences from the paper: her model comes from persons outside those attacked,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.concession import conceded_to
-from reticent.audit.attack.knowledge import learn
+from reticent.audit.attack.evidence import Evidence
+from reticent.audit.attack.knowledge import Knowledge, learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import halves, link
-from reticent.audit.attack.sights import Veiled, latest
-from reticent.audit.groups import normal
+from reticent.audit.attack.persons import Link, halves, link
+from reticent.audit.attack.sights import Sights, Veiled, latest
+from reticent.audit.groups import normal, present
 from reticent.audit.veil.values import truths_of
-
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.knowledge import Knowledge
-    from reticent.audit.attack.persons import Link
-    from reticent.audit.attack.sights import Sights
-    from reticent.policy import Policy
-
+from reticent.policy import Policy
 
 QUESTION = "Knows from other patients how the value depends on everything that is published, and reads each person's candidates with that."
 LEARN = 12_000
@@ -75,10 +69,10 @@ def informed(evidence: Evidence) -> Outcome | None:
 def _sources(evidence: Evidence, original: pa.Table, known: Bools, policy: Policy) -> tuple[Bools, pa.Table]:
     """Whom she learns from, in one table with the original: its known half, or the external table behind it."""
     external = evidence.external
-    names = [n for n in (*policy.quasi, *policy.plain, *policy.sensitive) if n in original.column_names]
+    names = present((*policy.quasi, *policy.plain, *policy.sensitive), original)
     if external is None or policy.sensitive[0] not in external.column_names:
         return known, original.select(names)
-    shared = [name for name in names if name in external.column_names]
+    shared = present(names, external)
     both = pa.concat_tables([original.select(shared), external.select(shared)])
     return np.arange(both.num_rows) >= original.num_rows, both
 

@@ -11,24 +11,19 @@ Differences from the paper: the persons known are drawn at random, so that the f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.concession import conceded_to
+from reticent.audit.attack.evidence import Evidence
+from reticent.audit.attack.grouped import Grouped
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
-from reticent.audit.attack.sights import Veiled
+from reticent.audit.attack.sights import Sights, Veiled
 from reticent.audit.groups import normal
 from reticent.audit.veil.values import truths_of
-
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.grouped import Grouped
-    from reticent.audit.attack.sights import Sights
-
 
 QUESTION = "Knows the values of half of the other persons, takes them out of the groups, and learns from them what is true how often."
 SHARES = (0.0, 0.1, 0.5, 0.9)

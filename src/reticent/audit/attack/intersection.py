@@ -9,19 +9,15 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from reticent.audit.attack.concession import conceded_by_all
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.sequence import Publication, sequence
 from reticent.release import Ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from reticent.audit.attack.evidence import Evidence
 
 QUESTION = (
     "Follows a person through all publications and keeps the values that occur in every one of the person's groups."

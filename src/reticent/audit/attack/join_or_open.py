@@ -13,24 +13,19 @@ Differences from the paper: it does not consider this attacker.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.chains import Chains
 from reticent.audit.attack.concession import conceded_by_all
-from reticent.audit.attack.evidence import prior_counts
+from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
-from reticent.audit.attack.rules import barred, rules
+from reticent.audit.attack.rules import Rules, barred, rules
 from reticent.audit.attack.transcript import Transcript, transcript
 from reticent.audit.attack.worlds import Enumeration, TooManyWorldsError
 from reticent.audit.groups import normal
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.rules import Rules
 
 QUESTION = (
     "Knows the algorithm, the prior and the order of arrival. A record that opens a group had no free slot to join; "

@@ -10,21 +10,15 @@ Differences from the paper: shares are multiplied, not sets intersected, where a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.arrays import Floats, Int64s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import CERTAIN, Outcome
 from reticent.audit.attack.persons import link
-from reticent.audit.attack.sights import Veiled, sights
+from reticent.audit.attack.sights import Sights, Veiled, sights
 from reticent.audit.groups import normal
 from reticent.audit.veil.values import truths_of
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.sights import Sights
-
 
 QUESTION = (
     "Holds all publications, recognises persons by their published fields, and keeps what all of them leave possible."

@@ -9,16 +9,13 @@ Cost: records that read alike are looked at once, and a few at a time, so that r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.marks import Marks
-
+from reticent.arrays import Floats, Int64s
+from reticent.audit.attack.marks import Marks
 
 _RIDGES = (300.0, 60.0, 20.0, 7.0, 2.0)
 _ASIDE = 5  # one in so many persons chooses the ridge

@@ -9,23 +9,19 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int64s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import Grouped, view
 from reticent.audit.attack.outcome import Outcome, worst_of
-from reticent.audit.groups import histograms, numbered
+from reticent.audit.groups import histograms, numbered, present
 from reticent.audit.labels.meeting import Field, Meeting, meet
+from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
 from reticent.audit.veil.judge import SHAPE, codes_of, line_of
-
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 QUESTION = "Has a table with names and the same quasi-identifiers, and looks for each person's record in the release."
 
@@ -70,7 +66,7 @@ def _seen(release: Published, policy: Policy, column: str) -> Grouped | None:
     data, line = release.tables.get("data"), line_of(release) if release.shape == SHAPE else None
     if data is None or line is None:
         return view(release, policy, column) if release.shape != "stream" else None
-    quasi = data.select([name for name in policy.quasi if name in data.column_names])
+    quasi = data.select(present(policy.quasi, data))
     group, size = numbered(quasi, quasi.column_names)
     candidates = pa.chunked_array([pa.array(line.domain).take(pa.array(codes_of(line, data).reshape(-1)))])
     return Grouped(quasi, group, histograms(np.repeat(group, line.l), size, candidates))

@@ -8,16 +8,12 @@ Reference: docs/linked.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.linked.judge import SHAPE, joined_view, layout_of, shares
 from reticent.audit.requirements import requirements
-
-if TYPE_CHECKING:
-    from reticent.audit.attack.evidence import Evidence
 
 QUESTION = (
     "Knows all quasi-identifiers of all records of a person and, where the policy counts them, how many there are; joins all tables "

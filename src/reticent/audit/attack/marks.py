@@ -6,22 +6,17 @@ summed over a pattern once and not once per person.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import block_diag, csr_array
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.groups import codes
 from reticent.audit.labels.nodes import levels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.policy import Policy
-
+from reticent.policy import Policy
 
 NODES = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
 _BINS = 20

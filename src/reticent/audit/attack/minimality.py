@@ -14,22 +14,19 @@ Differences from the paper: worlds are sampled, so that any number of classes an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Bools, Floats, Int64s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups, codes, normal, numbered
 from reticent.audit.labels.nodes import levels
 from reticent.audit.requirements import Requirement, demanded, diversity, requirements
-
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 QUESTION = (
     "Knows that the algorithm publishes the finest table that is safe, and everybody's quasi-identifiers: "

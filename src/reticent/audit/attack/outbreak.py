@@ -10,25 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.concession import kappa_bound
-from reticent.audit.attack.evidence import prior_counts
+from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
-from reticent.audit.attack.sights import Veiled
+from reticent.audit.attack.sights import Sights, Veiled
 from reticent.audit.groups import codes
 from reticent.audit.veil.values import OTHER, truths_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.sights import Sights
-
 
 QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
 FEW = 20  # cases below which a rise may be chance

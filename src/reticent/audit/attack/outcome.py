@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
+from reticent.arrays import Floats, Int64s
 
 Z = 1.959963984540054  # two-sided 95%
 SURE = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
@@ -83,11 +82,7 @@ class Outcome:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% confidence interval of the accuracy (Wilson)."""
-        return self.bounds(Z)
-
-    def bounds(self, z: float) -> tuple[float, float]:
-        """The confidence interval that reaches `z` deviations to either side."""
-        return wilson(self.right, self.tried, z)
+        return wilson(self.right, self.tried)
 
     @property
     def refuted(self) -> bool:
@@ -97,7 +92,9 @@ class Outcome:
         """
         if self.claim is None or not self.tried:
             return False
-        return self.bounds(SURE)[0] > self.claim or (self.bounded and self.highest > self.claim + 1e-9)
+        return wilson(self.right, self.tried, SURE)[0] > self.claim or (
+            self.bounded and self.highest > self.claim + 1e-9
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

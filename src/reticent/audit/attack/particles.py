@@ -10,18 +10,12 @@ Reference: A. Doucet, A. Johansen, "A tutorial on particle filtering and smoothi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from reticent.audit.attack.rules import MISFIT
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Floats, Int32s, Int64s
-    from reticent.audit.attack.rules import Rules
-    from reticent.audit.attack.transcript import Transcript
+from reticent.arrays import Floats, Int32s, Int64s
+from reticent.audit.attack.rules import MISFIT, Rules
+from reticent.audit.attack.transcript import Transcript
 
 
 class Particles:

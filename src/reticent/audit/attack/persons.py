@@ -5,20 +5,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array, eye_array
 
-from reticent.audit.attack.sights import latest
+from reticent.arrays import Bools, Floats, Int64s
+from reticent.audit.attack.evidence import Evidence
+from reticent.audit.attack.sights import Sights, latest
 from reticent.audit.labels.meeting import Field, meet
-
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.sights import Sights
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,16 +9,12 @@ Differences from the paper: the question is what absence says of the value, not 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed, halves
 from reticent.audit.groups import codes
-
-if TYPE_CHECKING:
-    from reticent.audit.attack.evidence import Evidence
 
 QUESTION = "Notices who is missing from the release though they were in the data, and knows why persons are held back or left out."
 

@@ -7,13 +7,11 @@ is none it opens a group. So a tuple that opens a group tells that its value was
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.transcript import Transcript
+from reticent.arrays import Floats, Int64s
+from reticent.audit.attack.transcript import Transcript
 
 MISFIT = 1e-6
 """Weight of a tuple that opens a group though a slot was free: not zero, since an engine may retire old groups."""

@@ -7,26 +7,21 @@ members share the values of their group among them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Floats, Int64s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import MOST, Grouped, stream_view, view
 from reticent.audit.attack.transcript import lines_of, wire_table
-from reticent.audit.groups import normal
-from reticent.audit.published import text
+from reticent.audit.groups import normal, present
+from reticent.audit.published import Published, text
 from reticent.audit.veil.judge import Line, codes_of, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-
+from reticent.policy import Policy
 
 _OWN = ("group", "seq", "row", "event", "person")
 
@@ -153,7 +148,7 @@ def _veiled(release: Published) -> Veiled | None:
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
     line = Line(document)
     return Veiled(
-        fields=data.drop_columns([n for n in (*line.columns, *_OWN) if n in data.column_names]),
+        fields=data.drop_columns(present((*line.columns, *_OWN), data)),
         values=tuple(line.domain),
         shares=line.stretches / line.stretches.sum(axis=1, keepdims=True),
         by=tuple(line.by),

@@ -9,20 +9,16 @@ Differences from the paper: categories come from the policy's hierarchy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Floats, Int32s
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
+from reticent.audit.groups import Groups
 from reticent.errors import DataError
 from reticent.policy.hierarchy import ladder
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int32s
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.groups import Groups
 
 QUESTION = "Guesses not the value but its category, one level below the top of the sensitive column's hierarchy."
 

@@ -9,19 +9,15 @@ Differences from the paper: the gain of the likeliest value is reported, not onl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.arrays import Floats
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
+from reticent.audit.groups import Groups
+from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.groups import Groups
-    from reticent.audit.published import Published
 
 QUESTION = "Compares a person's group with the whole table: which value became much more likely?"
 

@@ -9,14 +9,10 @@ Differences from the paper: it does not consider this attacker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.intersection import from_candidates, publications
+from reticent.audit.attack.outcome import Outcome
 from reticent.audit.sequence import Attack
-
-if TYPE_CHECKING:
-    from reticent.audit.attack.evidence import Evidence
-    from reticent.audit.attack.outcome import Outcome
 
 QUESTION = "Subtracts the values of a group before from those after: what came in belongs to who came in; then strikes out what is certain."
 

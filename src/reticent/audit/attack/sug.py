@@ -9,16 +9,12 @@ Differences from the paper: the largest share of any candidate counts, since the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from reticent.audit.attack.concession import conceded_by_all
+from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.series import SHAPE, shares, views_of
-
-if TYPE_CHECKING:
-    from reticent.audit.attack.evidence import Evidence
 
 QUESTION = "Knows how values develop and in which group each person stood; weighs every path through the releases."
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
-from reticent.audit.published import text
+from reticent.arrays import Bools, Int64s
+from reticent.audit.published import Published, text
 from reticent.audit.stream.lines import table_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from reticent.arrays import Bools, Int64s
-    from reticent.audit.published import Published
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
-    from reticent.audit.attack.rules import Rules
-    from reticent.audit.attack.transcript import Transcript
+from reticent.arrays import Floats, Int64s
+from reticent.audit.attack.rules import Rules
+from reticent.audit.attack.transcript import Transcript
 
 
 class TooManyWorldsError(Exception):

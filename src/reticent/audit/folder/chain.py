@@ -8,16 +8,13 @@ Cost: reads the manifests.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reticent.audit.published import Published
 from reticent.audit.verdict import Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from reticent.audit.published import Published
-    from reticent.release import Ledger
+from reticent.release import Ledger
 
 _UNKNOWN = "number and predecessor in the store (give the ledger: --ledger STORE)"
 

@@ -8,17 +8,13 @@ Cost: reads names only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from reticent.audit.folder.papers import FORMS, check_papers, is_figure, named
+from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 _STORE = ("publisher", "generation", "number", "digest", "predecessor")
 _MANIFEST = {*FORMS, "method", *(f"store.{name}" for name in _STORE)}

@@ -13,16 +13,14 @@ import datetime as dt
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
+from reticent.policy import Policy
 from reticent.release.codebook import ETA, citation, described, line_column, readme
 from reticent.release.folder import FORMAT
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words, lacking, strange
-
-if TYPE_CHECKING:
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
 
 METHODS = {
     "table": ("auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil", "linked"),
@@ -54,12 +52,8 @@ def check_papers(release: Published, policy: Policy) -> list[Finding]:
     """The findings about a folder; none about a release in memory, which has no papers yet."""
     manifest = release.manifest
     if manifest is None:
-        book = release.codebook
-        return (
-            []
-            if book is None
-            else [named("the codebook of a stream is closed in every entry", loose_entries(book, policy))]
-        )
+        loose = None if release.codebook is None else loose_entries(release.codebook, policy)
+        return [] if loose is None else [named("the codebook of a stream is closed in every entry", loose)]
     findings = [
         named("the folder holds the files of its shape, each once", _files(release, policy)),
         named("every entry of the manifest has its form", _formless(manifest)),

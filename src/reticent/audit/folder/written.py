@@ -15,8 +15,9 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +25,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from reticent.release.folder import escaped, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _MANIFEST = "release.json"
 _PIECE = 1 << 22

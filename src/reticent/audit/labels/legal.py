@@ -9,23 +9,19 @@ are no nodes and are allowed there, as is `or missing` after anything.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools
 from reticent.audit.verdict import Finding, none_of
 from reticent.errors import DataError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, ladder
 from reticent.policy.icd10 import CHAPTERS
+from reticent.policy.spec import HierarchySpec
 from reticent.policy.tree import read_tree, tree_from_dict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from reticent.arrays import Bools
-    from reticent.policy import Policy
-    from reticent.policy.spec import HierarchySpec
 
 FULL_DOMAIN = ("optimal", "supervised", "local")
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"

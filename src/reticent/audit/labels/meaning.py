@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,20 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Bools, Int64s
 from reticent.audit.groups import numbers, shared
 from reticent.audit.labels.nodes import levels
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scipy.sparse import csr_array
 
-    from reticent.arrays import Bools, Int64s
-    from reticent.policy import Policy
-
-    Texts = Sequence[str | None]
-
+Texts = Sequence[str | None]
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _OR_MISSING = " or missing"
 _TEXTS = re.compile(r"\[(.+?), (.+)\]")

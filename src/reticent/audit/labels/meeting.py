@@ -10,19 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Int64s
 from reticent.audit.groups import codes
 from reticent.audit.labels.meaning import Stretches, stretched
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.arrays import Int64s
-    from reticent.policy import Policy
-
+from reticent.policy import Policy
 
 _AT_ONCE = 1 << 18
 """Pairs that are followed into the next column together."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Integers
 from reticent.audit.groups import numbers
 from reticent.errors import DataError
+from reticent.policy import Policy
 from reticent.policy.hierarchy import ladder
 
-if TYPE_CHECKING:
-    from reticent.arrays import Integers
-    from reticent.policy import Policy
-
-    Levels = list[tuple[Integers, pa.Array]]
+Levels = list[tuple[Integers, pa.Array]]
 
 
 def levels(values: pa.Array, policy: Policy, column: str) -> Levels:

@@ -14,30 +14,24 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reticent.arrays import Int64s
 from reticent.audit.folder.papers import is_figure
 from reticent.audit.groups import codes
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.labels.meaning import stands_for
 from reticent.audit.linked.shifts import Moves
-from reticent.audit.published import text_table
+from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.spellings import check_spellings, same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from reticent.arrays import Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-    from reticent.policy.settings.linked import Layout
-
+from reticent.policy import Policy
+from reticent.policy.settings.linked import Layout
 
 SHAPE = "linked"
 VIEW = "joined view"

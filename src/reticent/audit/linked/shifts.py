@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Int64s
 from reticent.audit.groups import codes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
-
-    from reticent.arrays import Int64s
-
 
 _ANY = "*"
 

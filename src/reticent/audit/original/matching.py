@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
 
 
 def matching(wishes: Sequence[Iterable[Hashable]], enough: int | None = None) -> int:

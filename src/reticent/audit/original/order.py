@@ -14,17 +14,16 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Int64s
 from reticent.audit.groups import numbered, ranks
 from reticent.audit.order import check_shuffled, drift
 from reticent.audit.verdict import Finding
+from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.arrays import Int64s
     from reticent.audit.original.persons import Cells
-    from reticent.policy import Policy
 
 _FEW, _DRIFT = 30, 5.0
 CLAIM = "rows stand in an order that tells nothing"

@@ -6,20 +6,17 @@ first, and take the narrowest; rows that find none must be the suppressed ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Int64s
 from reticent.audit.groups import codes
 from reticent.audit.labels.meaning import Stretches, stretched
 from reticent.audit.labels.meeting import Field, Meeting, meet
-
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
-
+from reticent.audit.published import Published
+from reticent.policy import Policy
 
 _EDGES = 1 << 24
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.groups import numbered
+from reticent.arrays import Int64s
+from reticent.audit.groups import numbered, present
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.linked.judge import SHAPE as LINKED
 from reticent.audit.linked.judge import VIEW, view_table
+from reticent.audit.published import Published
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
 from reticent.audit.risk.safe_harbor import Check, safe_harbor
 from reticent.audit.risk.uniqueness import population_uniques, sample_uniques
-
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +67,7 @@ def assess(
 ) -> Assessment:
     """Measure the risk of one release; `population` is a table with the quasi-identifiers, or its number of people."""
     shown = view_table(release, policy) if release.shape == LINKED and policy.tables is not None else _shown(release)
-    quasi = shown.select([name for name in (VIEW, *policy.quasi) if name in shown.column_names])
+    quasi = shown.select(present((VIEW, *policy.quasi), shown))
     rows, size = numbered(quasi, quasi.column_names)
     sizes = np.bincount(rows, minlength=size) if quasi.num_rows else np.zeros(0, dtype=np.int64)
     people = population if isinstance(population, int) else population.num_rows if population is not None else 0
@@ -115,5 +113,5 @@ def _population_sizes(quasi: pa.Table, grouped: tuple[Int64s, int], population: 
 
 def initial_risk(original: pa.Table, policy: Policy, threshold: float = THRESHOLD) -> Risk:
     """The prosecutor's risk if the quasi-identifiers were published as they are."""
-    rows, size = numbered(original, [name for name in policy.quasi if name in original.column_names])
+    rows, size = numbered(original, present(policy.quasi, original))
     return prosecutor(np.bincount(rows, minlength=size), threshold)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Int64s
+from reticent.arrays import Int64s
 
 EDGES = (1, 2, 3, 5, 10, 12, 20, 50, 100, 1000, 10_000, 1 << 62)
 

@@ -6,12 +6,10 @@ Cost: one grouping per quasi-identifier.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from reticent.audit.groups import codes, numbered
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)

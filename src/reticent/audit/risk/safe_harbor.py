@@ -11,16 +11,14 @@ Differences from the rule: whether a three-digit ZIP area holds more than 20,000
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from reticent.audit.groups import codes
 from reticent.policy.column_patterns import IDENTIFYING_NAMES, looks_like
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
 
 SMALL_ZIP = frozenset(
     "036 059 063 102 203 556 692 790 821 823 830 831 878 879 884 890 893".split()  # noqa: SIM905 - a list to compare

@@ -9,23 +9,19 @@ Differences from the paper: the columns of a step are chosen greedily, so a smal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Int64s
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.spellings import under_one_name
 from reticent.notebook import picture, shown
 from reticent.svg import Bar, alone, bars
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow as pa
-
-    from reticent.arrays import Bools, Int64s
 
 SAMPLE = 100_000
 STEPS = 6

@@ -10,12 +10,11 @@ Differences from the paper: Pitman's parameters are found by minimising its like
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int64s
+from reticent.arrays import Floats, Int64s
 
 
 def sample_uniques(sizes: Int64s) -> int:

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -30,12 +32,7 @@ from reticent.audit.requirements import requirements
 from reticent.audit.stream.lines import Drawn, Written, single, single_values, table_lines
 from reticent.audit.veil.lines import VeiledLines
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 _RULES = {
     "form": "every line is a group, a tuple, a record or a codebook as documented",

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from reticent.policy import Policy
 
+if TYPE_CHECKING:
     from reticent.audit.published import Published
-    from reticent.policy import Policy
 
 _KEYS = (
     ("type", "group", "candidates"),
@@ -38,7 +38,7 @@ class Written:
     """Knows how lines under a policy are written."""
 
     def __init__(self, policy: Policy) -> None:
-        self._inner = {"qi": list(policy.quasi), "plain": list(policy.plain), "sensitive": list(policy.sensitive)}
+        self._order = {"qi": list(policy.quasi), "plain": list(policy.plain)}
         self._quasi, self._plain = set(policy.quasi), set(policy.plain)
 
     def columns(self, qi: Mapping[str, Any], plain: Mapping[str, Any], *, strict: bool) -> bool:
@@ -53,8 +53,10 @@ class Written:
             return False
         if read.get("type") == "codebook":
             return in_order(read)
-        inner = ((self._inner[name], read[name]) for name in self._inner.keys() & read.keys())
-        return tuple(read) in _KEYS and all(not isinstance(o, dict) or _follows(list(o), names) for names, o in inner)
+        if "sensitive" in read and (isinstance(read["sensitive"], dict) or ("plain" in read) != bool(self._plain)):
+            return False  # CASTLE writes the value itself, and plain columns where the policy has some
+        inner = ((order, read[part]) for part, order in self._order.items() if part in read)
+        return tuple(read) in _KEYS and all(not isinstance(o, dict) or _follows(list(o), order) for order, o in inner)
 
 
 def single(cell: Any) -> bool:

@@ -11,31 +11,26 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
+from reticent.arrays import Bools
 from reticent.audit.groups import coded, coded_column, numbered, numbers
 from reticent.audit.labels.meaning import stands_for
-from reticent.audit.original.persons import distinct, equal, matchings
-from reticent.audit.published import text, text_table
+from reticent.audit.original.persons import Input, distinct, equal, matchings
+from reticent.audit.published import Published, text, text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import same, under_one_name
 from reticent.audit.veil.original import above_of, rows_of_fields
 from reticent.audit.veil.steps import Possible
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from reticent.arrays import Bools
-    from reticent.audit.original.persons import Input
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})([.][0-9]+)?")
 _ORIGIN = "every published record is one of the input"

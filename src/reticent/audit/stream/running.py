@@ -17,21 +17,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
+from reticent.arrays import Bools, Int32s, Int64s, UInt64s
 from reticent.audit.original.matching import matching
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow as pa
-
-    from reticent.arrays import Bools, Int32s, Int64s, UInt64s
-
 
 # Batches below this are judged record by record, and the groups they open stand apart until there are enough of them.
 _FEW, _LATELY = 256, 4_096

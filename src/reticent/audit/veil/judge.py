@@ -10,30 +10,26 @@ Reference: docs/veil.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, seen, unchecked
-from reticent.audit.groups import numbered
+from reticent.arrays import Bools, Int32s, Int64s
+from reticent.audit.generalised import check_columns, check_counts, left_out, of_records, unchecked
+from reticent.audit.groups import numbered, present
+from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
 from reticent.audit.veil.papers import PINNED, check_order, level_findings, paper_findings, share_finding
 from reticent.audit.veil.totals import totals_findings
 from reticent.audit.veil.values import MISSING
 from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.policy import Policy
 from reticent.policy.prior import read_report, read_strata
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Bools, Int32s, Int64s
-    from reticent.audit.published import Published
-    from reticent.policy import Policy
 
 SHAPE = "veil"
 KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])
@@ -60,7 +56,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         if papers[-1].holds and release.kind != "stream":
             findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
     findings += crowd_findings(release, data, policy)
-    open_claims = unchecked(release.claims, ("veil", "k")) + hidden(release.claims)
+    open_claims = unchecked(release.claims, ("veil", "k"))
     return Verdict(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
 
 
@@ -79,12 +75,12 @@ def _untold(release: Published, data: pa.Table) -> tuple[str, ...]:
 def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:
     """The k that is claimed or asked for, of records: k persons have k of them at least."""
     rules = requirements(claims) + demanded(policy)
-    return seen([requirement for requirement in rules if requirement.model == "k"])
+    return of_records([requirement for requirement in rules if requirement.model == "k"])
 
 
 def classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
     """Records by all that is published of their fields: the row of the prior tells of them, too."""
-    return numbered(data, [*(name for name in policy.quasi if name in data.column_names), "row"])
+    return numbered(data, [*present(policy.quasi, data), "row"])
 
 
 def crowd_findings(release: Published, data: pa.Table, policy: Policy) -> list[Finding]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +24,7 @@ from reticent.audit.veil.judge import KEYS, line_findings, linked, prior_finding
 from reticent.audit.veil.papers import level_finding, paper_findings
 from reticent.audit.veil.steps import Possible
 from reticent.audit.verdict import Finding, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 _RULES = {
     "form": "every line is a record as documented, with nothing beside it",

@@ -6,14 +6,14 @@ leaves for its siblings and for whatever else the row offers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from reticent.arrays import Bools, Integers
 
-    from reticent.arrays import Bools, Integers
+if TYPE_CHECKING:
     from reticent.audit.veil.judge import Line
 
 

@@ -15,34 +15,30 @@ Differences from the paper: none.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.groups import codes, numbered
+from reticent.arrays import Bools, Floats, Int64s
+from reticent.audit.groups import codes, numbered, present
 from reticent.audit.labels.meaning import Stretches
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.labels.nodes import levels
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
 from reticent.audit.original.places import assigned, edges_of
-from reticent.audit.published import text_table
+from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import under_one_name
 from reticent.audit.veil import judge as veil
+from reticent.audit.veil.judge import Line
 from reticent.audit.veil.totals import compared, totals_of
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.audit.published import Published
-    from reticent.audit.veil.judge import Line
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 _RARE = 1e-9
 """Noise that is less likely than this is none."""
@@ -227,7 +223,7 @@ class _Desk:
             fields = [Field(self._strata + 1, self.rows + 1, Stretches.listed(every, every, every, size))]
         else:
             fields = [self._any(self.rows, size)]
-        names = [name for name in (*self.policy.quasi, *self.policy.plain) if name in self.data.column_names]
+        names = present((*self.policy.quasi, *self.policy.plain), self.data)
         hidden = [codes(self.data[name]) for name in names if name not in self._fields]
         return fields + [self._any(label, len(labels)) for label, labels in hidden]
 

@@ -13,29 +13,27 @@ import csv
 import hashlib
 import json
 import math
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from reticent.audit.groups import codes
+from reticent.arrays import Bools, Floats, Int32s, Int64s
+from reticent.audit.groups import codes, present
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.order import drift
 from reticent.audit.veil.values import MISSING, truths_of
 from reticent.audit.verdict import Finding
+from reticent.policy import Policy
 from reticent.policy.prior import read_report
 from reticent.policy.updates import read_updates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from reticent.arrays import Bools, Floats, Int32s, Int64s
     from reticent.audit.veil.judge import Line
-    from reticent.policy import Policy
 
 PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
 _DEAREST = 1.0
@@ -159,7 +157,7 @@ def _alike(weights: Mapping[int, int], shares: Mapping[int, float]) -> bool:
 
 def level_findings(data: pa.Table, policy: Policy) -> list[Finding]:
     """Published fields are nodes of their hierarchies, at the level of the policy or above."""
-    names = [name for name in policy.quasi if name in data.column_names]
+    names = present(policy.quasi, data)
     return [level_finding(codes(data[name])[1], policy, name) for name in names]
 
 

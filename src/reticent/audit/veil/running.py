@@ -11,21 +11,20 @@ Reference: docs/veil.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.arrays import UInt64s
 from reticent.audit.published import Published
 from reticent.audit.veil.judge import line_findings, linked, prior_findings
 from reticent.audit.veil.steps import Possible
 from reticent.errors import DAMAGED, StateError
+from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from reticent import _core
-    from reticent.arrays import UInt64s
-    from reticent.policy import Policy
 
 
 class VeilJudge:

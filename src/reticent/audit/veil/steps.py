@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reticent.arrays import Integers, UInt64s
 from reticent.audit.original.matching import matching
 from reticent.audit.veil.judge import Line
 from reticent.audit.veil.moves import moves_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from reticent import _core
-    from reticent.arrays import Integers, UInt64s
 
 
 class Possible:

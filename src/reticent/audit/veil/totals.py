@@ -9,17 +9,14 @@ Cost: one pass over rows and values.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from reticent.arrays import Int64s
 from reticent.audit.verdict import Finding, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reticent.arrays import Int64s
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 _SURE = 6.0
 """Standard deviations that noise does not stray."""

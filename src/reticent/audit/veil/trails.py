@@ -14,28 +14,21 @@ Reference: docs/veil.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from reticent.audit.veil.judge import SHAPE, codes_of, line_of, packed, whole
+from reticent.arrays import Bools, Int32s, Int64s, UInt64s
+from reticent.audit.published import Published
+from reticent.audit.veil.judge import SHAPE, Line, codes_of, line_of, packed, whole
 from reticent.audit.veil.moves import moves_of
 from reticent.audit.veil.papers import PINNED
 from reticent.audit.verdict import Finding, Verdict, none_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
-    from reticent.arrays import Bools, Int32s, Int64s, UInt64s
-    from reticent.audit.published import Published
-    from reticent.audit.veil.judge import Line
-    from reticent.policy import Policy
-    from reticent.release import Ledger
-
+from reticent.policy import Policy
+from reticent.release import Ledger
 
 _AT_ONCE = 50_000
 _DIGITS, _NAME = 16, re.compile(r"p?[0-9a-f]{16}")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int64s
 from reticent.audit.groups import codes
 from reticent.audit.labels.nodes import levels
 from reticent.audit.spellings import same
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reticent.arrays import Int64s
-    from reticent.policy import Policy
+from reticent.policy import Policy
 
 MISSING, OTHER = "(missing)", "other"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from reticent.audit.generalised import check_counts, hidden, seen, suppressed_share, unchecked
+from reticent.audit.generalised import check_counts, of_records, suppressed_share, unchecked
 from reticent.audit.groups import Groups, codes, histograms, numbered
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import text_table
@@ -35,7 +35,7 @@ def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy
     data, counts = text_table(published), times.astype(np.int64)
     del published
     several = any(requirement.model != "k" for requirement in of_persons(claims)) and policy.person is not None
-    rules = seen(requirements(claims) + demanded(policy, persons=several))
+    rules = of_records(requirements(claims) + demanded(policy, persons=several))
     rows, size = numbered(data, quasi)
     stray = [name for name in names if name not in policy.released]
     findings = [none_of("only columns the policy releases", len(stray))]
@@ -52,7 +52,7 @@ def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy
         else:
             findings += [Finding(str(r), holds=False, where=f"column '{name}' is not published") for r in deep]
     findings += check_counts(vars(told), int(counts.sum()), policy.privacy.suppression)
-    return Verdict(tuple(findings), (), unchecked(claims) + hidden(claims))
+    return Verdict(tuple(findings), (), unchecked(claims))
 
 
 def _deep(groups: Groups, requirement: Requirement, counts: Counts, policy: Policy, name: str) -> Finding:

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every user of Sp
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from reticent import _core
-from reticent.audit.generalised import check_counts, hidden, unchecked
+from reticent.audit.generalised import check_counts, unchecked
 from reticent.audit.published import Published, text_table
 from reticent.audit.veil.judge import codes_of, line_findings, prior_findings, whole
 from reticent.audit.veil.steps import Possible
@@ -201,7 +201,7 @@ def judge(
     offences = [int(number or 0) for number in sums]
     findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offences, strict=False)]
     findings += check_counts(vars(counts), offences[-1], None)
-    return Verdict(tuple(findings), (), unchecked(claims, ("veil", "l", "k")) + hidden(claims))
+    return Verdict(tuple(findings), (), unchecked(claims, ("veil", "l", "k")))
 
 
 def make_judge(document: dict[str, Any]) -> Batches:

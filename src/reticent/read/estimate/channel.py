@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
 from reticent.errors import DataError
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
-
 
 ONE = 1 << 40
 """A unit of the line."""
@@ -140,6 +136,12 @@ def channel(stretches: UInt64s, orders: Integers) -> Channel:
     parts = [_pieces(lengths[order], order, total // ONE) for order in np.asarray(orders)]
     weights = np.concatenate([weight for _, weight in parts]) / (ONE * len(parts))
     return Channel(lengths / ONE, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
+
+
+def scaled(weights: Floats) -> Floats:
+    """Rows that sum to one; a row of zeros stays."""
+    total = weights.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
 def _pieces(lengths: Int64s, order: Integers, l: int) -> tuple[Integers, Int64s]:

@@ -19,15 +19,11 @@ Differences from the paper: bounds beside the point.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reticent.arrays import Floats, Integers
 from reticent.read.estimate.veil import Counts
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Integers
-    from reticent.read.question import Question
+from reticent.read.question import Question
 
 
 def counts(

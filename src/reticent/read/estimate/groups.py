@@ -25,17 +25,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Integers
 from reticent.errors import PolicyError
 from reticent.read.estimate.interval import Spread, quantile, score
 from reticent.read.estimate.veil import Counts
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Integers
-
 
 # How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held
 # closer, rare values would be followed to the last record, and their noise with them.

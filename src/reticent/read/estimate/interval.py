@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Integers
+from reticent.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,13 @@ Cost: one inversion per row, event and distance.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Integers
-    from reticent.read.estimate.channel import Channel
+from reticent.arrays import Floats, Integers
+from reticent.read.estimate.channel import Channel
 
-
-Step = Callable[[int, "Floats"], "Floats"]
+Step = Callable[[int, Floats], Floats]
 """The kernel T: a row of the prior and a function of the value -> its mean one event later."""
 
 _NEAR = 6

@@ -17,14 +17,12 @@ Differences from the paper: the totals are noisy, so the weights are those of tw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats
+from reticent.read.estimate.channel import scaled
 from reticent.read.estimate.interval import Spread
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,6 +114,5 @@ class Calibration:
         base = (1 - pull) ** 2 * self.parts.number * self.outside + pull**2 * (
             others * (self.outside + more * self._share) + self.noise
         )
-        mine = self.parts.number * shares
-        weight = mine / np.maximum(mine.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        weight = scaled(self.parts.number * shares)
         return Spread(base.sum(axis=1), (weight * (1 - pull) ** 2 * more).sum(axis=1))

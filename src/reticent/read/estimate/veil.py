@@ -23,20 +23,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reticent.arrays import Floats, Integers, UInt64s
 from reticent.errors import PolicyError
-from reticent.read.estimate.channel import Channel, channel
+from reticent.read.estimate.channel import Channel, channel, scaled
 from reticent.read.estimate.interval import Spread, plain, quantile, score
 from reticent.read.estimate.persons import Products, Step, moved, pairs
 from reticent.read.estimate.persons import sums as sums_of
 from reticent.read.estimate.totals import Calibration, Cells, Totals
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats, Integers, UInt64s
-
 
 _EXACT = 0.1
 """Variance estimates less exact than this give way to the variance that the channel tells."""
@@ -88,9 +84,9 @@ class Veil:
         unseen = self.shares == 0
         sizes = np.ones(len(self.eta)) if self.sizes is None else self.sizes
         # A value that few rows offer is more frequent than those rows say: at first all are taken to be missed alike.
-        known = ((1 - self.eta) * sizes) @ self.shares + (self.eta * sizes) @ _spread_over(unseen.astype(np.float64))
+        known = ((1 - self.eta) * sizes) @ self.shares + (self.eta * sizes) @ scaled(unseen.astype(np.float64))
         least = np.where(unseen, np.inf, self.shares).min(axis=1, keepdims=True)
-        return _spread_over(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
+        return scaled(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,10 +330,6 @@ def _products(
     return _total(inverse[left], products, int(inverse.max(initial=-1)) + 1)
 
 
-def _spread_over(weights: Floats) -> Floats:
-    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny))
-
-
 def _missed(veil: Veil, target: Floats) -> Floats:
     """Per row and record, how often its truth is a value of the target that the row does not offer."""
     hidden = veil.hidden
@@ -376,9 +368,7 @@ def _spread(veil: Veil, rows: Integers, groups: Integers, target: Floats, size: 
     inside, outside = _by_row(veil, np.unique(rows), target)
     shape = (size, len(veil.eta))
     number = np.bincount(groups * shape[1] + rows, minlength=size * shape[1]).reshape(shape)
-    mine = number * (veil.shares @ target)
-    weight = mine / np.maximum(mine.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    return Spread(number @ outside, weight @ (inside - outside))
+    return Spread(number @ outside, scaled(number * (veil.shares @ target)) @ (inside - outside))
 
 
 def _by_row(veil: Veil, rows: Integers, target: Floats) -> tuple[Floats, Floats]:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.read.estimate.generalised import counts
+from reticent.read.estimate.veil import Counts
+from reticent.read.question import Question
 from reticent.read.shape.labels import codes, domain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.read.estimate.veil import Counts
-    from reticent.read.question import Question
-
 
 EVERY = "every record"
 """Stands for the sensitive column where a release has none: records can still be counted by their fields."""

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.errors import DataError
 from reticent.read.draws import grouped_values
 from reticent.read.estimate.groups import Groups
-from reticent.read.question import between
+from reticent.read.estimate.veil import Counts
+from reticent.read.question import Question, between
 from reticent.read.shape.labels import codes, domain, text
-
-if TYPE_CHECKING:
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.read.estimate.veil import Counts
-    from reticent.read.question import Question
-
 
 _FIRST = 3.0
 """How much more often than published a value may stand among the records that were left out."""

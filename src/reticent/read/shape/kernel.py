@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from reticent.read.estimate.channel import ONE
-
-if TYPE_CHECKING:
-    from reticent.arrays import Floats
-    from reticent.read.estimate.persons import Step
+from reticent.arrays import Floats
+from reticent.read.estimate.channel import ONE, scaled
+from reticent.read.estimate.persons import Step
 
 
 def step_of(kernel: Mapping[str, Any] | None, shares: Floats, *, correction: bool = False) -> Step | None:
@@ -35,7 +33,7 @@ def _sparse(kernel: Mapping[str, Any], size: int) -> Floats:
     starts, weights = np.asarray(kernel["starts"], dtype=np.int64), np.asarray(kernel["weights"], dtype=np.float64)
     dense = np.zeros((size, size))
     np.add.at(dense, (np.repeat(np.arange(size), np.diff(starts)), np.asarray(kernel["targets"])), weights)
-    return _scaled(dense)
+    return scaled(dense)
 
 
 def _few(kernel: Mapping[str, Any], shares: Floats) -> Floats:
@@ -45,8 +43,8 @@ def _few(kernel: Mapping[str, Any], shares: Floats) -> Floats:
     anywhere = np.tile(shares, (len(shares), 1))
     np.fill_diagonal(anywhere, 0)
     near = anywhere * (parents[:, None] == parents)
-    moves = _scaled(anywhere)
-    moves = np.where(near.any(axis=1)[:, None], within * _scaled(near) + (1 - within) * moves, moves)
+    moves = scaled(anywhere)
+    moves = np.where(near.any(axis=1)[:, None], within * scaled(near) + (1 - within) * moves, moves)
     stay = np.where(moves.any(axis=1), stay, 1.0)
     return np.asarray(np.diag(stay) + (1 - stay)[:, None] * moves)
 
@@ -54,9 +52,4 @@ def _few(kernel: Mapping[str, Any], shares: Floats) -> Floats:
 def _moving(matrix: Floats) -> Floats:
     moves = matrix.copy()
     np.fill_diagonal(moves, 0)
-    return _scaled(moves)
-
-
-def _scaled(matrix: Floats) -> Floats:
-    total = matrix.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(matrix, total, out=np.zeros_like(matrix), where=total > 0))
+    return scaled(moves)

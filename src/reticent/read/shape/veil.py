@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from reticent.arrays import Bools, Floats, Int64s
 from reticent.errors import DataError, PolicyError
 from reticent.read.draws import veiled_values
 from reticent.read.estimate.channel import ONE
-from reticent.read.estimate.totals import Totals
-from reticent.read.estimate.veil import Records, Veil, cells, counts, excess, scores
-from reticent.read.question import between
+from reticent.read.estimate.totals import Cells, Totals
+from reticent.read.estimate.veil import Counts, Records, Veil, cells, counts, excess, scores
+from reticent.read.question import Question, between
 from reticent.read.shape.kernel import step_of
 from reticent.read.shape.labels import codes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reticent.arrays import Bools, Floats, Int64s
-    from reticent.read.estimate.totals import Cells
-    from reticent.read.estimate.veil import Counts
-    from reticent.read.question import Question
 
 
 @dataclass(frozen=True, repr=False)
