@@ -54,7 +54,7 @@ def init(
     from reticent.connectors.files import write_text
     from reticent.connectors.inputs import read_input_head, section_for
     from reticent.policy import Policy
-    from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, one_sensitive
+    from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, one_sensitive, without_tellers
 
     refuse_kind(kind, data)
     chosen = method_of(kind, method)
@@ -64,6 +64,7 @@ def init(
     guesses = guesses if yes else ask_roles(guesses)
     if kind != "table" or chosen in (VEIL, "anatomy"):
         guesses = one_sensitive(guesses)
+    guesses = without_tellers(head, guesses)
     person = person or guess_person(guesses)
     if chosen == VEIL:
         plan = veil_kind(kind, data, output, guesses, person, section_for(data), missing)

@@ -40,6 +40,11 @@ _FIRST = (
     "of their order: person: {{column: ..., events: ...}}."
 )
 
+_CHANGES = (
+    "No kernel: values that change later are not offered, and nothing is published where they are more than a tenth. If values change, make one "
+    "before the first publication, of past exports one below the other: reticent prior PAST -p POLICY -o prior.csv."
+)
+
 
 def method_of(kind: str, method: str | None) -> str | None:
     """The method that was asked for, or the usual one: the veil for all that is published more than once."""
@@ -87,6 +92,7 @@ def veil_kind(
     notes = [] if carried == l else [_FEWER.format(offered, carried)]
     first = kind in ("table", "evolving") and persons < table.num_rows
     notes += [_FIRST.format(table.num_rows - persons)] if first else []
+    notes += [_CHANGES] if kind in ("evolving", "series") else []
     l, fitted = carried, fitted.for_l(carried)
     return Kind(
         commands(kind, data, output, keyed=True),

@@ -72,7 +72,7 @@ def guess(table: pa.Table) -> list[Guess]:
     signs = _batteries(facts, {name: sign_of(c) for name, c in facts.items()})
     roles = _sensitive(facts, signs) | _known(facts, signs)
     guesses = [_guess(facts[name], signs[name], roles) for name in facts]
-    return _telling(sample.slice(0, _PAIRED), guesses)
+    return _telling(sample.slice(0, _PAIRED), without_tellers(sample, guesses))
 
 
 def guess_missing(table: pa.Table) -> tuple[str, ...]:
@@ -200,11 +200,28 @@ def _guess(c: ColumnFacts, sign: Sign, roles: Roles) -> Guess:
     return Guess(c.name, role, why, sign.hierarchy, c.distinct, c.distinct < c.cells, variants > 0, unsure)
 
 
+def without_tellers(table: pa.Table, guesses: list[Guess]) -> list[Guess]:
+    """What says the same as a protected column in other words, as the name of an illness beside its code, is kept inside."""
+    sample = table.slice(0, _PAIRED)
+    ills = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role == "sensitive"}
+    few = {g.column for g in guesses if g.role in ("quasi", "plain") and 1 < g.distinct <= len(sample) / 20}
+    return [_inside(g, _codes(sample.column(g.column)), ills) if g.column in few else g for g in guesses]
+
+
+def _codes(column: pa.ChunkedArray) -> Int64s:
+    return coded(column)[0].astype(np.int64)
+
+
+def _inside(guess: Guess, own: Int64s, ills: Mapping[str, Int64s]) -> Guess:
+    ill = next((name for name, codes in ills.items() if _tells(own, codes)), None)
+    if ill is None:
+        return guess
+    return replace(guess, role="identifier", why=f"tells '{ill}', which is protected: kept inside", unsure=False)
+
+
 def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
     """Plain columns that tell a quasi-identifier, or are told by one, become quasi-identifiers themselves."""
-    codes = {
-        g.column: coded(sample.column(g.column))[0].astype(np.int64) for g in guesses if g.role in ("quasi", "plain")
-    }
+    codes = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role in ("quasi", "plain")}
     known = {g.column: codes[g.column] for g in guesses if g.role == "quasi" and 1 < g.distinct <= len(sample) / 20}
     return [_with_twin(g, codes[g.column], known) if g.role == "plain" and g.distinct > 1 else g for g in guesses]
 

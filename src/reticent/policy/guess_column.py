@@ -127,6 +127,12 @@ def _constant(c: ColumnFacts) -> Sign | None:
 
 
 def _direct(c: ColumnFacts) -> Sign | None:
+    what = _named(c, IDENTIFYING_NAMES)
+    if what == "a person" and c.distinct <= _YES_OR_NO and c.cells >= _SOME:
+        return None  # whether somebody is insured, or a member
+    if what:
+        again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
+        return Sign("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}")
     for sign, word in (
         ("email", "e-mail addresses"),
         ("url", "web addresses"),
@@ -136,11 +142,7 @@ def _direct(c: ColumnFacts) -> Sign | None:
     ):
         if c.distinct and c.share(sign) > 0.8 and not c.share("local date") > 0.8:
             return Sign("person", f"the values look like {word}")
-    what = _named(c, IDENTIFYING_NAMES)
-    if what == "a person" and c.distinct <= _YES_OR_NO and c.cells >= _SOME:
-        return None  # whether somebody is insured, or a member
-    again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
-    return Sign("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}") if what else None
+    return None
 
 
 def _date(c: ColumnFacts) -> Sign | None:
@@ -248,13 +250,21 @@ def _by_name(c: ColumnFacts) -> Sign | None:
     )
     for who, names, because in words:
         if what := _named(c, names):
-            return Sign(who, f"the name says {what}: {because}", levels(c))
+            return Sign(who, f"the name says {what}: {because}{_strangers(c)}", levels(c))
     return None
 
 
 def _unknown(c: ColumnFacts) -> Sign | None:
     what = "measured numbers" if c.measured else "different numbers" if c.numeric else "different values"
     return Sign("unknown", f"{c.distinct} {what}", levels(c))
+
+
+def _strangers(c: ColumnFacts) -> str:
+    """What keeps numbers from having intervals."""
+    words = round((1 - c.share("number")) * c.distinct)
+    if c.distinct <= _FEW or not 0 < words < c.distinct / 2:
+        return ""
+    return f"; no intervals, since {words} of its {c.distinct} values are no numbers: correct them, or list them under missing"
 
 
 def levels(c: ColumnFacts) -> dict[str, Any] | None:

@@ -26,16 +26,23 @@ def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
     """Levels of the quasi-identifiers: the column with the most nodes goes up first, until few combinations are unique.
 
     Where somebody lives says less of an illness than age and sex do: codes of places are the first to become `*`, then columns that
-    have many values and nothing between them and `*`; ages and sexes are the last.
+    have many values and nothing between them and `*`; ages and sexes are the last. What others made room for comes down again, they first.
     """
     steps = {name: nodes for name in policy.quasi if (nodes := _steps(table.column(name), policy, name))}
     levels = dict.fromkeys(steps, 0)
-    while _alone([steps[name][level] for name, level in levels.items()], table.num_rows) > ALONE:
+    while _alone(_nodes(steps, levels), table.num_rows) > ALONE:
         rising = next(filter(None, _ways(steps, levels, policy)), None)
         if rising is None:
             break
         levels[max(rising, key=lambda name: _size(steps[name][levels[name]]))] += 1
+    for name in sorted(levels, key=lambda name: not is_age_or_sex(name)):
+        while levels[name] and _alone(_nodes(steps, levels | {name: levels[name] - 1}), table.num_rows) <= ALONE:
+            levels[name] -= 1
     return levels
+
+
+def _nodes(steps: dict[str, Steps], levels: dict[str, int]) -> Steps:
+    return [steps[name][level] for name, level in levels.items()]
 
 
 def _ways(steps: dict[str, Steps], levels: dict[str, int], policy: Policy) -> Iterator[list[str]]:

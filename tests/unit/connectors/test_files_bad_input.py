@@ -28,6 +28,11 @@ BAD = {
     "ragged after a cell of two lines": (b'a,b\n"1\n1",2\n3\n', "line 4: expected 2 cells"),
     "duplicate names": (b"a,b,a\n1,2,3\n", "columns 1 and 3 have the same name"),
     "nameless column": (b"a,,c\n1,2,3\n", "column 2 has no name"),
+    "cells without a name": (b"a,b,\n1,2,\n3,4,5\n", "column 3 has no name"),
+    "cells without a name, later": (b"a,b,\n" + b"1,2,\n" * 60000 + b"3,4,5\n", "column 3 has no name"),
+    "title above": (b"List of ward 7\na,b,c\n1,2,3\n4,5,6\n", "line 2: expected 1 cells as in the header, found 3"),
+    "title above, semicolons": (b"# made by R\na;b;c\n1;2;3\n4;5;6\n", "line 2: expected 1 cells"),
+    "title above, padded": (b"List of ward 7;;\na;b;c\n1;2;3\n", "column 2 has no name"),
     "NUL": (b"a,b\n1,2\n3,\x004\n", "line 3: a NUL byte"),
     "NUL in the header": (b"a,\0b\n1,2\n", "line 1: a NUL byte"),
     "neither UTF-8 nor Windows-1252": (b"a,b\n1,2\n\x81\x8d,\xff\n", "line 3: not valid UTF-8"),
@@ -46,6 +51,26 @@ BAD = {
     "damaged Arrow stream": (b"\xff\xff\xff\xff\x10\0\0\0" + b"\7" * 64, "damaged Arrow"),
     "damaged gzip": (gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "damaged gzip"),
 }
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if name.startswith("title")])
+def test_a_title_above_the_header_is_told(tmp_path, name):
+    path = tmp_path / "t.csv"
+    path.write_bytes(BAD[name][0])
+    with pytest.raises(DataError) as caught:
+        read_table(path)
+    assert "remove titles above" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a;b;\n1;x;\n2;y;\n", "\na;;b\r\n1;;x\r\n2;;y\r\n", ';a; ;b\n;1;;x\n"";2;;y\n', 'a;"b";;\n1;x;;\n2;y;;\n'],
+)
+def test_columns_without_a_name_and_without_a_cell_are_none(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content, newline="")
+    assert read_table(path).to_pydict() == {"a": ["1", "2"], "b": ["x", "y"]}
+    assert next(read_batches(path, columns=["b"])).to_pydict() == {"b": ["x", "y"]}
 
 
 @pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)

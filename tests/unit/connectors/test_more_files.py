@@ -51,8 +51,9 @@ def test_a_workbook_keeps_numbers_dates_and_gaps(tmp_path):
 
 def test_one_sheet_of_several_is_named(tmp_path):
     path = workbook(tmp_path / "t.xlsx", Visits=sheet(), Notes=[["a"], ["x"]])
-    with pytest.raises(DataError, match="workbook with 2 filled sheets"):
+    with pytest.raises(DataError, match="workbook with 2 filled sheets") as refused:
         read_table(path)
+    assert refused.value.hint == f"Name one: {path}!Visits, {path}!Notes."
     assert read_table(f"{path}!Notes").to_pydict() == {"a": ["x"]}
     with pytest.raises(DataError, match="no sheet of that name"):
         read_table(f"{path}!Other")
@@ -63,6 +64,8 @@ def test_a_sheet_of_mixed_cells_is_text_and_a_nameless_column_is_refused(tmp_pat
     assert read_table(path).to_pydict() == {"code": ["250", "E11", "1.5"]}
     with pytest.raises(DataError, match="column 2 has no name"):
         read_table(workbook(tmp_path / "u.xlsx", S=[["a", None], [1, 2]]))
+    gaps = [["a", None, "b", None], [1, None, 2, None], [None] * 4, [3, None, 4, None]]
+    assert read_table(workbook(tmp_path / "w.xlsx", S=gaps)).to_pydict() == {"a": [1, 3], "b": [2, 4]}
     with pytest.raises(DataError, match="has no rows"):
         read_table(workbook(tmp_path / "v.xlsx", S=[["a", "b"]]))
 

@@ -19,6 +19,9 @@ from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import Opened, seekable
 from reticent.errors import DataError, needing
 
+# Sheets of a workbook that a hint names.
+_SHEETS = 5
+
 
 def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table; a sheet has a million rows at most."""
@@ -33,8 +36,11 @@ def batches(source: Opened, file_format: Format, options: ReadOptions) -> Genera
 
 def _sheet_columns(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
     header, *rows = _rows(source) or [[]]
+    names = [str(cell).strip() for cell in header]
     columns = list(zip(*(row for row in rows if any(cell != "" for cell in row)), strict=True))
-    return [str(cell).strip() for cell in header], columns
+    # A column without a name and without a cell is a gap between others, no column.
+    full = [place for place, cells in enumerate(columns) if names[place] or any(cell != "" for cell in cells)]
+    return ([names[place] for place in full], [columns[place] for place in full]) if columns else (names, columns)
 
 
 def _statistics(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
@@ -73,9 +79,10 @@ def _sheet(source: Opened, book: Any) -> Any:
         return book.get_sheet_by_name(source.inner)
     sheets = [sheet for sheet in map(book.get_sheet_by_name, book.sheet_names) if sheet.end is not None]
     if len(sheets) != 1:
-        count = len(sheets) or "no"
+        count, names = len(sheets) or "no", [f"{source.name}!{sheet.name}" for sheet in sheets[:_SHEETS]]
         raise DataError(
-            f"{source.name} is an Excel workbook with {count} filled sheets.", hint=f"Name one: {source.name}!SHEET."
+            f"{source.name} is an Excel workbook with {count} filled sheets.",
+            hint=f"Name one: {', '.join(names) or source.name + '!SHEET'}.",
         )
     return sheets[0]
 

@@ -12,6 +12,7 @@ import io
 from collections.abc import Generator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from reticent.connectors.files.guard import MAX_LINE, Block, Guard, blocks, too_long
@@ -50,7 +51,7 @@ def _tables(source: Opened, file_format: Format, options: ReadOptions) -> Genera
 
 
 def header(source: Opened, file_format: Format) -> tuple[str, ...]:
-    """The column names, checked."""
+    """The column names, checked; empty where a column has none, and may have no cell then."""
     text = decode_head(source.name, source.head[file_format.bom :], file_format.encoding)
     if "\0" in text[:4096]:
         Guard(source, file_format).read(MAX_LINE)  # says where
@@ -60,10 +61,19 @@ def header(source: Opened, file_format: Format) -> tuple[str, ...]:
         raise too_long(source.name, 1)
     if not rows:
         raise DataError(f"{source.name} has no readable header line.", hint="The first line must name the columns.")
-    check_names(source.name, rows[0])
+    check_names(source.name, rows[0], empty=_without_cells(rows))
     if len(rows) == 1:
         raise no_rows(source.name)
     return tuple(rows[0])
+
+
+def _without_cells(rows: list[list[str]]) -> set[int]:
+    """Places of the columns that are empty in all of these rows, from 1."""
+    return {
+        place
+        for place in range(1, len(rows[0]) + 1)
+        if not any(cell.strip() for row in rows for cell in row[place - 1 : place])
+    }
 
 
 class _Parser:
@@ -73,7 +83,10 @@ class _Parser:
         self._name = source.name
         self._format = file_format
         self._header = header(source, file_format)
-        columns = options.of(source.name, self._header)
+        # A name that no file can have: NUL is refused.
+        self._names = [name if name.strip() else f"\0{place}" for place, name in enumerate(self._header, 1)]
+        self._nameless = [name for name in self._names if name not in self._header]
+        columns = options.of(source.name, [name for name in self._names if name not in self._nameless])
         self._ragged = False
         self._parse = pacsv.ParseOptions(
             delimiter=file_format.delimiter,
@@ -85,8 +98,8 @@ class _Parser:
         )
         self._convert = pacsv.ConvertOptions(
             check_utf8=False,  # the guard did
-            column_types=dict.fromkeys(columns, pa.string()),
-            include_columns=list(columns),
+            column_types=dict.fromkeys([*columns, *self._nameless], pa.string()),
+            include_columns=[*columns, *self._nameless],
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
@@ -104,12 +117,20 @@ class _Parser:
         raise self._explain(block)
 
     def _read(self, block: Block, piece: int) -> pa.Table:
-        names = None if block.first else self._header
+        names = None if block.first and not self._nameless else self._names
         options = pacsv.ReadOptions(block_size=piece, column_names=names)
         part = pacsv.read_csv(
             pa.BufferReader(block.data), read_options=options, parse_options=self._parse, convert_options=self._convert
         )
+        part = self._without_nameless(part.slice(int(block.first))) if self._nameless else part
         return with_points(part) if self._format.delimiter == ";" else part
+
+    def _without_nameless(self, part: pa.Table) -> pa.Table:
+        """Leaves out the columns without a name, which have no cell either."""
+        for name in self._nameless:
+            if pc.any(pc.not_equal(part.column(name), "")).as_py():
+                check_names(self._name, self._header)
+        return part.drop_columns(self._nameless)
 
     def _on_bad_row(self, _: pacsv.InvalidRow) -> str:
         self._ragged = True
@@ -118,9 +139,12 @@ class _Parser:
     def _explain(self, block: Block) -> DataError:
         width = len(self._header)
         if self._ragged and (row := self._ragged_row(block)):
+            title = "The first line must name the columns: remove titles above it."
             return DataError(
                 f"{self._name}, line {row[0]}: expected {width} cells as in the header, found {row[1]}.",
-                hint="Quote cells that contain the delimiter, and give every row all its cells.",
+                hint=title
+                if width == 1
+                else "Quote cells that contain the delimiter, and give every row all its cells.",
             )
         return DataError(
             f"{self._name}, after line {block.line}: not readable as CSV.",

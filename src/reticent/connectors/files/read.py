@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -36,12 +36,17 @@ class ReadOptions:
         return self.columns
 
 
-def check_names(name: str, names: Sequence[str]) -> None:
-    """Refuse nameless and repeated columns, by position: in a file without a header the names would be cells."""
-    hint = "The first line must name every column, each once."
+def check_names(name: str, names: Sequence[str], *, empty: Collection[int] = ()) -> None:
+    """Refuse nameless and repeated columns, by position: in a file without a header the names would be cells.
+
+    A column in an `empty` place holds no cell and may be nameless: the end of a line with a delimiter too many, a gap between others.
+    """
+    hint = "The first line must name every column, each once: remove titles above it, name or remove what has no name."
     first: dict[str, int] = {}
     for place, column in enumerate(names, 1):
         if not column.strip():
+            if place in empty:
+                continue
             raise DataError(f"{name}: column {place} has no name.", hint=hint)
         if column in first:
             raise DataError(f"{name}: columns {first[column]} and {place} have the same name.", hint=hint)

@@ -143,7 +143,16 @@ def _delimiter(text: str) -> str:
         agree = sum(cells == width for cells in widths) / max(len(widths), 1)
         scores.append((width > 1, agree > 0.5, width * agree, delimiter))
     best = max(scores, key=lambda score: score[:3])
-    return best[3] if best[0] else ","
+    return best[3] if best[0] else _below_title(text)
+
+
+def _below_title(text: str) -> str:
+    """The delimiter of the lines below a first one without any: that is a title, no header, and refused with the lines below it."""
+    for delimiter in DELIMITERS:
+        widths = [len(row) for row in first_rows(text, delimiter, '"')[1:] if row]
+        if len(widths) > 1 and len(set(widths)) == 1 and widths[0] > 1:
+            return delimiter
+    return ","
 
 
 def first_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
