@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
+from reticent.encode.dictionary import numbered_texts
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
 from reticent.utility.classes import packed
@@ -227,6 +228,8 @@ def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
     """The codes of a column and its different values; a missing one is one of them."""
     kind = column.type
+    if pa.types.is_string(kind) and isinstance(column, pa.Array) and not column.null_count:
+        return numbered_texts(column)
     if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind):
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         if isinstance(encoded, pa.Array):
