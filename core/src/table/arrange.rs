@@ -17,13 +17,15 @@ pub fn arrange(keys: &[i64], groups: &[i64], count: usize) -> (Vec<i64>, Vec<i64
         rows[list(group)].sort_unstable();
     }
     let keys_of = |group: usize| rows[list(group)].iter().map(|&(key, _)| key);
-    let mut lists: Vec<usize> = (0..count).collect();
-    lists.sort_by(|&a, &b| keys_of(a).cmp(keys_of(b)));
+    // The first key of each list stands beside its group: most are told apart by it, without a look at the rows.
+    let first = |group: usize| keys_of(group).next().unwrap_or(i64::MIN);
+    let mut lists: Vec<(i64, usize)> = (0..count).map(|group| (first(group), group)).collect();
+    lists.sort_by(|a, b| (a.0.cmp(&b.0)).then_with(|| keys_of(a.1).cmp(keys_of(b.1))));
     let mut numbers = vec![0i64; count];
-    for (number, &group) in lists.iter().enumerate() {
+    for (number, &(_, group)) in lists.iter().enumerate() {
         numbers[group] = number as i64;
     }
-    let listed = lists.iter().flat_map(|&group| &rows[list(group)]);
+    let listed = lists.iter().flat_map(|&(_, group)| &rows[list(group)]);
     (listed.map(|&(_, row)| row).collect(), numbers)
 }
 

@@ -16,6 +16,7 @@ pub mod mondrian;
 pub mod optimal;
 pub mod persons;
 pub mod space;
+pub mod texts;
 pub mod watch;
 pub mod witness;
 

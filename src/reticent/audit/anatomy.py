@@ -122,10 +122,12 @@ def _groups(release: Published, st: pa.Table) -> tuple[Int64s, Groups, list[Find
     counts = _whole(st["count"])
     value, values = numbers(st["value"])
     key = in_st * max(1, len(values)) + value
-    order = np.argsort(key, kind="stable")  # which is quick where rows stand by group, as they should
-    twice = int((key[order][1:] == key[order][:-1]).sum())
-    order = order[counts[order] > 0]  # what is no count is reported below and counts for nothing
-    groups = Groups(in_st[order], value[order], counts[order], size, tuple(values.to_pylist()))
+    if (key[1:] < key[:-1]).any():  # rows stand by group and value, as they should, or are brought into this order
+        order = np.argsort(key, kind="stable")
+        key, in_st, value, counts = key[order], in_st[order], value[order], counts[order]
+    twice = int((key[1:] == key[:-1]).sum())
+    some = counts > 0  # what is no count is reported below and counts for nothing
+    groups = Groups(in_st[some], value[some], counts[some], size, tuple(values.to_pylist()))
     broken = [
         none_of("counts are whole numbers of at least 1", int((counts < 1).sum()), "table 'st'"),
         none_of("no value stands twice in a group", twice, "table 'st'"),

@@ -73,13 +73,19 @@ def _group_numbers(column: pa.ChunkedArray) -> tuple[Int64s, NDArray[Any]]:
 
 def _ranks(table: pa.Table, columns: list[str]) -> Int64s:
     """The place of every row among all by the texts of some columns, a missing cell first; the same for rows that read alike."""
-    place = np.zeros(table.num_rows, dtype=np.int64)
+    place, size = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in columns:
         code, texts = numbers(table[name])
+        width = max(1, len(texts))
         rank = np.empty(len(texts), dtype=np.int64)
         # By the bytes of UTF-8, which is by the signs' own numbers; what is missing comes last there.
         rank[np.roll(pc.sort_indices(texts).to_numpy(), texts.null_count)] = np.arange(len(texts))
-        place = _pairs(place, rank[code])
+        if size >= _LARGE // width:
+            place = np.unique(place, return_inverse=True)[1].reshape(-1)
+            size = len(place)
+        place *= width
+        place += rank[code]
+        size *= width
     return place
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.errors import DataError
 
@@ -62,7 +64,7 @@ class Dictionary:
 
     def decode(self, codes: Int32s) -> pa.Array:
         """The values of codes."""
-        return self.values.take(pa.array(codes))
+        return values_of(codes, self.values)
 
     def arranged(self, places: Int64s) -> Dictionary:
         """The same values in another order: at each place the value that has this code here."""
@@ -73,6 +75,9 @@ class Dictionary:
     def _encode_chunk(self, chunk: pa.Array) -> Int32s:
         if len(chunk) <= _FEW and not pa.types.is_dictionary(chunk.type):
             return self._codes_of(self._as_mine(chunk))
+        if pa.types.is_string(chunk.type) and not chunk.null_count:
+            numbers, texts = numbered_texts(chunk)
+            return np.asarray(self._codes_of(self._as_mine(texts))[numbers])
         coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         table = self._codes_of(self._as_mine(coded.dictionary))
         indices = coded.indices
@@ -110,6 +115,27 @@ class Dictionary:
             code = self._codes[value] = len(self._codes)
             self._values = None
         return code
+
+
+def numbered_texts(column: pa.Array) -> tuple[Int32s, pa.Array]:
+    """The codes of texts of which none is missing, and the different ones in the order they come; twice as quick as Arrow."""
+    numbered = _core.table.number_texts(*_texts(column))
+    return numbered.codes, column.take(pa.array(numbered.firsts))
+
+
+def values_of(codes: Int32s, values: pa.Array) -> pa.Array:
+    """The values of codes, each at the place of its code; texts quicker than by Arrow."""
+    if not pa.types.is_string(values.type) or values.null_count:
+        return values.take(pa.array(codes))
+    spelled = _core.table.spell_texts(np.ascontiguousarray(codes, dtype=np.int32), *_texts(values))
+    return pa.StringArray.from_buffers(len(codes), pa.py_buffer(spelled.ends), pa.py_buffer(spelled.text))
+
+
+def _texts(column: pa.Array) -> tuple[Int32s, NDArray[np.uint8]]:
+    """Where texts begin and end, and all of them one behind the other."""
+    _, ends, text = column.buffers()
+    places = np.frombuffer(ends or bytes(4), np.int32)
+    return places[column.offset : column.offset + len(column) + 1], np.frombuffer(text or b"", np.uint8)
 
 
 @dataclass(frozen=True, repr=False)

@@ -41,7 +41,7 @@ FORMAT = 2
 """Of the manifest; 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
 _LEFT_OVER = 3600.0
-_LARGE_BATCHES = pa.csv.WriteOptions(batch_size=16_384)
+_LARGE_BATCHES = pa.csv.WriteOptions(batch_size=65_536)
 """Each is handed to Python to be written."""
 
 

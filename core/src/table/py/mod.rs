@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use super::anatomy;
 use super::arrange;
 use super::collapse::SensitiveColumn;
+use super::texts;
 use crate::py::refuse;
 
 mod collapsed;
@@ -113,6 +114,53 @@ fn arrange_rows(
     })
 }
 
+/// The number of each text, and the first row of each number.
+#[pyclass(frozen, get_all, module = "reticent._core.table")]
+pub struct Numbered {
+    codes: Py<PyArray1<i32>>,
+    firsts: Py<PyArray1<i64>>,
+}
+
+/// Texts by number, in the order they come.
+#[pyfunction]
+fn number_texts(
+    py: Python<'_>,
+    ends: PyReadonlyArray1<'_, i32>,
+    text: PyReadonlyArray1<'_, u8>,
+) -> PyResult<Numbered> {
+    let (ends, text) = (ends.as_slice()?, text.as_slice()?);
+    let numbered = py.detach(|| texts::number(ends, text));
+    let (codes, firsts) = numbered.ok_or_else(|| refuse("the ends do not fit the text"))?;
+    Ok(Numbered {
+        codes: codes.into_pyarray(py).unbind(),
+        firsts: firsts.into_pyarray(py).unbind(),
+    })
+}
+
+/// Texts, one behind the other.
+#[pyclass(frozen, get_all, module = "reticent._core.table")]
+pub struct Spelled {
+    ends: Py<PyArray1<i32>>,
+    text: Py<PyArray1<u8>>,
+}
+
+/// The texts of codes.
+#[pyfunction]
+fn spell_texts(
+    py: Python<'_>,
+    codes: Codes<'_>,
+    ends: PyReadonlyArray1<'_, i32>,
+    text: PyReadonlyArray1<'_, u8>,
+) -> PyResult<Spelled> {
+    let (codes, ends, text) = (codes.as_slice()?, ends.as_slice()?, text.as_slice()?);
+    let spelled = py.detach(|| texts::spell(codes, ends, text));
+    let (ends, text) = spelled.ok_or_else(|| refuse("codes without a word, or too many"))?;
+    Ok(Spelled {
+        ends: ends.into_pyarray(py).unbind(),
+        text: text.into_pyarray(py).unbind(),
+    })
+}
+
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "table")?;
     m.add_class::<Arranged>()?;
@@ -123,10 +171,14 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<model::Model>()?;
     m.add_class::<mondrian::Axis>()?;
     m.add_class::<mondrian::Partition>()?;
+    m.add_class::<Numbered>()?;
+    m.add_class::<Spelled>()?;
     m.add_class::<watch::Watch>()?;
     m.add_function(wrap_pyfunction!(anatomize, &m)?)?;
     m.add_function(wrap_pyfunction!(arrange_rows, &m)?)?;
     m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
+    m.add_function(wrap_pyfunction!(number_texts, &m)?)?;
+    m.add_function(wrap_pyfunction!(spell_texts, &m)?)?;
     m.add_function(wrap_pyfunction!(persons::classes_hold, &m)?)?;
     m.add_function(wrap_pyfunction!(persons::breaking, &m)?)?;
     parent.add_submodule(&m)

@@ -186,7 +186,8 @@ def _origin(
             continue  # a pseudonym or a shifted date: the key tells, not the value
         if column in policy.identifiers:
             continue
-        some = _changed(cells.raw[column], release.raw[name][column], places)
+        climbs = column in policy.quasi and release.shape != "anatomy"  # a coarser cell there would be one by its value
+        some = _changed(cells.raw[column], release.raw[name][column], places, most=climbs)
         if not len(some):
             continue
         if len(some) == rows:
@@ -196,7 +197,6 @@ def _origin(
                 coded_column(cells.raw[column].take(pa.array(places[some]))),
                 shown[column].take(pa.array(some)),
             )
-        climbs = column in policy.quasi and release.shape != "anatomy"  # a coarser cell there would be one by its value
         wrong[some] |= ~(stands_for(cell, label, policy, column) if climbs else equal(cell, label))
     findings = [none_of("every published record is one of the input", int(wrong.sum()))]
     if release.shape == "anatomy":
@@ -204,14 +204,17 @@ def _origin(
     return findings
 
 
-def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s) -> Int64s:
-    """The rows whose cell did not come out as it is, as far as that can be seen without its text; all where most of some did not."""
+def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s, *, most: bool) -> Int64s:
+    """The rows whose cell did not come out as it is, as far as that can be seen without its text; all where most of some did not.
+
+    Where `most` may have changed, some are looked at first.
+    """
     everything = np.arange(len(places))
     kind = column.type
     plain = pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)
     if kind != shown.type or not plain:
         return everything
-    for end in (_SOME, len(places)):
+    for end in (_SOME, len(places)) if most else (len(places),):
         cells, labels = column.take(pa.array(places[:end])), shown.slice(0, end)
         if cells.equals(labels):
             changed = everything[:0]

@@ -26,6 +26,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
+from reticent.encode.dictionary import values_of
 from reticent.engine.base import check_values, one_sensitive, refuse_group
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
@@ -71,14 +72,20 @@ class Anatomy(TablePublisher):
         arranged = _core.table.arrange_rows(row_keys(list(shown.values()), table.num_rows)[keep], groups)
         order = arranged.order
         groups, self._places = arranged.numbers[groups[order]], keep[order]
-        rows = table.select(self._shown).take(pa.array(self._places))
-        qit = rows.add_column(0, "group", pa.array(groups))
+        qit = pa.table({"group": groups} | {name: self._published(table, name, *shown[name]) for name in shown})
         st = sensitive_table(groups, codes[self._places], words)
         return self._wrap(qit, st, table.num_rows - len(keep), l)
 
     @property
     def _shown(self) -> list[str]:
         return [*self.policy.quasi, *self.policy.plain]
+
+    def _published(self, table: pa.Table, name: str, codes: Int32s, values: pa.Array) -> pa.Array | pa.ChunkedArray:
+        """A column of the rows that are published, in their order."""
+        column = table.column(name)
+        if pa.types.is_string(column.type):
+            return values_of(codes[self._places], values)
+        return column.take(pa.array(self._places))
 
     def _grouped(self, codes: Int32s, domain: int, l: int) -> Int64s:
         codes = np.ascontiguousarray(codes)

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
+from reticent.encode.dictionary import numbered_texts
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy, cells
 from reticent.utility.classes import packed
@@ -223,6 +224,8 @@ def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
     """The codes of a column that is published as it is, and its different values; NaN and infinity are refused."""
+    if pa.types.is_string(column.type) and isinstance(column, pa.Array) and not column.null_count:
+        return numbered_texts(column)
     if not pa.types.is_floating(column.type):
         return cells.coded(column)
     words = Dictionary()
