@@ -19,10 +19,17 @@ import pyarrow as pa
 from reticent.audit.generalised import check_columns, check_counts, hidden, left_out, unchecked
 from reticent.audit.groups import Groups, numbers
 from reticent.audit.order import check_order
-from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, requirements
+from reticent.audit.requirements import (
+    Requirement,
+    UnreadableClaimError,
+    check_l,
+    check_size,
+    check_t,
+    demanded,
+    requirements,
+)
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
-from reticent.errors import DataError
 
 if TYPE_CHECKING:
     from reticent.arrays import Int64s
@@ -84,9 +91,7 @@ def claimed_posterior(release: Published) -> float | None:
     claim = release.claims.get("posterior")
     claim = claim.get("at_most") if isinstance(claim, dict) else claim
     if claim is not None and (isinstance(claim, bool) or not isinstance(claim, int | float)):
-        raise DataError(
-            "The manifest's claim 'posterior' cannot be read.", hint="Restore release.json, or release again."
-        )
+        raise UnreadableClaimError
     return claim
 
 

@@ -106,7 +106,11 @@ def _facts(persons: Int64s, turns: Int64s) -> tuple[Int64s, Int64s]:
 
 def _refuse_contradictions(column: pa.ChunkedArray, first: Int64s) -> None:
     values = _codes(column)
-    others = int((values != values[first]).sum())
+    refuse_other_values(int((values != values[first]).sum()))
+
+
+def refuse_other_values(others: int) -> None:
+    """Refuses records of an event that has another value already."""
     if others:
         raise DataError(
             f"{others:,} records repeat an event of a person with another value.",
