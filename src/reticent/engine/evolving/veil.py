@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
+from reticent.encode.moments import moments
 from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
@@ -209,21 +210,13 @@ class Veil(Housed, EvolvingPublisher):
         """Each record's place in the life of its person; the same for all where the policy names no order."""
         if self._events is None:
             return np.zeros(batch.num_rows, dtype=np.int64)
-        column = batch.column(self._events)
-        try:
-            if column.null_count:
-                raise ValueError
-            if pa.types.is_string(column.type):
-                whole = pc.all(pc.match_substring_regex(column, r"^\s*-?\d+\s*$")).as_py()
-                column = pc.cast(column, pa.int64() if whole else pa.timestamp("us"))
-            elif pa.types.is_date(column.type):
-                column = column.cast(pa.timestamp("us"))
-            return np.asarray(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False), dtype=np.int64)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        numbers = moments(batch.column(self._events), self._events, self.policy)
+        if numbers.dtype != np.int64:
             raise DataError(
                 f"Column '{self._events}' does not say the order of records.",
-                hint="Fill it with visit numbers, dates or times: person.events names it.",
-            ) from None
+                hint="Fill it with whole numbers, dates or times: person.events names it.",
+            )
+        return np.asarray(numbers, dtype=np.int64)
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
