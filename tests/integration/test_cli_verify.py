@@ -74,5 +74,18 @@ def test_what_is_no_release_exits_3(folder):
     assert run(folder / "r", "-p", folder / "policy.yaml") == 3
 
 
+UNREADABLE = ["five", None, [], [5, 5], float("nan"), float("inf"), -1, 0, 10**400, {"persons": "x"}, {"recursive": 3}]
+
+
+@pytest.mark.parametrize("model", ["k", "l", "t", "posterior", "population_uniqueness"])
+@pytest.mark.parametrize("claim", UNREADABLE, ids=lambda claim: repr(claim)[:12])
+def test_a_claim_that_nobody_can_read_is_refuted(folder, model, claim):
+    file = folder / "r" / "release.json"
+    manifest = json.loads(file.read_text())
+    manifest["guarantee"]["claims"][model] = claim
+    file.write_text(json.dumps(manifest))
+    assert run(folder / "r", "-p", folder / "policy.yaml") == 4
+
+
 def test_a_bad_policy_exits_2(folder):
     assert run(folder / "r", "-p", folder / "absent.yaml") == 2

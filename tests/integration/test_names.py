@@ -157,7 +157,7 @@ def test_plain_names_stay_what_they_are():
     ]
 
 
-@pytest.mark.parametrize("blank", [" ", "\u00a0\t", "\u200b", "\u2800"])
+@pytest.mark.parametrize("blank", ["", " ", "\u00a0\t", "\u200b", "\u2800"])
 def test_blanks_name_nobody(policy, tmp_path, blank):
     """Whoever was written so counted as one more person."""
     with pytest.raises(DataError, match="1 records have no 'id'"):

@@ -3,6 +3,7 @@
 import json
 from itertools import permutations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from cases import PRIOR
@@ -201,6 +202,45 @@ def test_two_publications_never_move_the_same_person(tmp_path):
     veiled(where, illnesses(), "series")
     with pytest.raises(GuaranteeError, match=r"[1-5] of 60"):
         veiled(where, illnesses(changed=5), "evolving")
+
+
+def moving(tmp_path):
+    """A house with a kernel."""
+    ills = sorted(set(illnesses()))
+    (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{ill},0.5,0.0\n" for ill in ills))
+    prior = {"file": str(PRIOR), "by": ["sex"], "kernel": {"file": str(tmp_path / "kernel.csv")}}
+    return house(prior=prior)
+
+
+@pytest.mark.parametrize("other", ["table", "evolving"])
+def test_a_series_that_moves_shares_nobody(tmp_path, other):
+    """Decoys have moved in the series; who is shown as in the beginning elsewhere has the first value still: 51% found at l = 4."""
+    for first, second in (("series", other), (other, "series")):
+        where, rules = tmp_path / f"{first}.db", moving(tmp_path)
+        veiled(where, illnesses(), first, rules)
+        with pytest.raises(GuaranteeError, match="60 of 60 persons stand in another publication"):
+            veiled(where, illnesses(), second, rules)
+        veiled(where, illnesses(), first, rules)
+
+
+def test_who_was_moved_is_shown_nowhere_else(tmp_path):
+    """Not even with the value of the beginning, which would tell that it is the same again."""
+    where, rules = tmp_path / "store.db", moving(tmp_path)
+    veiled(where, illnesses(), "table", rules)
+    veiled(where, illnesses(), "evolving", rules)
+    veiled(where, illnesses(changed=5), "evolving", rules)
+    rows = people(0, 61).slice(0, 59).set_column(4, "ill", [illnesses()[:59]])
+    with pytest.raises(GuaranteeError, match="5 of 59 persons stand in another publication"):
+        anonymize(rows, rules, store=where)
+
+
+def test_persons_are_recorded_once_whatever_memory_holds(tmp_path, monkeypatch):
+    """Persons whose places in memory are taken by others were recorded again without their sights, and composed with nothing."""
+    monkeypatch.setattr("reticent.publication.population._MASK", np.uint64(7))
+    where = tmp_path / "store.db"
+    for _ in range(3):
+        veiled(where, illnesses(), "evolving")
+    veiled(where, illnesses(), "table")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -203,7 +203,7 @@ impl<'a> Column<'a> {
         self.len
     }
 
-    /// Whether no text holds a space, a point or anything beyond ASCII; as a whole, so that it may err on the side of no.
+    /// Whether no text is empty, or holds a space, a point or anything beyond ASCII; as a whole, so that it may err on the side of no.
     pub fn is_plain(&self) -> bool {
         let text = match self.data {
             Data::Text { offsets, bytes } => offsets
@@ -214,9 +214,10 @@ impl<'a> Column<'a> {
                 .map_or(bytes, |&start| &bytes[start as usize..]),
             _ => return true,
         };
-        text.iter().fold(true, |plain, byte| {
+        let plain = text.iter().fold(true, |plain, byte| {
             plain & matches!(byte, b'!'..=b'-' | b'/'..=b'~')
-        })
+        });
+        plain && (0..self.len).all(|row| self.cell(row) != Cell::Text(b""))
     }
 
     pub fn cell(&self, row: usize) -> Cell<'a> {
@@ -391,8 +392,8 @@ mod tests {
     #[test]
     fn plain_text_has_no_space_no_point_and_nothing_beyond_ascii() {
         let plain = |text: &[Option<&str>]| Sample::text(text).column().unwrap().is_plain();
-        assert!(plain(&[Some("A-7/~!"), None, Some("")]) && plain(&[]));
-        for other in [" 7", "7.0", "\u{ff17}", "7\t", "7\u{7f}"] {
+        assert!(plain(&[Some("A-7/~!"), None]) && plain(&[]));
+        for other in ["", " 7", "7.0", "\u{ff17}", "7\t", "7\u{7f}"] {
             assert!(!plain(&[Some("7"), Some(other)]));
         }
         let mut words = Sample::text(&[Some("7.0"), Some("7"), Some("8.0")]);

@@ -19,6 +19,7 @@ from reticent.arrays import Int64s
 from reticent.audit.groups import numbered, present
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.published import text_table
+from reticent.audit.requirements import UnreadableClaimError
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 from reticent.policy import Policy
@@ -49,7 +50,7 @@ def check_overall(data: pa.Table, rows: Int64s, size: int, claims: Mapping[str, 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError("A claim of the manifest cannot be read.", hint="Restore release.json, or release again.")
+        raise UnreadableClaimError
     return float(value)
 
 

@@ -21,10 +21,17 @@ from reticent.audit.generalised import check_columns, check_counts, left_out, un
 from reticent.audit.groups import Groups, numbers
 from reticent.audit.order import check_order
 from reticent.audit.published import Published
-from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, requirements
+from reticent.audit.requirements import (
+    Requirement,
+    UnreadableClaimError,
+    check_l,
+    check_size,
+    check_t,
+    demanded,
+    requirements,
+)
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
-from reticent.errors import DataError
 from reticent.policy import Policy
 
 POSTERIOR = "no value above the claimed posterior in any group"
@@ -82,9 +89,7 @@ def claimed_posterior(release: Published) -> float | None:
     claim = release.claims.get("posterior")
     claim = claim.get("at_most") if isinstance(claim, dict) else claim
     if claim is not None and (isinstance(claim, bool) or not isinstance(claim, int | float)):
-        raise DataError(
-            "The manifest's claim 'posterior' cannot be read.", hint="Restore release.json, or release again."
-        )
+        raise UnreadableClaimError
     return claim
 
 

@@ -24,6 +24,13 @@ _PLAIN = {"l": "distinct", "t": "equal"}
 _KINDS = {"l": ("distinct", "entropy", "recursive", "frequency"), "t": ("equal", "ordered", "hierarchical")}
 
 
+class UnreadableClaimError(DataError):
+    """A claim of a release that nobody can read; the judge refutes whoever makes it."""
+
+    def __init__(self) -> None:
+        super().__init__("A claim of the manifest cannot be read.", hint="Restore release.json, or release again.")
+
+
 @dataclass(frozen=True)
 class Requirement:
     """One model and its parameters: ("k", "", (5,)), ("l", "recursive", (4, 3)), ("t", "ordered", (0.2,))."""
@@ -51,7 +58,7 @@ class Requirement:
 
 
 def requirements(claims: Mapping[str, Any]) -> list[Requirement]:
-    """Read `{"k": 5, "l": {"distinct": 3}, "t": 0.2}`; unreadable entries raise DataError."""
+    """Read `{"k": 5, "l": {"distinct": 3}, "t": 0.2}`; unreadable entries raise UnreadableClaimError."""
     rules = []
     for model in ("k", "l", "t"):
         claim = claims.get(model)
@@ -96,9 +103,7 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
         or (model != "t" and exact[-1] < 1)
         or kind not in _KINDS.get(model, ("",))
     ):
-        raise DataError(
-            f"The manifest's claim '{model}' cannot be read.", hint="Restore release.json, or release again."
-        )
+        raise UnreadableClaimError
     return Requirement(model, kind, exact)
 
 

@@ -20,8 +20,8 @@ _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uf
 """Signs that nobody sees, though they are letters and marks by their kind."""
 _ICD10 = re.compile(r"([a-z]\d[0-9a-z])\.([0-9a-z]{1,4})")
 _WHOLE = re.compile(r"([-+]?[0-9]+)[.]0+")
-_ODD = r"[^!-\-/-~]"
-"""What a name must have to be written in several ways."""
+_ODD = r"[^!-\-/-~]|^$"
+"""What a name must have to be written in several ways, or to be none."""
 _FOREIGN = re.compile(r"\S*[A-Za-z]\S*")
 _ALIKE = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405\u0408\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0455\u0458\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
@@ -54,7 +54,7 @@ def one_name(name: str | None) -> str | None:
     A name of which nothing is seen is missing.
     """
     if not name:
-        return name
+        return None
     text = name
     if not (name.isascii() and name.isprintable()):
         shown = _BLANK.sub("", normalize("NFKC", name))

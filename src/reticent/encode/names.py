@@ -1,7 +1,7 @@
 """Names of persons and units: one spelling for each, so that somebody who is written in two ways is not two persons.
 
 Guarantee: two names that are the same after Unicode normalisation (NFKC), without signs that nobody sees and spaces around them, are
-    one name; so are `7`, `7.0` and the number 7, as programs write whole numbers beside missing ones. Blanks alone are no name.
+    one name; so are `7`, `7.0` and the number 7, as programs write whole numbers beside missing ones. Blanks alone, or nothing, are no name.
 Not covered: another case, leading zeros, misspellings: identifiers that differ in them may be of two persons.
 Cost: a look at the bytes of the column; a dictionary of the different names where one of them is not plain.
 Reference: The Unicode Consortium, UAX 15, normalisation forms.
@@ -22,7 +22,7 @@ _TEXTS = (_TEXT, pa.large_string())
 _AS_TEXT = (pa.types.is_decimal, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string_view)
 """Types that are read as text in any case: as a decimal, 7 may be 7.00."""
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
-ODD = r"[^!-\-/-~]"
+ODD = r"[^!-\-/-~]|^$"
 """What no plain name has, in the words of any engine that counts: names without it are their own single names."""
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Letters and marks by their kind that nobody sees."""
@@ -45,13 +45,13 @@ def single_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def single_name(word: str) -> str | None:
     """What all spellings of a name share; a name of which nothing is seen is missing.
 
-    >>> [single_name(word) for word in (" 7", "7.0", "7" + chr(0x200B), chr(0xFF17), "A  b", "007", " ")]
-    ['7', '7', '7', '7', 'A b', '007', None]
+    >>> [single_name(word) for word in (" 7", "7.0", "7" + chr(0x200B), chr(0xFF17), "A  b", "007", " ", "")]
+    ['7', '7', '7', '7', 'A b', '007', None, None]
     """
     text = word if word.isascii() and word.isprintable() else _visible(word)
     text = " ".join(text.split())
     whole = _WHOLE.fullmatch(text)
-    return (whole[1] if whole else text) or (None if word else word)  # an empty text is what its reader takes it for
+    return (whole[1] if whole else text) or None
 
 
 def _visible(word: str) -> str:

@@ -80,6 +80,11 @@ class Publisher(ABC):
         """A digest of what the key of a house pins for life; empty for methods that need no house."""
         return ""
 
+    @classmethod
+    def moves(cls, policy: Policy) -> bool:  # noqa: ARG003 - for methods that are keyed by a house
+        """Whether what is shown of a person moves along a kernel."""
+        return False
+
     @property
     @abstractmethod
     def counts(self) -> Counts:

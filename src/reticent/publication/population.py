@@ -4,7 +4,8 @@ Guarantee: against a reader who lays two publications of one store side by side:
     every other (GuaranteeError), unless both are veiled under the key of the same house and compose, or the custodian says
     `despite`, and then the release says so. Within one publication the gate judges; nothing here overrides it.
     Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
-    them went on to later events (`Mates`). A stream moves with every record, so it shares nobody.
+    them went on to later events; where there is a kernel, only as long as no other one went on (`Mates`). A stream moves with every
+    record, and a series with every release where there is a kernel, so they share nobody.
 Not covered: persons whom two publications call by different names (`reticent.encode.names` says which are the same); publications of other stores; records without a person.
 Cost: eight bytes a person and publication; a hash per record; one small query per commit.
 """
@@ -38,10 +39,12 @@ class Mates:
 
     The veil of a person is a function of the key, the person and the value, so two publications that begin with the same sight show
     the same. Later events move the decoys by the same keyed steps in every publication: if two of them moved a person whose truths
-    part, the candidate that differs would be the truth.
+    part, the candidate that differs would be the truth. And who is shown as in the beginning, when another publication has moved the
+    decoys, is seen to have the first value still: what has moved is no truth.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, moving: bool) -> None:
+        self._moving = moving
         self._own: dict[int, int] = {}
         self._others: dict[int, set[int]] = {}
 
@@ -57,7 +60,7 @@ class Mates:
     def parted(self, sights: Sights) -> int:
         """How many persons are shown otherwise than elsewhere, or move here as they do elsewhere."""
         return sum(
-            any(not _together(sight, other) for other in self._others[person])
+            any(not self._together(sight, other) for other in self._others[person])
             for person, sight in self._now(sights)
             if person in self._others
         )
@@ -79,11 +82,10 @@ class Mates:
         pairs = zip(sights.persons.tolist(), marks.tolist(), strict=True)
         return [(person, self._own.get(person, mark) | (mark & _MOVED)) for person, mark in pairs]
 
-
-def _together(one: int, other: int) -> bool:
-    """Whether two publications may show a person: the same first sight, and at most one of them went on."""
-    first = one & ~_MOVED
-    return first != 0 and first == other & ~_MOVED and not one & other & _MOVED
+    def _together(self, one: int, other: int) -> bool:
+        """Whether this publication may show a person beside another."""
+        first, went_on = one & ~_MOVED, other & (_MOVED if self._moving else one & _MOVED)
+        return first != 0 and first == other & ~_MOVED and not went_on
 
 
 _WAIT = 30.0
@@ -106,7 +108,9 @@ class Population:
         self._kind, self._method, self._despite = kind, method, despite
         # Linked tables are of no house: their persons compose with nothing.
         self._house = publisher_class(kind, method).pinned(policy) if policy.tables is None else ""
-        self._mates = Mates() if self._house and kind != "stream" else None
+        moving = bool(self._house) and publisher_class(kind, method).moves(policy)
+        alone = kind == "stream" or (kind == "series" and moving)
+        self._mates = None if alone or not self._house else Mates(moving=moving)
         self._hasher = _core.stream.Hasher(store.population_key)
         self._recorded = np.zeros(_PLACES, dtype=np.uint64)
         self._others: UInt64s = np.zeros(0, dtype=np.uint64)
@@ -222,7 +226,8 @@ class Population:
             self.refuse_shared(new)
             self.refuse_parted(sights)
         shown = b"" if self._mates is None or sights is None else self._mates.news(sights)
-        if not len(new) and not shown:
+        known = self._mates is not None and sights is not None and not sights.alone
+        if not shown and (known or not len(new)):  # a row without sights composes with nothing
             return
         tx.record_population(
             self._publisher,

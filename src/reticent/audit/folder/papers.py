@@ -88,6 +88,14 @@ def named(claim: str, names: Collection[str]) -> Finding:
     return none_of(claim, len(names), ", ".join(name[:60] for name in list(names)[:5]))
 
 
+def _in_words(claims: Mapping[str, Any]) -> list[str] | None:
+    """The sentences of some claims; None where nobody can read them."""
+    try:
+        return claims_in_words(claims)
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
 def _page(codebook: Mapping[str, Any]) -> str | None:
     try:
         return readme(codebook)
@@ -202,7 +210,7 @@ def _odd(release: Published, policy: Policy) -> list[str]:
         "method": manifest.get("method"),
         "sensitive": next(iter(policy.sensitive), None),
         "records": manifest.get("counts"),
-        "guarantee": dict(guarantee) | {"words": claims_in_words(claims)},
+        "guarantee": dict(guarantee) | {"words": _in_words(claims)},
         "reading": list(HOW_TO_READ.get(shape, ())),
         "may_be_concluded": list(MAY.get(shape, ())),
         "may_not_be_concluded": list(MAY_NOT),
@@ -249,7 +257,7 @@ def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
         "columns": lambda value: value == [line_column(policy, name) for name in policy.released],
         "guarantee": _entries(
             claims=_claims,
-            words=lambda value: value == claims_in_words(claims),
+            words=lambda value: value == _in_words(claims),
             against=lambda value: isinstance(value, str),
             not_covered=_words,
         ),

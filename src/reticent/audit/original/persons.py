@@ -15,9 +15,10 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from reticent.audit.original.order import check_standing
 from reticent.audit.requirements import check_l, check_size, check_t, demanded
 from reticent.audit.spellings import same, under_one_name
 from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.policy.labels import days_of
 
 if TYPE_CHECKING:
     from reticent.arrays import Bools, Int64s
@@ -139,7 +141,7 @@ def records_that_count(table: pa.Table | Cells, policy: Policy) -> Int64s:
     owner = table[settings.column].to_pylist()
     moments = everything.tolist()
     if settings.events is not None:
-        moments = by_size(table[settings.events].to_pylist()).tolist()
+        moments = _moments(table[settings.events].to_pylist(), policy, settings.events)
     last = settings.records == "last"
     best: dict[str | None, int] = {}
     for row, person in enumerate(owner):
@@ -147,6 +149,18 @@ def records_that_count(table: pa.Table | Cells, policy: Policy) -> Int64s:
         if before is None or (moments[row] >= moments[before] if last else moments[row] < moments[before]):
             best[person] = row
     return np.array(sorted(best.values()), dtype=np.int64)
+
+
+def _moments(texts: list[str | None], policy: Policy, name: str) -> list[Any]:
+    """When the records came: by numbers or times where all are, else by their text."""
+    spec = policy.columns[name].hierarchy if name in policy.columns else None
+    days = days_of(texts, spec) if spec is not None and spec.written else texts
+    try:
+        times = [dt.datetime.fromisoformat((day or "").strip()) for day in days]
+        sorted(times)  # refuses times of which only some have a zone
+    except (ValueError, TypeError):
+        return list(by_size(texts))
+    return times
 
 
 def accounts(release: Published, rows: int, counted: Int64s) -> list[Finding]:

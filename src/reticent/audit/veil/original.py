@@ -4,7 +4,7 @@ Inside the gate the judge is told which row of the input each published row was 
 has compared the rows. `verify --original` looks for the rows by their values: as many truths as any assignment could offer.
 
 Guarantee: what the findings say: every published row is a row of the input, each used once, at the published level or above; a
-    first sight has the row of the prior that its fields have; the truth is among the candidates but for the stated share eta,
+    first sight has the row of the prior that its fields have (not in later publications of an evolving table); the truth is among the candidates but for the stated share eta,
     up to the noise in it; every published combination holds k persons.
 Not covered: from the files alone, truths that were exchanged between records that read alike; the probability of sets.
 Cost: one sort of the rows; without places a matching over all pairs of an input row and a published row that fit.
@@ -59,7 +59,9 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
         return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     counted = records_that_count(table, policy)
     findings = accounts(release, table.num_rows, counted)
-    desk = _Desk(line, data, policy, table.take(pa.array(counted)))
+    # Fields that were corrected since a person was first shown leave the row that was shown.
+    begun = release.kind != "evolving" or release.explain.get("publication") == 1
+    desk = _Desk(line, data, policy, table.take(pa.array(counted)), begun=begun)
     if original.places is not None:
         return Verdict((*findings, *_told(desk, release, original.places, counted)))
     seats, doubt = desk.seats()
@@ -148,10 +150,10 @@ def _crowds(desk: _Desk, seats: Int64s) -> list[Finding]:
 class _Desk:
     """Input and release side by side: what may stand where, and what is offered there."""
 
-    def __init__(self, line: Line, data: pa.Table, policy: Policy, source: pa.Table) -> None:
+    def __init__(self, line: Line, data: pa.Table, policy: Policy, source: pa.Table, *, begun: bool) -> None:
         self.line, self.data, self.policy, self.source = line, data, policy, source
         self.rows = np.clip(veil.whole(data["row"]), 0, len(line.rows) - 1)
-        self._first = veil.whole(data["event"]) == 0
+        self._first, self._begun = veil.whole(data["event"]) == 0, begun
         self._candidates = veil.codes_of(line, data)
         self._truth = truths_of(line.domain, source[line.sensitive], policy, line.sensitive)
         self._strata = rows_of_fields(line, policy, source)
@@ -218,7 +220,7 @@ class _Desk:
     def _apart(self) -> list[Field]:
         """What makes other classes of published records: the row of the prior, and what only the key can tell of."""
         size = len(self.line.rows) + 1
-        if self._first.all():
+        if self._begun and self._first.all():
             every = np.arange(size)  # -1, no row at all, is that of no published record
             fields = [Field(self._strata + 1, self.rows + 1, Stretches.listed(every, every, every, size))]
         else:

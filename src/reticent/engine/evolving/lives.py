@@ -6,12 +6,13 @@ the same candidates, since another set would tell that the person was gone.
 
 What was never published did not happen. A value that is corrected before anybody saw it is made again from the life before it, and
 one that is back at what readers know moves nothing: two steps would show two sets that have the truth in common. Events whose records
-go before anybody saw them are undone.
+go before anybody saw them are left out of those that came after them, and a first sight that nobody saw is that of the record's fields
+as they are now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -121,13 +122,48 @@ class Lives:
                 self._before[person] = before[size:]
         return self._read(persons)
 
-    def undo(self, person: int, shown: set[bytes], since: int) -> None:
-        """Undoes the events of a person that nobody saw and that no record shows any more."""
-        while self._hidden(person, since) and self._of[person][: self.width] not in shown:
-            if person in self._before:
-                self._go_back(np.array([person], dtype=np.uint64))
-            else:
-                del self._of[person]
+    def remake(
+        self, person: int, shown: Mapping[bytes, int], since: int, place: Callable[[int], tuple[int, int]]
+    ) -> dict[int, bytes]:
+        """Makes the events of a person that nobody saw again, without those that no record shows any more.
+
+        Args:
+            person: whose last event nobody saw.
+            shown: by memory, a record that shows it.
+            since: publications that were made so far.
+            place: the unit and the row of the prior of a record, as they are now.
+
+        Returns:
+            The memories of these records now.
+        """
+        size, lives = self._life.itemsize, self._of.pop(person) + self._before.pop(person, b"")
+        chain = [lives[at : at + size] for at in range(0, len(lives), size)]
+        known = [life for life in chain if int.from_bytes(life[-4:], "little") != since]
+        if known:
+            self._of[person] = known[0]
+        made = {}
+        for life in reversed(chain[: len(chain) - len(known)]):
+            record = shown.get(life[: self.width])
+            if record is not None:
+                made[record] = self._again(person, life, since, place(record))
+        return made
+
+    def _again(self, person: int, life: bytes, since: int, place: tuple[int, int]) -> bytes:
+        """An event of before, behind what is known of its person now."""
+        (old,) = np.frombuffer(life, dtype=self._life)
+        one = Arrivals(
+            np.array([person], np.uint64),
+            np.array(place[:1], np.uint64),
+            np.array(place[1:], np.uint32),
+            np.array([old["value"]], np.int32),
+            np.array([old["order"]], np.int64),
+        )
+        if person not in self._of:
+            self._begin(one, since)
+        else:
+            visit = old["order"] > self._read(one.persons)["order"][0]
+            self._step(one, "visit" if visit else "correction", since)
+        return self._of[person][: self.width]
 
     def hidden(self, persons: UInt64s, since: int) -> list[int]:
         """Those of some persons whose last event nobody saw."""
@@ -136,6 +172,11 @@ class Lives:
     def _hidden(self, person: int, since: int) -> bool:
         life = self._of.get(person)
         return life is not None and int.from_bytes(life[-4:], "little") == since != _SEEN
+
+    def at(self, person: int, order: int) -> tuple[bytes, int]:
+        """The memory and the value of a person's last event, if it is at this place; nothing otherwise."""
+        life = self._read(np.array([person], np.uint64))[0] if person in self._of else None
+        return (b"", -1) if life is None or life["order"] != order else (life["memory"].tobytes(), int(life["value"]))
 
     def latest(self, persons: UInt64s, shown: UInt8s) -> Bools:
         """Which of the records that show these memories are the last ones of their persons."""

@@ -30,7 +30,8 @@ class Records:
         self.at_sensitive = self.columns.index(sensitive)
         self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
         self.classes = np.zeros(0, dtype=np.int32)
-        # the person under the key of the ledger, and under that of a house where there is one; stores have room for a third
+        # the person under the key of the ledger, and under that of a house where there is one; then what the house is keyed by (0: of an
+        # earlier version, which kept no unit)
         self.hashes = np.zeros((0, 3), dtype=np.uint64)
         # what a method remembers of what the row showed
         self.shown = np.zeros((0, shown), dtype=np.uint8)

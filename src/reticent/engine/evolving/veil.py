@@ -17,7 +17,7 @@ Differences from the paper: ours; the paper's methods are `enc`, `encc`, `eac` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
+from reticent.encode.moments import moments
 from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.rng import Rng
+from reticent.engine.veil.events import refuse_other_values
 from reticent.engine.veil.house import Housed
 from reticent.engine.veil.levels import PublishedLevels
 from reticent.engine.veil.release import guarantee
@@ -88,12 +90,14 @@ class Veil(Housed, EvolvingPublisher):
                 )
         arrivals = self._arrivals(batch)
         self.lives.refuse_early(arrivals)
+        refuse_other_values(self._contradictions(arrivals, self.named(batch).persons))
         return arrivals
 
     def _notice_again(self, rows: UInt32s, batch: pa.Table) -> Arrivals:
         """Refuses another value for a record that its person has left behind."""
         arrivals = self._arrivals(batch)
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != arrivals.values)
+        refuse_other_values(self._left_behind(rows[changed], arrivals.values[changed]))
         persons = arrivals.persons[changed]
         behind = len(changed) - int(np.count_nonzero(self.lives.latest(persons, self.records.shown[rows[changed]])))
         if behind:
@@ -102,6 +106,33 @@ class Veil(Housed, EvolvingPublisher):
                 hint="Correct the last record of a person; delete earlier ones that are wrong.",
             )
         return arrivals
+
+    def _contradictions(self, arrivals: Arrivals, names: Sequence[str]) -> int:
+        """New records of an event that has another value, with them or in the table: as two values it would show two sets."""
+        if self._events is None:
+            return 0
+        values: dict[tuple[int, int], int] = {}
+        others = 0
+        for name, person, order, value in zip(
+            names, arrivals.persons.tolist(), arrivals.orders.tolist(), arrivals.values.tolist(), strict=True
+        ):
+            if (person, order) not in values:
+                memory, known = self.lives.at(person, order)
+                live = memory and any(
+                    self.records.shown[row].tobytes() == memory for row in self.records.of_person(name)
+                )
+                values[person, order] = known if live else value
+            others += values[person, order] != value
+        return others
+
+    def _left_behind(self, rows: UInt32s, values: Int32s) -> int:
+        """Records of an event that would not get the value which others of the same event get."""
+        now, others = dict(zip(rows.tolist(), values.tolist(), strict=True)), 0
+        for row, value in now.items():
+            records = self.records.of_person(str(self.records.persons[row]))
+            same = (other for other in records if (self.records.shown[other] == self.records.shown[row]).all())
+            others += any(now.get(other) != value for other in same) if len(records) > 1 else 0
+        return others
 
     def _arrivals(self, batch: pa.Table) -> Arrivals:
         house = self._veiling.house
@@ -118,7 +149,7 @@ class Veil(Housed, EvolvingPublisher):
     def _sign(self, rows: UInt32s, notes: Arrivals) -> None:
         """Persons for the ledger and for the veil, under keys of their own: a veil under a wrong key then shows itself."""
         super()._sign(rows, notes)
-        self.records.hashes[rows, 1] = notes.persons
+        self.records.hashes[rows, 1:] = np.stack([notes.persons, notes.units], axis=1)
 
     def _admit(self, rows: UInt32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         order = np.argsort(notes.orders, kind="stable")
@@ -128,21 +159,47 @@ class Veil(Housed, EvolvingPublisher):
 
     def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
         """What nobody saw did not happen: who comes back goes on from what readers know."""
+        again, change = self._remake(rows, set(rows.tolist()))
+        return np.union1d(rows, again), change
+
+    def _remake(self, rows: UInt32s, gone: Container[int]) -> tuple[UInt32s, Change]:
+        """Makes the events of persons of rows that nobody saw once more, from the records that are left; those whose memory is another."""
         persons, first = np.unique(self.records.hashes[rows, 1], return_index=True)
         names = {person: self.records.persons[row] for person, row in zip(persons.tolist(), rows[first], strict=True)}
-        gone, hidden = set(rows.tolist()), self.lives.hidden(persons, self.publications)
+        hidden, moved = self.lives.hidden(persons, self.publications), []
         for person in hidden:
             left = [row for row in self.records.of_person(str(names[person])) if row not in gone]
-            self.lives.undo(person, {self.records.shown[row].tobytes() for row in left}, self.publications)
-        return rows, Change(persons=np.array(hidden, dtype=np.uint64))
+            shown = {row: self.records.shown[row].tobytes() for row in left}
+            records = {memory: row for row, memory in reversed(shown.items())}
+            made = self.lives.remake(person, records, self.publications, self._place)
+            for row in left:
+                if (now := made.get(records[shown[row]])) is not None:
+                    self.records.shown[row] = np.frombuffer(now, np.uint8)
+                    moved.append(row)
+        return np.array(moved, dtype=np.uint32), Change(persons=np.array(hidden, dtype=np.uint64))
+
+    def _place(self, row: int) -> tuple[int, int]:
+        """The unit of a record, and the row of the prior that its fields have."""
+        person, unit = self.records.hashes[row, 1:].tolist()
+        return unit or person, int(self._places.of(self._fields(np.array([row], dtype=np.uint32)))[0])
+
+    def _fields(self, rows: UInt32s) -> pa.Table:
+        """The columns of records that are published as they are."""
+        records, names = self.records, [*self.policy.quasi, *self.policy.plain]
+        return pa.table(
+            {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
+        )
 
     def _revise(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != notes.values)
+        elsewhere = (seen(self.records.shown[rows]).rows != notes.rows) | (self.records.hashes[rows, 2] != notes.units)
         self.records.put(rows, codes)
+        self.records.hashes[rows, 2] = notes.units
         some = notes.at(changed)
         self.records.shown[rows[changed]] = self.lives.correct(some, self.publications)
-        return rows, Change(persons=np.unique(some.persons))
+        again, change = self._remake(rows[elsewhere], ())
+        return np.union1d(rows, again), replace(change, persons=np.union1d(some.persons, change.persons))
 
     def _codes(self, values: Int32s) -> Int32s:
         """Codes of the records as codes of the domain."""
@@ -153,21 +210,13 @@ class Veil(Housed, EvolvingPublisher):
         """Each record's place in the life of its person; the same for all where the policy names no order."""
         if self._events is None:
             return np.zeros(batch.num_rows, dtype=np.int64)
-        column = batch.column(self._events)
-        try:
-            if column.null_count:
-                raise ValueError
-            if pa.types.is_string(column.type):
-                whole = pc.all(pc.match_substring_regex(column, r"^\s*-?\d+\s*$")).as_py()
-                column = pc.cast(column, pa.int64() if whole else pa.timestamp("us"))
-            elif pa.types.is_date(column.type):
-                column = column.cast(pa.timestamp("us"))
-            return np.asarray(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False), dtype=np.int64)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        numbers = moments(batch.column(self._events), self._events, self.policy)
+        if numbers.dtype != np.int64:
             raise DataError(
                 f"Column '{self._events}' does not say the order of records.",
-                hint="Fill it with visit numbers, dates or times: person.events names it.",
-            ) from None
+                hint="Fill it with whole numbers, dates or times: person.events names it.",
+            )
+        return np.asarray(numbers, dtype=np.int64)
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
@@ -198,9 +247,7 @@ class Veil(Housed, EvolvingPublisher):
 
     def _publish(self, rows: UInt32s) -> Release:
         records, number = self.records, self.publications + 1
-        names = [*self.policy.quasi, *self.policy.plain]
-        columns = {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
-        published, _ = self._veiling.house.levels.publish(pa.table(columns))
+        published, _ = self._veiling.house.levels.publish(self._fields(rows))
         veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
         self._members, self._sights = self._veiling.members(veiled, number=number), veiled.sights()
         return replace(self._veiling.release(veiled, number=number), guarantee=self.guarantee)

@@ -30,6 +30,7 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
 from reticent.encode.dictionary import numbered_texts
+from reticent.encode.moments import moments
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy, cells
 from reticent.utility.classes import packed
@@ -117,19 +118,11 @@ def chosen_records(table: pa.Table, policy: Policy) -> Int64s | None:
         return None
     places = np.arange(table.num_rows)
     if settings.events is not None:
-        places = _ranks(table.column(settings.events))
+        places = moments(table.column(settings.events), settings.events, policy)
     order = np.lexsort((np.arange(table.num_rows), places, persons))
     edge = np.flatnonzero(np.diff(persons[order], prepend=-1))
     rows = order[edge] if settings.records == "first" else order[np.append(edge[1:], len(order)) - 1]
     return np.asarray(np.sort(rows))
-
-
-def _ranks(column: pa.ChunkedArray) -> Int64s:
-    from reticent.engine.table.encoded_table import order
-
-    words = Dictionary()
-    codes = words.encode(column)
-    return np.argsort(order(words.values.to_pylist()))[codes]
 
 
 def settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s, Integers, UInt64s
+from reticent.encode.moments import moments
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.cells import coded
@@ -45,7 +45,7 @@ def events_of(table: pa.Table, policy: Policy) -> Events:
         turns = every
         _refuse_repeats(persons, settings.records)
     else:
-        turns = _turns(table.column(settings.events), settings.events)
+        turns = _turns(table, policy, settings.events)
     first, fact_of = _facts(persons, turns)
     if settings.events is not None:
         _refuse_contradictions(table.column(policy.sensitive[0]), first[fact_of])
@@ -71,18 +71,9 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
     return coded(column.cast(pa.string()))[0].astype(np.int64)
 
 
-def _turns(column: pa.ChunkedArray, name: str) -> Int64s:
-    """The rank of each record's time or number; numbers written as text count as numbers."""
-    if column.null_count:
-        raise DataError(
-            f"{column.null_count:,} records have no '{name}', so their order is not known.",
-            hint="Fill the column, or write person: {records: first} without events.",
-        )
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        # Times as ISO text stand in the order of their letters.
-        with contextlib.suppress(pa.ArrowInvalid):
-            column = column.cast(pa.float64())
-    _, turns = np.unique(column.to_numpy(), return_inverse=True)
+def _turns(table: pa.Table, policy: Policy, name: str) -> Int64s:
+    """The rank of each record's time or number."""
+    _, turns = np.unique(moments(table.column(name), name, policy), return_inverse=True)
     return np.asarray(turns, dtype=np.int64)
 
 
@@ -105,7 +96,11 @@ def _facts(persons: Int64s, turns: Int64s) -> tuple[Int64s, Int64s]:
 
 def _refuse_contradictions(column: pa.ChunkedArray, first: Int64s) -> None:
     values = _codes(column)
-    others = int((values != values[first]).sum())
+    refuse_other_values(int((values != values[first]).sum()))
+
+
+def refuse_other_values(others: int) -> None:
+    """Refuses records of an event that has another value already."""
     if others:
         raise DataError(
             f"{others:,} records repeat an event of a person with another value.",
@@ -140,7 +135,7 @@ class Paths:
             return cls(every, np.arange(table.num_rows + 1))
         persons, turns = _codes(table.column(settings.column)), every
         if settings.events is not None and settings.events in table.column_names:
-            turns = _turns(table.column(settings.events), settings.events)
+            turns = _turns(table, policy, settings.events)
         order, _ = _facts(persons, turns)  # the same event again counts once
         starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
         return cls(order, np.append(starts, len(order)))

@@ -52,6 +52,11 @@ class Housed(Publisher):
         """The digest of the house."""
         return House.of(policy, cls.kind).pinned
 
+    @classmethod
+    def moves(cls, policy: Policy) -> bool:
+        """Whether the house has a kernel."""
+        return House.of(policy, cls.kind).steps is not None
+
 
 @dataclass(frozen=True, repr=False)
 class House:
