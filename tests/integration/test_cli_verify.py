@@ -7,7 +7,9 @@ import json
 import pyarrow as pa
 import pytest
 
+import reticent
 from reticent.cli import main
+from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import AGAINST, not_covered
 
@@ -85,6 +87,17 @@ def test_a_claim_that_nobody_can_read_is_refuted(folder, model, claim):
     manifest["guarantee"]["claims"][model] = claim
     file.write_text(json.dumps(manifest))
     assert run(folder / "r", "-p", folder / "policy.yaml") == 4
+
+
+def test_what_a_shape_cannot_keep_is_refuted_where_the_policy_asks_for_it(tmp_path, capsys):
+    """Groups have no classes: the demand was passed over in silence."""
+    rules = {"version": 1, "columns": {"age": "quasi", "ill": "sensitive"}, "privacy": {"l": 2}}
+    table = pa.table({"age": [str(age) for age in range(8)], "ill": ["flu", "ulcer"] * 4})
+    reticent.anonymize(table, Policy.from_dict(rules), method="anatomy", seed=1).to_dir(tmp_path / "r")
+    for privacy, code in (({"l": 2}, 0), ({"l": 2, "average_risk": 0.5}, 4)):
+        (tmp_path / "policy.json").write_text(json.dumps(rules | {"privacy": privacy}))
+        assert run(tmp_path / "r", "-p", tmp_path / "policy.json") == code
+    assert "average_risk" in capsys.readouterr().err
 
 
 def test_a_bad_policy_exits_2(folder):

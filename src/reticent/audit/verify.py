@@ -149,6 +149,8 @@ def _one(release: Published, policy: Policy) -> Verdict:
     else:
         verdict = _guarded([release], partial(judge_in(*place), release, policy))
     findings = list(verdict.findings)
+    if release.shape != "generalised" and (demands := policy.privacy.overall):  # of all classes; others have none
+        findings.append(none_of("what the policy asks of all classes together", len(demands), ", ".join(demands)))
     if not release.bare:
         findings[:0] = [none_of("files are as they were released", release.altered), *check_lists(release, policy)]
     notes = list(verdict.notes)

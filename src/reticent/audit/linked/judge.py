@@ -73,7 +73,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     sensitive = [(table, name) for table, name in columns if name in policy.sensitive]
     for l in {math.ceil(one.numbers[-1]) for one in asked if one.model == "l"}:
         findings += [_diverse(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
-    return Verdict(tuple(findings), (), tuple(f"privacy.{word}" for word in policy.privacy.overall))
+    return Verdict(tuple(findings))
 
 
 def _closed(release: Published, layout: Mapping[str, Layout]) -> Finding:
