@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reticent.arrays import Floats
-from reticent.errors import PolicyError
+from reticent.errors import DataError, PolicyError
 from reticent.frames import pandas_of, polars_of
 from reticent.notebook import shown
 from reticent.read.answer import Answer
@@ -57,9 +57,13 @@ def read(place: str | Path, *more: str | Path, sensitive: str | None = None, nam
                 f"A release is read where it lies; this is of the type {type(each).__name__}.",
                 hint="Write it first: reticent.read(release.to_dir(FOLDER)).",
             )
-    parts = [parts_of(each, name=name) for each in (place, *more)]
-    whole = parts[0] if len(parts) == 1 else together(parts)
-    return Received.of(whole, sensitive)
+    try:
+        parts = [parts_of(each, name=name) for each in (place, *more)]
+        return Received.of(parts[0] if len(parts) == 1 else together(parts), sensitive)
+    except (AttributeError, KeyError, TypeError, ValueError, pa.ArrowException):
+        raise DataError(
+            "What was received has not the form of a release.", hint="`reticent verify` says what is wrong with it."
+        ) from None
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -1,6 +1,7 @@
 """What was received: every shape opened, asked and completed, through the front door."""
 
 import json
+import shutil
 import sqlite3
 
 import numpy as np
@@ -391,3 +392,13 @@ def test_combinations_of_many_columns_are_told_apart():
     rows = [(f"v{row}",) * 9 for row in range(256)] + [("v1", *["v0"] * 8)]
     at, cells = numbers([pa.chunked_array([[row[column] for row in rows]]) for column in range(9)])
     assert [cells[number] for number in at] == rows
+
+
+@pytest.mark.parametrize("entry", [{"counts": []}, {"counts": {"held": "x"}}, {"files": []}, {"files": {}}], ids=str)
+def test_a_release_without_the_form_of_one_is_bad_data_and_no_bug(general, tmp_path, entry):
+    folder = tmp_path / "release"
+    shutil.copytree(general, folder)
+    manifest = json.loads((folder / "release.json").read_text()) | entry
+    (folder / "release.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="verify"):
+        reticent.read(folder)
