@@ -168,6 +168,13 @@ def test_a_pseudonym_is_refused_and_not_published_as_it_is(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_policy_without_quasi_identifiers_is_refused_by_its_name(tmp_path):
+    table, columns = rows(200), {"person_id": "identifier", "age": "plain"}
+    wanted = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 2}})
+    with pytest.raises(PolicyError, match="no quasi-identifier"):
+        duck.anonymize(written(tmp_path, table.select(list(columns))), wanted, tmp_path / "out")
+
+
 def test_a_file_that_is_no_parquet_is_refused_without_its_cells(tmp_path):
     (tmp_path / "in.parquet").write_text("secret,cells\n1,2\n")
     with pytest.raises(ConnectorError) as told:

@@ -34,7 +34,7 @@ from reticent.engine.spellings import spelled
 from reticent.engine.table import generalised
 from reticent.engine.table.base import word_on_persons
 from reticent.engine.table.cuts import Cuts
-from reticent.engine.table.encoded_table import EncodedTable, claims, limited
+from reticent.engine.table.encoded_table import EncodedTable, claims, limited, refuse_empty
 from reticent.engine.table.generalised import Outcome, not_covered
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.local import recoded
@@ -117,6 +117,7 @@ def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Se
 
 def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     """Collapses rows where they are, and searches the release here."""
+    refuse_empty(policy)
     guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
     people = [policy.person] if policy.person is not None and several(rows, policy.person) else []
     names = [*policy.quasi, *guarded, *people]

@@ -73,7 +73,7 @@ class EncodedTable:
 
         Where `times` is given, a row stands for that many records: a cluster has counted them already.
         """
-        _refuse_empty(policy)
+        refuse_empty(policy)
         privacy = policy.privacy
         guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
         # A frame that was counted elsewhere brings only the columns that the model looks at.
@@ -173,7 +173,8 @@ def limited(watch: _core.table.Watch, policy: Policy) -> _core.table.Watch:
     return watch.within(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
 
 
-def _refuse_empty(policy: Policy) -> None:
+def refuse_empty(policy: Policy) -> None:
+    """Refuses a policy that asks for nothing, or names nothing to ask it of."""
     privacy = policy.privacy
     if privacy.k is None and privacy.l is None and privacy.t is None and not privacy.overall:
         raise PolicyError("The policy asks for no k, l or t.", hint="Write for example privacy: {k: 5}.")
