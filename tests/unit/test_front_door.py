@@ -128,3 +128,21 @@ def test_mistakes_in_a_notebook_are_answered_in_words(files):
     assert reticent.risk(table, quasi=quasi).quasi == (quasi,)
     changed = policy.replace(columns={quasi: "plain"}, privacy={"l": 3, "k": 2})
     assert (changed.quasi, changed.privacy.k) == (policy.quasi[1:], 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda table, policy: reticent.anonymize(table, policy, method=3),
+        lambda table, policy: reticent.EvolvingTable(None, policy),
+        lambda table, policy: reticent.EvolvingTable(5),
+        lambda table, policy: reticent.Series(None, policy).publish(table),
+        lambda table, policy: reticent.Policy.load(None),
+        lambda table, policy: reticent.Policy.load(7),
+    ],
+)
+def test_a_wrong_argument_is_an_error_of_ours_with_a_hint(files, wrong):
+    folder, table = files
+    with pytest.raises(reticent.ReticentError) as caught:
+        wrong(table, folder / "policy.json")
+    assert caught.value.hint or "write one of" in str(caught.value)

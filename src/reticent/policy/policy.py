@@ -153,9 +153,14 @@ class Policy(Section):
     @classmethod
     def load(cls, path: str | Path) -> Policy:
         """Reads a policy file; relative paths in it are taken from its folder."""
-        path = Path(path)
         try:
+            path = Path(path)
             text = path.read_text(encoding="utf-8-sig")
+        except TypeError:
+            raise PolicyError(
+                f"A policy is loaded from a file; this is of the type {type(path).__name__}.",
+                hint="Give its path, or build one: reticent.Policy.from_dict(...).",
+            ) from None
         except OSError as error:
             raise PolicyError(
                 f"{path}: cannot read the policy ({error.strerror}).", hint="Give the path of a policy file."

@@ -137,7 +137,7 @@ def show(engine: sa.Engine) -> str:
 
 
 def _url(where: str | os.PathLike[str]) -> sa.URL:
-    text = os.fspath(where)
+    text = os.fspath(where) if isinstance(where, str | os.PathLike) else "://"
     if "://" not in text:
         return sa.URL.create("sqlite+pysqlite", database=text)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reticent.connectors.files import (
@@ -29,6 +29,8 @@ KINDS = ("csv", "parquet", "arrow", "ndjson")
 
 
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8), st.sampled_from(KINDS))
+@example([(None, "\ufffd")], "csv")
+@example([("\x80", "\ufffd"), ("M\ufffdller", None)], "csv")
 def test_text_survives_every_format(tmp_path_factory, rows, kind):
     path = tmp_path_factory.mktemp("round") / f"t.{kind}"
     table = pa.table(

@@ -117,7 +117,8 @@ def _encoding(name: str, head: bytes) -> tuple[int, str]:
     if len(head) >= 4 and (head[0] == 0) != (head[1] == 0) and (head[2] == 0) != (head[3] == 0):
         return 0, "utf-16-be" if head[0] == 0 else "utf-16-le"
     decoded = codecs.getincrementaldecoder("utf-8")("replace").decode(head, final=False)
-    broken = decoded.count("\ufffd")
+    # The sign for what somebody else could not read is a sign like any other.
+    broken = decoded.count("\ufffd") - head.count("\ufffd".encode())
     if not broken:
         return 0, "utf-8"
     sound = sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", decoded)))

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from reticent.engine.table.generalised import Outcome
 
 
+_FAR = 8
+"""Times the limit of suppression, beyond which classes of twice the size will not do either."""
+
+
 @dataclass(frozen=True, repr=False)
 class People:
     """Who the rows belong to, where somebody has several.
@@ -159,26 +163,30 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
             if outcome is None:
                 raise
             break
-        if int(outcome.suppressed.sum()) <= encoded.limit:
+        lost = int(outcome.suppressed.sum())
+        if lost <= encoded.limit:
             return replace(outcome, explain={**outcome.explain, "apart": k})
         if k >= people.count:
             break
-        k = min(2 * k, people.count)
+        k = min((4 if lost > _FAR * encoded.limit else 2) * k, people.count)
     raise GuaranteeError(
-        f"{int(outcome.suppressed.sum()):,} of {encoded.rows:,} records would have to be suppressed, since what links a person's "
+        f"At least {int(outcome.suppressed.sum()):,} of {encoded.rows:,} records would have to be suppressed, since what links a person's "
         f"records leaves too few values in common, and the policy allows {encoded.limit:,}; nothing was published.",
         hint="Allow more suppression, lower l, or write person: {column: ..., records: first}.",
     )
 
 
 def linked(encoded: EncodedTable, outcome: Outcome) -> Outcome:
-    """Suppresses records until every class holds by itself and every person keeps l values in common to all classes."""
+    """Suppresses records until every class holds by itself and every person keeps l values in common to all classes.
+
+    Ends early where that takes more records than may be suppressed: what is found then is of no use.
+    """
     people, l = encoded.people, encoded.policy.privacy.l
     assert people is not None  # noqa: S101 - the caller looked
     classes = classes_of(outcome)
     columns = [(codes, width) for codes, width, _ in people.columns] if l is not None else []
     fewest = math.ceil(l.l) if l is not None else 1
-    while (classes >= 0).any():
+    while (classes >= 0).any() and int((classes < 0).sum()) <= encoded.limit:
         holds = _core.table.classes_hold(encoded.model, classes, people.pairs)
         bad = (classes >= 0) & ~holds[classes]
         classes = np.where(bad, -1, classes)
