@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from reticent import EvolvingTable, Series, anonymize
@@ -65,3 +66,18 @@ def test_another_truth_and_another_house_have_noise_of_their_own(policy, tmp_pat
         for lost in range(5, 17)
     ]
     assert len(set(same)) > 2
+
+
+def test_noise_in_whole_steps_leaves_no_part_of_a_person(policy, tmp_path):
+    """One of three records of somebody is not offered: the third behind the point told it, whatever the noise before it."""
+    rules = policy.to_dict() | {"person": {"column": "id", "events": "visit"}}
+    rules["columns"] |= {"visit": "identifier"}
+    rules = Policy.from_dict(rules, base=policy.base)
+    table = people().append_column("visit", pa.array([1] * N))
+    visits = pa.table({"id": ["p0"] * 2, "line": [0, 0], "ill": ["new", VALUES[0]], "visit": [2, 3]})
+    first = {"id": "p0", "line": 0, "ill": VALUES[0], "visit": 1}
+    others = table.filter(pc.not_equal(table["id"], "p0"))
+    table = pa.concat_tables([others, pa.table({name: [cell] for name, cell in first.items()}), visits])
+    numbers = [told(anonymize(table, rules, store=tmp_path / f"{run}.db")) for run in range(RUNS)]
+    assert max(abs(number - round(number)) for number in numbers) < 0.001
+    assert abs(np.mean(numbers) - LOST) < 4

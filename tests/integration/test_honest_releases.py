@@ -111,3 +111,30 @@ def test_an_evolving_table_of_one_record_each_verifies_beside_all_records(tmp_pa
     run("evolve", "insert", store, source)
     run("evolve", "publish", store, "-o", tmp_path / "out")
     run("verify", tmp_path / "out", "-p", policy, "--original", source)
+
+
+@pytest.mark.parametrize("l", ["{recursive: [3, 2]}", "{entropy: 2}", "{frequency: 2}"])
+def test_anatomy_verifies_with_every_kind_of_l(tmp_path, write, l):
+    """The words of the codebook stood in another order than those of the manifest."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        f"version: 1\nperson: id\ncolumns: {ROLES.replace('PLAIN', 'stay')}\nprivacy: {{l: {l}}}\ntable: {{method: anatomy}}\n"
+    )
+    source = write(people("stay"), tmp_path)
+    run("anonymize", source, "-p", policy, "-o", tmp_path / "out")
+    run("verify", tmp_path / "out", "-p", policy, "--original", source)
+
+
+@pytest.mark.parametrize("method", ["optimal", "mondrian", "local"])
+def test_a_value_that_only_records_have_which_are_left_out(tmp_path, write, method):
+    """It was taken for a value outside of the reference of t."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        f"version: 1\nperson: {{column: id, records: first}}\ncolumns: {ROLES.replace('PLAIN', 'stay')}\n"
+        f"privacy: {{t: 0.9}}\ntable: {{method: {method}}}\n"
+    )
+    rows = people("stay")
+    again = rows.slice(0, 1).set_column(rows.column_names.index("ill"), "ill", pa.array(["plague"]))
+    source = write(pa.concat_tables([rows, again]), tmp_path)
+    run("anonymize", source, "-p", policy, "-o", tmp_path / "out")
+    run("verify", tmp_path / "out", "-p", policy, "--original", source)

@@ -146,7 +146,8 @@ def check_t(
     where = f"column '{column}'"
     known = [value for value in reference if reference[value] > 0]
     place = {value: i for i, value in enumerate(known)}
-    strangers = sum(value not in place for value in groups.values)
+    # Values of records that the policy leaves out stand in no group.
+    strangers = sum(times > 0 and value not in place for value, times in groups.totals().items())
     if strangers or not known:
         return Finding(
             str(requirement),
@@ -155,7 +156,7 @@ def check_t(
             required=0,
             where=f"{where}: values outside the reference distribution",
         )
-    places = np.array([place[value] for value in groups.values], dtype=np.int64)
+    places = np.array([place.get(value, 0) for value in groups.values], dtype=np.int64)
     counts = np.array([reference[value] for value in known], dtype=np.int64)
     parts = _parts(requirement.kind, known, policy, column)
     bound = requirement.numbers[0] + slack

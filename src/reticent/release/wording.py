@@ -57,7 +57,7 @@ def not_covered(*own: str, persons: bool = False) -> tuple[str, ...]:
 
 
 def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
-    """Each claim as a sentence."""
+    """Each claim as a sentence, in the order of files, whose keys are sorted."""
     sentences = []
     if "k" in claims:
         k, of = claims["k"], "records"
@@ -69,7 +69,7 @@ def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
         f"the sensitive values of every group lie within {number} of those of the whole table ({kind} distance)"
         for kind, number in _entries(claims, "t", "equal")
     ]
-    return sentences + [_other(name, value) for name, value in claims.items() if name not in ("k", "l", "t")]
+    return sentences + [_other(name, value) for name, value in sorted(claims.items()) if name not in ("k", "l", "t")]
 
 
 def _entries(claims: Mapping[str, Any], model: str, usual: str) -> list[tuple[str, Any]]:
@@ -79,7 +79,7 @@ def _entries(claims: Mapping[str, Any], model: str, usual: str) -> list[tuple[st
     own = {kind: number for kind, number in claim.items() if kind != "persons"}
     persons = claim.get("persons", {})
     # The same words: a person is what is counted where the policy names one.
-    return list(((persons if isinstance(persons, dict) else {usual: persons}) | own).items())
+    return sorted(((persons if isinstance(persons, dict) else {usual: persons}) | own).items())
 
 
 def _other(name: str, value: Any) -> str:

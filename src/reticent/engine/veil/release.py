@@ -165,11 +165,21 @@ def weight_of_records(persons: UInt64s) -> Floats:
 
 
 def noisy_shares(lost: Int64s | Floats, size: Int64s | Floats, sums: UInt64s, rng: Rng, epsilon: float) -> list[float]:
-    """Shares of lost persons among all, row by row, with the noise of `eta`."""
+    """Shares of lost persons among all, row by row, with the noise of `eta`.
+
+    Persons count in parts where some of their records are lost, and noise in whole steps would leave the part to be read. They are rounded by
+    chance, up as often as the part is large: the mean stays, and numbers that differ by one at most still do.
+    """
     keys = [rng.house_key(f"veil eta {row} {total:x}") for row, total in enumerate(sums.tolist())]
-    noisy = lost + np.concatenate([two_sided(key, 1, epsilon / 2) for key in keys])
+    whole = np.floor(lost + np.array([_chance(key) for key in keys]))
+    noisy = whole + np.concatenate([two_sided(key, 1, epsilon / 2) for key in keys])
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]
+
+
+def _chance(key: bytes) -> float:
+    """A number from 0 to 1, the same for the same key."""
+    return int.from_bytes(hashlib.shake_256(b"rounding" + key).digest(4), "little") / 2**32
 
 
 def totals_asked(policy: Policy) -> float | None:
