@@ -17,7 +17,7 @@ from store_scenes import BASE, EvolvingScene, SeriesScene, StreamScene, ndjson, 
 
 from reticent import EvolvingTable, Series, anonymize
 from reticent.audit import verify
-from reticent.cli import app
+from reticent.cli import app, main
 from reticent.connectors.stream import Stream
 from reticent.errors import DataError, StateError
 from reticent.policy import Policy
@@ -101,6 +101,17 @@ def test_a_restored_table_publishes_only_when_nothing_is_missing(tmp_path):
                 EvolvingTable(tmp_path / STORE).publish()
     with pytest.raises(StateError, match="this store does not know"):  # the folder beside it knows better
         EvolvingTable(tmp_path / STORE).publish(tmp_path / "release-2")
+
+
+def test_who_restores_is_told_how_to_go_on(tmp_path, capsys):
+    table = evolving(tmp_path)
+    backup(tmp_path / STORE, tmp_path / "old.db")
+    table.publish(tmp_path / "release-1")
+    words = ["store", "restore", str(tmp_path / "old.db"), str(tmp_path / "new.db")]
+    for more, told in (([], True), (["--published", "evolving=0"], False)):
+        with pytest.raises(SystemExit):
+            main([*words, *more])
+        assert ("--published with the last release folder" in capsys.readouterr().err) == told
 
 
 def test_a_restored_store_with_a_full_witness_goes_on(tmp_path):

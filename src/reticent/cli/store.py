@@ -46,6 +46,11 @@ def restore(backup: str, store: str, published: tuple[str, ...], json: bool) -> 
     for name, outcome in outcomes.items():
         replay = "reads its input again and sends only what is new" if outcome.lines else "goes on"
         say(f"  {name}: {'closed: ' + outcome.closed if outcome.closed else replay}")
+    if not published and any(outcome.closed for outcome in outcomes.values()):
+        say(
+            "To go on with it, restore again and say what the world has seen: --published with the last release folder,"
+        )
+        say("the file of a stream's lines, or NAME=NUMBER (evolving=2: two publications).")
     if json:
         emit({name: {"closed": outcome.closed, "lines": outcome.lines} for name, outcome in outcomes.items()})
 
