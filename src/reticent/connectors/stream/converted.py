@@ -41,8 +41,12 @@ def as_lines(name: str, handle: int) -> IO[bytes] | None:
             raise
         return None  # some bytes are no text: their lines are set aside, with a reason
     lines = tempfile.TemporaryFile()  # noqa: SIM115 - handed to whoever reads it
-    for part in _decoded(name, file_format) if file_format.name in _TEXT else _rows(name):
-        lines.write(part)
+    try:
+        for part in _decoded(name, file_format) if file_format.name in _TEXT else _rows(name):
+            lines.write(part)
+    except BaseException:
+        lines.close()
+        raise
     lines.seek(0)
     return lines
 
