@@ -12,7 +12,7 @@ as they are now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -123,7 +123,7 @@ class Lives:
         return self._read(persons)
 
     def remake(
-        self, person: int, shown: Mapping[bytes, int], since: int, place: Callable[[int], tuple[int, int]]
+        self, person: int, shown: Mapping[bytes, int], since: int, places: Mapping[int, tuple[int, int]]
     ) -> dict[int, bytes]:
         """Makes the events of a person that nobody saw again, without those that no record shows any more.
 
@@ -131,7 +131,7 @@ class Lives:
             person: whose last event nobody saw.
             shown: by memory, a record that shows it.
             since: publications that were made so far.
-            place: the unit and the row of the prior of a record, as they are now.
+            places: the unit and the row of the prior of each record, as they are now.
 
         Returns:
             The memories of these records now.
@@ -145,7 +145,7 @@ class Lives:
         for life in reversed(chain[: len(chain) - len(known)]):
             record = shown.get(life[: self.width])
             if record is not None:
-                made[record] = self._again(person, life, since, place(record))
+                made[record] = self._again(person, life, since, places[record])
         return made
 
     def _again(self, person: int, life: bytes, since: int, place: tuple[int, int]) -> bytes:

@@ -167,21 +167,26 @@ class Veil(Housed, EvolvingPublisher):
         persons, first = np.unique(self.records.hashes[rows, 1], return_index=True)
         names = {person: self.records.persons[row] for person, row in zip(persons.tolist(), rows[first], strict=True)}
         hidden, moved = self.lives.hidden(persons, self.publications), []
+        left = {p: [row for row in self.records.of_person(str(names[p])) if row not in gone] for p in hidden}
+        places = self._places_of([row for rows in left.values() for row in rows])
         for person in hidden:
-            left = [row for row in self.records.of_person(str(names[person])) if row not in gone]
-            shown = {row: self.records.shown[row].tobytes() for row in left}
+            shown = {row: self.records.shown[row].tobytes() for row in left[person]}
             records = {memory: row for row, memory in reversed(shown.items())}
-            made = self.lives.remake(person, records, self.publications, self._place)
-            for row in left:
+            made = self.lives.remake(person, records, self.publications, places)
+            for row in left[person]:
                 if (now := made.get(records[shown[row]])) is not None:
                     self.records.shown[row] = np.frombuffer(now, np.uint8)
                     moved.append(row)
         return np.array(moved, dtype=np.uint32), Change(persons=np.array(hidden, dtype=np.uint64))
 
-    def _place(self, row: int) -> tuple[int, int]:
-        """The unit of a record, and the row of the prior that its fields have."""
-        person, unit = self.records.hashes[row, 1:].tolist()
-        return unit or person, int(self._places.of(self._fields(np.array([row], dtype=np.uint32)))[0])
+    def _places_of(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """By record its unit, and the row of the prior that its fields have."""
+        if not rows:
+            return {}
+        at = np.array(rows, dtype=np.uint32)
+        units = np.where(self.records.hashes[at, 2] > 0, self.records.hashes[at, 2], self.records.hashes[at, 1])
+        strata = self._places.of(self._fields(at))
+        return dict(zip(rows, zip(units.tolist(), strata.tolist(), strict=True), strict=True))
 
     def _fields(self, rows: UInt32s) -> pa.Table:
         """The columns of records that are published as they are."""
