@@ -19,6 +19,8 @@ FILES = [
     "tests/integration/test_veil_figures.py",
     "tests/attack/test_veil_evolving.py",
     "tests/attack/test_veil_units.py",
+    "tests/attack/test_veil_eta.py",
+    "tests/attack/test_unseen_changes.py",
     "tests/integration/test_names.py",
     "tests/attack/test_veil_persons.py",
     "tests/integration/test_population.py",

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Int64s
+from reticent.encode.names import single_names
 from reticent.engine.identifiers import prepare, refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, PolicyError
@@ -138,8 +139,10 @@ def _checked(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> 
             )
     table = without_markers(table.select(needed), policy.missing)
     # A row without a person is left out below; until then it must not stop the shift of the others.
-    person = pc.fill_null(table.column(needed[0]).cast(pa.string()), "")
-    return spelled(prepare(table.set_column(0, needed[0], person), policy, secret), policy)
+    person = single_names(table.column(needed[0]).cast(pa.string()))
+    table = prepare(table.set_column(0, needed[0], pc.fill_null(person, "nobody")), policy, secret)
+    known = pc.if_else(person.is_valid(), table.column(needed[0]), None)
+    return spelled(table.set_column(table.column_names.index(needed[0]), needed[0], known), policy)
 
 
 def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: str) -> tuple[pa.Array, pa.Array]:
