@@ -109,6 +109,14 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
 
 
+def spelled(table: pa.Table) -> pa.Table:
+    """The table with the cells of every column that came as numbers with their words."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(place, table.column_names[place], column.cast(column.type.value_type))
+    return table
+
+
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column as text."""
     if pa.types.is_dictionary(column.type):
@@ -125,6 +133,8 @@ def coded(table: pa.Table) -> pa.Table:
 
 def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Equal cells are equal texts: only the different ones are written out, and those that read alike get one number."""
+    if pa.types.is_dictionary(column.type) and (own := _own_numbers(column)) is not None:
+        return pa.chunked_array([own])
     if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
         column = as_text(column)
     encoded, kind = _encoded(column), column.type
@@ -135,6 +145,16 @@ def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
         alike = pc.dictionary_encode(texts, null_encoding="encode")
         encoded = pa.DictionaryArray.from_arrays(alike.indices.take(encoded.indices), alike.dictionary)
     return pa.chunked_array([encoded])
+
+
+def _own_numbers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+    """A column that came with numbers, as they are if they are as good as those given here: each for one text that some cell has."""
+    if column.num_chunks != 1 or column.null_count or not pa.types.is_string(column.type.value_type):
+        return None
+    encoded = column.chunk(0)
+    words, times = encoded.dictionary, np.bincount(encoded.indices.to_numpy(zero_copy_only=False))
+    alone = len(pc.unique(words)) == len(words)
+    return encoded if alone and len(times) == len(words) and times.all() else None
 
 
 def shared(*columns: pa.Array) -> list[Int64s]:

@@ -22,7 +22,7 @@ import pyarrow.csv as pc
 from reticent.arrays import Int64s
 from reticent.audit.folder.written import as_text as cells_as_text
 from reticent.audit.folder.written import odd_files
-from reticent.audit.groups import as_text, coded, numbered, numbers, shared
+from reticent.audit.groups import as_text, coded, numbered, numbers, shared, spelled
 from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
 from reticent.release import Release
@@ -41,26 +41,31 @@ class AsText(Mapping[str, pa.Table]):
     """Tables as text, each written out when somebody reads it: most judges look at numbered texts alone."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
-        self.tables, self._texts = tables, dict[str, pa.Table]()
+        self._given, self._texts = tables, dict[str, pa.Table]()
+
+    @cached_property
+    def raw(self) -> dict[str, pa.Table]:
+        """The tables as they came, texts that came as numbers with their words written out."""
+        return {name: spelled(table) for name, table in self._given.items()}
 
     @cached_property
     def coded(self) -> dict[str, pa.Table]:
         """The tables with their texts numbered."""
-        return {name: coded(table) for name, table in self.tables.items()}
+        return {name: coded(table) for name, table in self._given.items()}
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._texts:
-            self._texts[name] = text_table(self.tables[name])
+            self._texts[name] = text_table(self.raw[name])
         return self._texts[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.tables
+        return name in self._given
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.tables)
+        return iter(self._given)
 
     def __len__(self) -> int:
-        return len(self.tables)
+        return len(self._given)
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,7 +115,7 @@ class Published:
     @property
     def raw(self) -> Mapping[str, pa.Table]:
         """The tables as they came."""
-        return self.tables.tables if isinstance(self.tables, AsText) else self.tables
+        return self.tables.raw if isinstance(self.tables, AsText) else self.tables
 
     @cached_property
     def coded(self) -> Mapping[str, pa.Table]:

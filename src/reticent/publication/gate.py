@@ -96,7 +96,8 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
         GuaranteeError: a claim is refuted; nothing was published.
     """
     seen = published(release, "")
-    release = with_codebook(release, policy, seen.coded)
+    # An engine may give texts as numbers with their words; what goes out is what the judge reads.
+    release = with_codebook(replace(release, tables=seen.raw), policy, seen.coded)
     seen = replace(seen, documents=release.documents)
     members = members or Members.nobody()
     ledger = Ledger() if ledger is None else ledger

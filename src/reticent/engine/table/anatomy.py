@@ -26,7 +26,6 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
-from reticent.encode.dictionary import values_of
 from reticent.engine.base import check_values, one_sensitive, refuse_group
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
@@ -84,7 +83,7 @@ class Anatomy(TablePublisher):
         """A column of the rows that are published, in their order."""
         column = table.column(name)
         if pa.types.is_string(column.type):
-            return values_of(codes[self._places], values)
+            return pa.DictionaryArray.from_arrays(codes[self._places], values)
         return column.take(pa.array(self._places))
 
     def _grouped(self, codes: Int32s, domain: int, l: int) -> Int64s:
@@ -206,7 +205,7 @@ def sensitive_table(groups: Int64s, codes: Int32s, words: Dictionary) -> pa.Tabl
     keys = np.sort(groups * len(words) + rank[codes], kind="stable")  # quick on what is nearly sorted
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     group, place = np.divmod(keys[starts], len(words))
-    values = words.decode(np.argsort(rank)[place].astype(np.int32))
+    values = pa.DictionaryArray.from_arrays(np.argsort(rank)[place].astype(np.int32), words.values)
     return pa.table({"group": group, "value": values, "count": np.diff(starts, append=len(keys))})
 
 

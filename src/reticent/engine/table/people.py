@@ -225,10 +225,11 @@ def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
     """The codes of a column that is published as it is, and its different values; NaN and infinity are refused."""
-    if pa.types.is_string(column.type) and isinstance(column, pa.Array) and not column.null_count:
-        return numbered_texts(column)
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_string(whole.type) and isinstance(whole, pa.Array) and not whole.null_count:
+        return numbered_texts(whole)
     if not pa.types.is_floating(column.type):
-        return cells.coded(column)
+        return cells.coded(whole)
     words = Dictionary()
     return words.encode(column), words.values
 
