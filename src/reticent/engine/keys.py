@@ -27,6 +27,11 @@ class Keys:
         """The key in use."""
         return self.keys[self.current]
 
+    @property
+    def first(self) -> bytes:
+        """The key that the file began with, for what must stay as it is when another one comes in use."""
+        return next(iter(self.keys.values()))
+
     def __repr__(self) -> str:
         return f"Keys(current={self.current!r}, {len(self.keys)} in all)"
 

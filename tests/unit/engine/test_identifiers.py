@@ -6,6 +6,7 @@ import stat
 import pyarrow as pa
 import pytest
 
+from reticent import Series
 from reticent.api import anonymize
 from reticent.engine import keys, publisher
 from reticent.engine.identifiers import days_of, prepare, pseudonym
@@ -90,6 +91,31 @@ def test_dates_of_a_person_move_together(tmp_path, key):
     for row, day in zip(moved, days, strict=True):
         assert row["came"] == row["left"] == day + dt.timedelta(days_of(row["person"], key.secret, 30))
         assert 0 < abs((row["came"] - day).days) <= 30
+
+
+def test_a_key_that_comes_in_use_moves_no_date_anew(tmp_path, key):
+    """Of dates that moved with every new key, six releases of a series left 16 days of 61."""
+    (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"v{i},9\n" for i in range(9)))
+    columns = {
+        "person": "identifier",
+        "line": "plain",
+        "came": {"role": "quasi", "identifier": {"shift": 30, "key": "study.key"}},
+        "ill": "sensitive",
+    }
+    policy = rules(tmp_path, columns, person="person", privacy={"l": 3}, prior={"file": "prior.csv"})
+    table = pa.table(
+        {
+            "person": [f"p{i}" for i in range(60)],
+            "line": list(range(60)),
+            "came": [str(DAY + dt.timedelta(i)) for i in range(60)],
+            "ill": [f"v{i % 9}" for i in range(60)],
+        }
+    )
+    series, shown = Series(tmp_path / "house.db", policy), set()
+    for _ in range(3):
+        shown |= {(row["line"], str(row["came"])) for row in series.publish(table).tables["data"].to_pylist()}
+        keys.rotate(tmp_path / "study.key")
+    assert len(shown) == 60
 
 
 def test_every_shift_is_possible_and_none_is_zero():

@@ -52,8 +52,13 @@ class Arrivals(NamedTuple):
 class Lives:
     """Memories by person. Private: a memory says which candidate is true."""
 
-    def __init__(self, veil: _core.veil.Veil, l: int) -> None:
-        self._veil = veil
+    def __init__(self, veil: _core.veil.Veil, l: int, *, visits: bool = True) -> None:
+        """Under a veil with l candidates.
+
+        A later place in the order is one of several `visits`; or one record of each person is kept, and a later one is the same fact,
+        unchanged or corrected.
+        """
+        self._veil, self._visits = veil, visits
         self.width = _HEAD + 2 * l
         """Bytes of a memory."""
         self._life = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")])
@@ -69,14 +74,18 @@ class Lives:
 
     def refuse_early(self, records: Arrivals) -> None:
         """Refuses records that lie before the last one of their person: what came after them is published."""
-        known = np.flatnonzero([int(person) in self._of for person in records.persons])
-        lives = self._read(records.persons[known])
-        early = int(np.count_nonzero(records.orders[known] < lives["order"]))
+        early = int(np.count_nonzero(self.early(records.persons, records.orders)))
         if early:
             raise DataError(
                 f"{early:,} records lie before the last known one of their person; nothing was changed.",
                 hint="Insert the records of a person in the order of the column that person.events names.",
             )
+
+    def early(self, persons: UInt64s, orders: Int64s) -> Bools:
+        """Which places in the order of events lie before the last known one of their persons."""
+        flags = np.array([int(person) in self._of for person in persons], dtype=bool)
+        flags[flags] = orders[flags] < self._read(persons[flags])["order"]
+        return flags
 
     def arrive(self, records: Arrivals, since: int = _SEEN) -> UInt8s:
         """Each record as an event of its person, in the order of the records; the memories after it. `since` counts the publications so far."""
@@ -87,17 +96,26 @@ class Lives:
             self._begin(some.at(np.flatnonzero(~known)), since)
             old = some.at(np.flatnonzero(known))
             lives = self._read(old.persons)
-            later, other = old.orders > lives["order"], old.values != lives["value"]
+            later, other = self._visits & (old.orders > lives["order"]), old.values != lives["value"]
             self._step(old.at(np.flatnonzero(later)), "visit", since)
             # The same place in the order is the same fact: its value is unchanged, or was corrected.
             self._correct(old.at(np.flatnonzero(~later & other)), since)
+            if not self._visits:
+                self._put_at(old)
             memories[which] = self._read(some.persons)["memory"]
         return memories
 
     def correct(self, records: Arrivals, since: int = _SEEN) -> UInt8s:
         """Records of known persons whose value is another one now; the memories after it."""
-        last = self._read(records.persons)["order"]
-        return self.arrive(records._replace(orders=last), since)
+        if self._visits:
+            records = records._replace(orders=self._read(records.persons)["order"])
+        return self.arrive(records, since)
+
+    def _put_at(self, some: Arrivals) -> None:
+        """The last events of persons lie where their records do."""
+        lives = self._read(some.persons).copy()
+        lives["order"] = some.orders
+        self._of.update(zip(some.persons.tolist(), map(np.void.tobytes, lives), strict=True))
 
     def _correct(self, some: Arrivals, since: int) -> None:
         """Moves on from what readers know; an event that nobody saw is made again with its new value."""
@@ -107,7 +125,7 @@ class Lives:
         first = np.array([int(person) not in self._before for person in some.persons], dtype=bool)
         self._begin(some.at(np.flatnonzero(unseen & first)), since)
         again = np.flatnonzero(unseen & ~first)
-        visits = lives["order"][again] > self._go_back(some.persons[again])["order"]
+        visits = self._visits & (lives["order"][again] > self._go_back(some.persons[again])["order"])
         self._step(some.at(again[visits]), "visit", since)
         others = some.at(again[~visits])
         self._step(others.at(np.flatnonzero(self._read(others.persons)["value"] != others.values)), "correction", since)
@@ -161,7 +179,7 @@ class Lives:
         if person not in self._of:
             self._begin(one, since)
         else:
-            visit = old["order"] > self._read(one.persons)["order"][0]
+            visit = self._visits and old["order"] > self._read(one.persons)["order"][0]
             self._step(one, "visit" if visit else "correction", since)
         return self._of[person][: self.width]
 
@@ -177,6 +195,32 @@ class Lives:
         """The memory and the value of a person's last event, if it is at this place; nothing otherwise."""
         life = self._read(np.array([person], np.uint64))[0] if person in self._of else None
         return (b"", -1) if life is None or life["order"] != order else (life["memory"].tobytes(), int(life["value"]))
+
+    def _chain(self, person: int) -> npt.NDArray[np.void]:
+        """The life of a person and those before it, the last event first."""
+        return np.frombuffer(self._of[person] + self._before.get(person, b""), dtype=self._life).copy()
+
+    def places(self, person: int) -> dict[bytes, int]:
+        """By memory, the places of those events of a person that are remembered with it."""
+        return {life["memory"].tobytes(): int(life["order"]) for life in self._chain(person)}
+
+    def elsewhere(self, person: int, orders: Mapping[bytes, int], *, alone: bool) -> bytes | None:
+        """The life of a person some of whose events lie at other places now; None where one would come before or behind another.
+
+        Args:
+            person: who is known.
+            orders: by memory, the place of an event now.
+            alone: no record shows an event that lies before those that are remembered with their places.
+        """
+        chain, places = self._chain(person), self.places(person)
+        before = chain["order"].copy()
+        for memory, order in orders.items():
+            if memory in places:  # a correction lies where its visit does
+                chain["order"][before == places[memory]] = order
+        kept = (np.sign(np.diff(chain["order"])) == np.sign(np.diff(before))).all()
+        kept &= alone or chain["order"][-1] >= before[-1]
+        kept &= all(order < chain["order"][-1] for memory, order in orders.items() if memory not in places)
+        return chain.tobytes() if kept else None
 
     def latest(self, persons: UInt64s, shown: UInt8s) -> Bools:
         """Which of the records that show these memories are the last ones of their persons."""

@@ -55,10 +55,12 @@ class Veil(Housed, EvolvingPublisher):
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
         house = self._veiling.house
-        self.lives = Lives(house.veil(rng.house_key("veil")), house.l)
+        persons = policy.persons
+        self._one_each = persons is not None and persons.records != "all"
+        self.lives = Lives(house.veil(rng.house_key("veil")), house.l, visits=not self._one_each)
         super().__init__(policy, rng=rng)
         self._places = Places(house.levels, policy, house.by)
-        self._person, self._events = str(policy.person), policy.persons.events if policy.persons else None
+        self._person, self._events = str(policy.person), persons.events if persons else None
 
     def _width(self) -> int:
         return self.lives.width
@@ -75,7 +77,12 @@ class Veil(Housed, EvolvingPublisher):
         batch = _one_each(batch, self._person, which)
         here = pa.array([bool(self.records.of_person(person)) for person in self._identities(batch)[0]], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
-        return change if which == "first" else change.then(self.update(batch.filter(here)))
+        return change if which == "first" else change.then(self.update(self._later(batch.filter(here))))
+
+    def _later(self, batch: pa.Table) -> pa.Table:
+        """Records of known persons that do not lie before the last one of theirs."""
+        persons = hashes_of(batch.column(self._person), self.rng, self._person)
+        return batch.filter(pa.array(~self.lives.early(persons, self._orders(batch)), pa.bool_()))
 
     def _notice(self, batch: pa.Table) -> Arrivals:
         """Refuses a second record of a person unless the policy says in which order they came."""
@@ -96,6 +103,12 @@ class Veil(Housed, EvolvingPublisher):
     def _notice_again(self, rows: UInt32s, batch: pa.Table) -> Arrivals:
         """Refuses another value for a record that its person has left behind."""
         arrivals = self._arrivals(batch)
+        astray = sum(life is None for life in self._elsewhere(rows, arrivals).values())
+        if astray:
+            raise DataError(
+                f"{astray:,} persons have a record that would lie before or behind another one of theirs now; nothing was changed.",
+                hint="An update keeps the order of a person's records; delete those that are wrong.",
+            )
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != arrivals.values)
         refuse_other_values(self._left_behind(rows[changed], arrivals.values[changed]))
         persons = arrivals.persons[changed]
@@ -124,6 +137,28 @@ class Veil(Housed, EvolvingPublisher):
                 values[person, order] = known if live else value
             others += values[person, order] != value
         return others
+
+    def _elsewhere(self, rows: UInt32s, arrivals: Arrivals) -> dict[int, bytes | None]:
+        """By person the life whose events lie where the records of an update say; None where their order would be another."""
+        if self._events is None or self._one_each:
+            return {}
+        orders: dict[int, dict[int, int]] = {}
+        for row, person, order in zip(rows.tolist(), arrivals.persons.tolist(), arrivals.orders.tolist(), strict=True):
+            orders.setdefault(person, {})[row] = order
+        return {person: self._moved(person, places) for person, places in orders.items()}
+
+    def _moved(self, person: int, orders: Mapping[int, int]) -> bytes | None:
+        records = self.records.of_person(str(self.records.persons[next(iter(orders))]))
+        shown = {row: self.records.shown[row].tobytes() for row in records}
+        places = {shown[row]: order for row, order in orders.items()}
+        known = self.lives.places(person)
+        # All records of an event move together.
+        parted = any(
+            orders.get(row, known[memory]) != places[memory]
+            for row, memory in shown.items()
+            if memory in places and memory in known
+        )
+        return None if parted else self.lives.elsewhere(person, places, alone=set(shown.values()) <= set(known))
 
     def _left_behind(self, rows: UInt32s, values: Int32s) -> int:
         """Records of an event that would not get the value which others of the same event get."""
@@ -197,14 +232,18 @@ class Veil(Housed, EvolvingPublisher):
 
     def _revise(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
-        changed = np.flatnonzero(self._codes(self.records.values(rows)) != notes.values)
+        # Of one record each, all say where the last event of their person lies now.
+        corrected = np.flatnonzero((self._codes(self.records.values(rows)) != notes.values) | self._one_each)
         elsewhere = (seen(self.records.shown[rows]).rows != notes.rows) | (self.records.hashes[rows, 2] != notes.units)
+        lives = {person: life for person, life in self._elsewhere(rows, notes).items() if life is not None}
+        self.lives.load(lives)
         self.records.put(rows, codes)
         self.records.hashes[rows, 2] = notes.units
-        some = notes.at(changed)
-        self.records.shown[rows[changed]] = self.lives.correct(some, self.publications)
+        some = notes.at(corrected)
+        self.records.shown[rows[corrected]] = self.lives.correct(some, self.publications)
         again, change = self._remake(rows[elsewhere], ())
-        return np.union1d(rows, again), replace(change, persons=np.union1d(some.persons, change.persons))
+        persons = np.concatenate([some.persons, change.persons, np.array(list(lives), dtype=np.uint64)])
+        return np.union1d(rows, again), replace(change, persons=np.unique(persons))
 
     def _codes(self, values: Int32s) -> Int32s:
         """Codes of the records as codes of the domain."""
