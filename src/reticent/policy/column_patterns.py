@@ -75,7 +75,7 @@ SENSITIVE_NAMES: dict[str, str] = {
 
 KNOWN_NAMES: dict[str, str] = {
     r"(^|_)(age|ages|dob|born|yob|alter|edad|leeftijd)($|_)|dob($|_)|(start|end|admi|admission|pat|patient|bene|onset|mother|maternal)age($|_)|(^|_)geb_?(dat|tag|jahr)|birth|geburt|geboorte|naissance|nacimiento|nascita": "an age or a birth",
-    r"(^|_)(sex|gender|sexe|sexo|geschl(echt)?|geslacht|female|male|weiblich|maennlich)($|_)": "a sex",
+    r"(^|_)(sex|gender|gndr|sexe|sexo|geschl(echt)?|geslacht|female|male|weiblich|maennlich)($|_)": "a sex",
     r"^(prefix|suffix|title|salutation|anrede|titel|civilite)$": "a form of address",
     r"(^|_)(race|ethn|national|citizen|religio|language|migra|staatsang|herkunft)": "an origin",
     r"(^|_)(marital|married|spouse|relationship|household|family|child|children|dependents?|parity|familienstand|estado_civil|etat_civil|situation_familiale|kinder|enfants)($|_)": "a family",
@@ -94,6 +94,7 @@ KNOWN_NAMES: dict[str, str] = {
 VISIT_NAMES: dict[str, str] = {
     r"(^|_)(admi(t|ss)|discharg|arriv|referr|disposition|emergency|admi(meth|sorc|src|type|date|agrp)|dis(meth|dest|date)|aufn|entl(ass|_|g|d)|einweis|ueberweis|entree|sortie|ingreso|alta($|_))": "how somebody came or went",
     r"(^|_)(stay|los|speldur|epidur|liegetage|belegungstage)($|_)|in_hospital|(^|_)icu(_|$)|verweildauer|liegedauer|duree_(de_)?sejour": "how long somebody stayed",
+    r"(^|_)pos($|_(cd|code)$)|place_of_(service|care)|plc_?of_?(srvc|service)": "where somebody lay",
     r"(^|_)(ward|dep(t|artment)|unit|care_?unit|clinic|hospital|facility|site|room|bed|station|(fach)?abteilung|fachabt|fab($|_)|procode|sitetret|prvdr|klinik|service|unite|hopital|etablissement|special[it]+y|encounter_(type|class)|visit_type)": "where somebody lay",
     r"(^|_)(pay[eo]r|payment|insur|coverage|medicare|medicaid|(kranken)?kasse|kostentraeger|mutuelle|assurance)": "who pays",
     r"(^|_)(charge|cost|amount|amt|price|paid|pmt|bill|expens|betrag|erloes)": "what it cost",
@@ -103,7 +104,9 @@ VISIT_NAMES: dict[str, str] = {
 
 CLINICAL_NAMES: dict[str, str] = {
     r"^(n|no|nr|num|number|count|total)_(?!charge|cost|amount|paid)|_(count|total)$": "a count from the file",
+    r"(^|_)(specimen|sample_?type|probenmaterial|untersuchungsmaterial|prelevement)($|_)": "what was tested",
     r"(^|_)(labs?|tests?|glu|a1c|hdl|ldl|wbc|rbc|crp|inr|ast|alt|egfr|bun|tsh|psa|bnp)(_|\d|$)": "a laboratory value",
+    r"(^|_)(abnormal|ref(erence)?_?(range|low|high|interval)|referenz(bereich|wert)?|normal_?range)($|_)": "a laboratory value",
     r"(^|_)(lab_|result|assay|serum|plasma|urine|glucose|a1cresult|hba1c|h[a]?emoglobin|[ck]reatinin|sodium|potassium|calcium|chloride|bicarb|magnesium"
     r"|phosphate|albumin|bilirubin|chol|triglycerid|platelet|lactate|troponin|urea|ferritin|h[a]?ematocrit|leu[ck]ocyt|neutrophil|lymphocyt"
     r"|procalcitonin)": "a laboratory value",
@@ -126,6 +129,10 @@ _PATTERNS = {
     "icd9 letter": r"^(V\d{2}|E\d{3})",
     "atc": r"^[A-DGHJL-NPRSV]\d{2}[A-Z]{2}\d{2}$",
     "loinc": r"^\d{1,5}-\d$",
+    "unit": (
+        r"(?i)^(%|\u2030|[^/]{0,16}/ ?(\d* ?[dcm\u00b5\u03bcunpfk]?(l|g|mol)|min|h(r|pf|ours?)?|s(ec)?|d(ay)?|mm\d?|m\d|mm\^?3|[km]?m|lpf|campo|100)\b.*"
+        r"|[dcm\u00b5\u03bcunpfk]?(g|l|mol|m|s|eq|osm|iu|u)|mc?g|mm ?hg|kpa|sec(onds)?|min(utes)?|bpm|\u00b0? ?[cf]|mm|ratio|i\.?n\.?r\.?)$"
+    ),
     "number": r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$",
     "local date": r"^\d{1,2}[./-]\d{1,2}[./-](19|20)\d\d( \d{1,2}:\d\d(:\d\d)?)?$",
     "short date": r"^\d{1,2}([./-])\d{1,2}\1\d\d( \d{1,2}:\d\d(:\d\d)?)?$",

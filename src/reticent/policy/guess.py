@@ -19,7 +19,7 @@ import pyarrow as pa
 from reticent.arrays import Int64s
 from reticent.policy.cells import coded, without_markers
 from reticent.policy.column_patterns import person_columns
-from reticent.policy.guess_column import ColumnFacts, Sign, sign_of
+from reticent.policy.guess_column import UNITS, ColumnFacts, Sign, sign_of
 from reticent.policy.spellings import folded
 
 SAMPLE = 200_000
@@ -31,6 +31,8 @@ _YES_OR_NO = 2
 _SENSITIVE = 3
 """Columns that are protected side by side; every one more costs all of them."""
 _BATTERY = 4
+_SURE, _OFTEN = 0.95, 20
+"""Share of a value's records, and fewest of them, that make it a sign of another column's value."""
 _PAIRED = 20_000
 """Records by which it is seen whether a column tells another one."""
 
@@ -69,7 +71,7 @@ def guess(table: pa.Table) -> list[Guess]:
     """One guess per column, in the table's order."""
     sample = without_markers(table.slice(0, SAMPLE), guess_missing(table))
     facts = {name: ColumnFacts.of(name, sample.column(name)) for name in table.column_names}
-    signs = _batteries(facts, {name: sign_of(c) for name, c in facts.items()})
+    signs = _results(facts, _batteries(facts, {name: sign_of(c) for name, c in facts.items()}))
     roles = _sensitive(facts, signs) | _known(facts, signs)
     guesses = [_guess(facts[name], signs[name], roles) for name in facts]
     return _telling(sample.slice(0, _PAIRED), without_tellers(sample, guesses))
@@ -143,6 +145,15 @@ def _batteries(facts: Mapping[str, ColumnFacts], signs: dict[str, Sign]) -> dict
     return signs
 
 
+def _results(facts: Mapping[str, ColumnFacts], signs: dict[str, Sign]) -> dict[str, Sign]:
+    """Measured numbers of unknown meaning beside a column of units are what was measured in them."""
+    if all(sign.why != UNITS for sign in signs.values()):
+        return signs
+    why = "measured numbers beside their units: a neighbour does not know them"
+    unclear = {name for name, sign in signs.items() if sign.who == "unknown" and facts[name].measured}
+    return {n: replace(sign, who="clinic", why=why) if n in unclear else sign for n, sign in signs.items()}
+
+
 Roles = dict[str, tuple[str, str]]
 """Column -> its role, and what is added to the reason."""
 
@@ -213,7 +224,8 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
 
 
 def _inside(guess: Guess, own: Int64s, ills: Mapping[str, Int64s]) -> Guess:
-    ill = next((name for name, codes in ills.items() if _tells(own, codes)), None)
+    tells = _tells_some if guess.role == "plain" else _tells
+    ill = next((name for name, codes in ills.items() if tells(own, codes)), None)
     if ill is None:
         return guess
     return replace(guess, role="identifier", why=f"tells '{ill}', which is protected: kept inside", unsure=False)
@@ -238,6 +250,15 @@ def _tells(one: Int64s, other: Int64s) -> bool:
     whole = _bits(other)
     left = _bits(one * (int(other.max(initial=0)) + 1) + other) - _bits(one)
     return whole > 0 and left < 0.05 * whole
+
+
+def _tells_some(one: Int64s, other: Int64s) -> bool:
+    """Whether a column says another one as good as for certain, of all records or of more than a few: nothing generalises what is plain."""
+    width = int(other.max(initial=0)) + 1
+    cells, counts = np.unique(one * width + other, return_counts=True)
+    sure = counts >= _SURE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
+    rare = np.bincount(other, minlength=width)[cells % width] < len(other) / 2
+    return _tells(one, other) or int(counts[sure & rare & (counts >= _OFTEN)].sum()) > (1 - _SURE) * len(one)
 
 
 def _bits(codes: Int64s) -> float:

@@ -30,11 +30,18 @@ from reticent.policy.labels import block, chapter
 Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknown"]
 """nobody: one value for all; person: points at somebody; known: to neighbours; visit: to who was there; illness: to be hidden;
 clinic: to the file alone."""
-_CODES_NAMED = re.compile(r"(^|_)(id|code|type|class|cat|category|group|status|source|kind|flag)($|_)")
-_NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|uid)$|nummer$")
+_CODES_NAMED = re.compile(r"(^|_)(id|code|cd|type|class|cat|category|group|status|source|kind|flag)($|_)")
+_NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|cd|uid)$|nummer$")
+_UNITS = re.compile(r"(^|_)(units?|einheit(en)?|unites?|unidad(es)?|eenheid)($|_)|uom$")
+_NAMES = ("where somebody lay", "who treated somebody", "who pays")
+"""Numbers that say this are names: those between two of them are nobody's neighbours."""
+_AMOUNTS = re.compile(
+    r"(^|_)(days?|hours?|minutes?|nights?|tage|stunden|jours|duration|dauer|time|age|years?|count|size|volume|n|share|rate|distance|km|number_of)($|_)|amount|paid|amt"
+)
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
 _OWN_CODES = ("a group of illnesses", "a treatment")
 """Their codes (DRG, OPS, OPCS) may look like those of illnesses and have another hierarchy."""
+UNITS = "the values look like units of measurement: a neighbour does not know them"
 _YES_OR_NO, _SOME = 2, 30
 _FEW = 10
 """Different numbers up to which they may be names of something instead."""
@@ -226,6 +233,13 @@ def _illness(c: ColumnFacts) -> Sign | None:
     return Sign("illness", f"the name says {what}") if what and coded else None
 
 
+def _unit(c: ColumnFacts) -> Sign | None:
+    """Units of measurement; a ward is called a unit, too."""
+    if _UNITS.search(c.word) and c.share("unit") > 0.5:
+        return Sign("clinic", UNITS)
+    return None
+
+
 def _unique(c: ColumnFacts) -> Sign | None:
     if c.unique:
         return Sign("person", f"nearly every record has a value of its own ({c.distinct:,} of {c.cells:,})")
@@ -250,7 +264,8 @@ def _by_name(c: ColumnFacts) -> Sign | None:
     )
     for who, names, because in words:
         if what := _named(c, names):
-            return Sign(who, f"the name says {what}: {because}{_strangers(c)}", levels(c))
+            names_of = what in _NAMES and not _AMOUNTS.search(c.word)
+            return Sign(who, f"the name says {what}: {because}{_strangers(c)}", None if names_of else levels(c))
     return None
 
 
@@ -281,6 +296,6 @@ def _named(c: ColumnFacts, names: dict[str, str]) -> str:
 
 
 _RULES = (
-    *(_constant, _direct, _date, _band, _count, _postcode, _code, _illness),
+    *(_constant, _direct, _date, _band, _count, _postcode, _code, _unit, _illness),
     *(_unique, _text, _by_name, _unknown),
 )

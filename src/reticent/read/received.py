@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reticent.arrays import Floats
+from reticent.arrays import Floats, Int64s
 from reticent.errors import DataError, PolicyError
 from reticent.frames import pandas_of, polars_of
 from reticent.notebook import shown
@@ -25,7 +25,7 @@ from reticent.read.cells import ANY, date_extent, known, members, number_extent,
 from reticent.read.estimate.veil import Counts
 from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of, together
 from reticent.read.question import Question, Shape, bounded_shares, shares_of, smoothed
-from reticent.read.shape.labels import numbers
+from reticent.read.shape.labels import combinations, numbers
 from reticent.read.where import Condition, Match, everybody, match, nearest, parse, unknown
 from reticent.read.windows import by_records, by_time, changes, moments_in
 
@@ -376,8 +376,18 @@ class Received:
             condition = parse(text, [*self.columns, self.sensitive])
             if condition.column == self.sensitive:
                 raise PolicyError(f"'{self.sensitive}' is hidden.", hint="Ask for its values: values=..., or --value.")
-            whole &= match(condition, self.shape.table.column(condition.column), self._nodes(condition.column))
+            column = condition.column
+            whole &= match(condition, self.shape.table.column(column), self._nodes(column), self._classes)
         return whole
+
+    @cached_property
+    def _classes(self) -> Int64s | None:
+        """The class of each record where its intervals are as tight as can be, as Mondrian publishes them; otherwise none."""
+        entries = self.codebook.get("columns", ())
+        quasi = [entry["name"] for entry in entries if entry.get("role") == "quasi"]
+        if self.codebook.get("method") != "mondrian" or not quasi or not self.records:
+            return None
+        return combinations([self.shape.table.column(name) for name in quasi])[0]
 
     def _empty(self, where: list[str]) -> list[str]:
         """Conditions that no record can fulfil, with what was perhaps meant: a misspelt value must not pass for a count of 0."""

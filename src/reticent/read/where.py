@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.arrays import Bools, Floats, Int64s
+from reticent.arrays import Bools, Floats, Int64s, distinct
 from reticent.errors import PolicyError
 from reticent.read.cells import (
     ANY,
@@ -32,6 +32,7 @@ from reticent.read.cells import (
     overlap,
     prefix,
 )
+from reticent.read.spread import Spread, spread_of
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
 _AND = re.compile(r"\s(and|or|&&?|\|\|?)\s+", re.IGNORECASE)
@@ -147,8 +148,16 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
-def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes | None = None) -> Match:
-    """A condition over all cells of a column; each distinct cell is looked at once."""
+def match(
+    condition: Condition,
+    cells: pa.ChunkedArray | pa.Array,
+    nodes: Nodes | None = None,
+    classes: Int64s | None = None,
+) -> Match:
+    """A condition over all cells of a column; each distinct cell is looked at once.
+
+    `classes` are given where intervals are the tightest of their class: then the column tells how values lie in them.
+    """
     if pa.types.is_boolean(cells.type):  # true, True and TRUE are one
         condition = replace(condition, values=tuple(value.lower() for value in condition.values))
     if pa.types.is_boolean(cells.type) or pa.types.is_null(cells.type):
@@ -157,9 +166,13 @@ def match(condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     labels = column.dictionary.to_pylist()
     codes = column.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
+    counts = np.bincount(codes, minlength=len(labels) + 1)[:-1]
     test = _Test(condition, nodes or {}, labels)
+    if classes is not None:
+        pairs = distinct(classes * (len(labels) + 1) + codes)
+        test.learn(labels, counts, np.bincount(pairs % (len(labels) + 1), minlength=len(labels) + 1)[:-1])
     table = [test(label) for label in labels]
-    usual = _usual(table, np.bincount(codes, minlength=len(labels) + 1)[:-1])
+    usual = _usual(table, counts)
     share = np.array([*(usual if part is None else part for part, _, _ in table), 0.0], dtype=np.float64)
     sure = np.array([*(flag for _, flag, _ in table), False], dtype=bool)
     perhaps = np.array([*(flag for _, _, flag in table), False], dtype=bool)
@@ -187,6 +200,31 @@ class _Test:
         self._days = self._extent_of is date_extent and not any(":" in value for value in condition.values)
         self._real = self._extent_of is number_extent and any(map(_fraction, labels))
 
+        self._spread: Spread | None = None
+
+    def learn(self, labels: list[Any], counts: Int64s, classes: Int64s) -> None:
+        """Looks at all cells, each with its records and its classes, to see how values lie in them."""
+        if self._extent_of is None:
+            return
+        stretches = [(at, self._stretch(label)) for at, label in enumerate(labels) if str(label) != ANY]
+        cells = {
+            at: extent for at, extent in stretches if extent is not None and math.isfinite(extent.low + extent.high)
+        }
+        tight = [known(labels[at]).startswith("[") and cell.closed for at, cell in cells.items()]
+        if any(tight):
+            whole = not self._real and all(cell.whole for cell in cells.values())
+            at = list(cells)
+            self._spread = spread_of(list(cells.values()), counts[at], classes[at], tight=tight, whole=whole)
+
+    def _stretch(self, cell: Any) -> Extent | None:
+        extent = _on(self._extent_of, cell)
+        return extent.days() if extent is not None and self._days else extent
+
+    def _part(self, extent: Extent, asked: Extent) -> tuple[float, bool, bool]:
+        share, sure, perhaps = overlap(extent, asked, real=self._real)
+        likely = None if self._spread is None or sure or not perhaps else self._spread.share(extent, asked)
+        return share if likely is None else likely, sure, perhaps
+
     def __call__(self, cell: Any) -> tuple[float | None, bool, bool]:
         if str(cell) == ANY:
             return None, False, True
@@ -199,14 +237,14 @@ class _Test:
 
     def _numbers(self, cell: Any) -> tuple[float | None, bool, bool]:
         assert self._extent_of is not None  # noqa: S101 - asked by the caller
-        extent = _on(self._extent_of, cell)
+        extent = self._stretch(cell)
         if extent is None:
             below, size = _below(known(cell), self._nodes)
             return self._any_of([self._numbers(value) for value in below], size) if size else (0.0, False, False)
-        extent = extent.days() if self._days else extent
-        parts = [overlap(extent, asked, real=self._real) for asked in self._ranges or ()]
+        parts = [self._part(extent, asked) for asked in self._ranges or ()]
         share = min(1.0, sum(part for part, _, _ in parts))
-        return share, any(sure for _, sure, _ in parts) or share >= 1, any(perhaps for _, _, perhaps in parts)
+        whole = sum(overlap(extent, asked, real=self._real)[0] for asked in self._ranges or ()) >= 1
+        return share, any(sure for _, sure, _ in parts) or whole, any(perhaps for _, _, perhaps in parts)
 
     def _any_of(self, parts: list[tuple[float | None, bool, bool]], size: int) -> tuple[float | None, bool, bool]:
         """A cell that stands for one of several numbers; of those that are not known by name nothing is sure."""

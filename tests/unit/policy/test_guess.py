@@ -458,3 +458,38 @@ def test_of_several_illnesses_the_one_with_codes_is_protected():
         {"morphology": ["8140/3", "8500/3", "8070/3"] * 50, "topography": ["C50.4", "C61.9", "C34.1"] * 50}
     )
     assert [g.role for g in one_sensitive(guess(table))] == ["identifier", "sensitive"]
+
+
+def results(rows=N):
+    units = {"718-7": "g/dL", "4548-4": "%", "2345-7": "mg/dL", "2160-0": "mg/dL", "2951-2": "mmol/L"}
+    tests = [[*units][i * i % 5] for i in range(rows)]
+    return {
+        "loinc": tests,
+        "value": [f"{i * 37 % 400 / 10}" for i in range(rows)],
+        "units": [units[test] for test in tests],
+        "icd10": [f"E{i * 7 % 11 + 10}" for i in range(rows)],
+    }
+
+
+def test_units_of_measurement_are_no_wards():
+    table = results()
+    del table["loinc"]
+    found = columns(**table)
+    assert (found["units"].role, found["value"].role) == ("plain", "plain")
+    assert "units of measurement" in found["units"].why
+    assert columns(care_unit=["4 West", "ICU", "CCU"] * 50)["care_unit"].role == "quasi"
+
+
+def test_what_tells_a_protected_value_of_some_records_is_not_plain():
+    """Of all units one, the percent, is that of a single test: beside candidates it would tell the true one."""
+    assert columns(**results(2000))["units"].role == "identifier"
+
+
+@pytest.mark.parametrize("name", ["NPI", "ordering_npi", "POS", "attending_physician", "ward", "payer"])
+def test_numbers_that_are_names_have_no_intervals(name):
+    found = columns(**{name: [1003000126 + 7 * (i % 40) for i in range(N)]})[name]
+    assert (found.role, found.hierarchy) == ("quasi", None)
+
+
+def test_amounts_of_places_have_intervals():
+    assert columns(days_in_ward=[i % 40 for i in range(N)])["days_in_ward"].hierarchy is not None

@@ -31,6 +31,7 @@ from reticent.engine.table.local import recode
 from reticent.engine.table.mondrian import cut, whole_persons
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.purpose import CountsPurpose, ModelPurpose
+from reticent.engine.table.rehearsal import promising
 from reticent.release import Release
 
 
@@ -45,6 +46,7 @@ class Auto(TablePublisher):
         aim = self._aim(encoded, table)
         emphasis = () if aim is None or aim.emphasis is None else (aim.emphasis,)
         parts = [part for weights in (None, *emphasis) for part in methods(encoded, weights)]
+        parts = promising(encoded, parts) if aim is None else parts
         best, entries = contest(encoded, parts, by_loss(encoded) if aim is None else aim.score)
         explain = {**best.outcome.explain, "tried": [entry.told() for entry in entries]}
         release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)

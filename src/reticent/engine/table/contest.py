@@ -29,6 +29,7 @@ class Part:
     """One search: what it is called, how it is done, by which weights of the quasi-identifiers if not the policy's.
 
     `whole` says that it never parts the records of a person; `only_better` that it may give up on what scores more than the others.
+    A rehearsal says with how many persons of linked classes to begin (`apart`), how many `seconds` it will take, and which is its `favourite`.
     """
 
     name: str
@@ -37,6 +38,9 @@ class Part:
     emphasis: tuple[float, ...] | None = None
     whole: bool = False
     only_better: bool = False
+    apart: int = 0
+    seconds: float = 0.0
+    favourite: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,8 +77,12 @@ def contest(
     for place, part in enumerate(parts):
         if encoded.watch.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
+        if entries and part.seconds > (math.inf if encoded.watch.left is None else encoded.watch.left):
+            continue  # a search that is stopped finds little, and takes its time
         least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
-        asked = replace(encoded.sharing(len(parts) - place), emphasis=part.emphasis, apart=apart, below=least)
+        share = 1 if part.favourite else len(parts) - place
+        begin, near = part.apart or apart, part.apart > 0
+        asked = replace(encoded.sharing(share), emphasis=part.emphasis, apart=begin, near=near, below=least)
         try:
             outcome = settled(asked, part.find)
         except GuaranteeError as error:

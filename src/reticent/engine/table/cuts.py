@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.arrays import Bools, Floats, Int32s, Int64s
+from reticent.arrays import Bools, Floats, Int32s, Int64s, distinct
 from reticent.utility.recoding import Recoding
 
 ROOT = "*"
@@ -101,7 +101,7 @@ class Cuts:
     @cached_property
     def _members(self) -> tuple[Int64s, Int64s]:
         """The distinct values of every class: class and rank, side by side."""
-        pairs = np.unique(self.classes * len(self.values) + self.ranks)
+        pairs = distinct(self.classes * len(self.values) + self.ranks)
         return pairs // len(self.values), pairs % len(self.values)
 
     def labels(self, rows: Int64s) -> pa.Array:

@@ -15,7 +15,7 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Encoded, encode_table
 from reticent.engine.table.levels import Levels
-from reticent.engine.table.people import People, people_of
+from reticent.engine.table.people import People, of_persons, people_of
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import Ladder, ladders
@@ -47,6 +47,7 @@ class EncodedTable:
         emphasis: weights to search by instead of the policy's.
         closed: what a class must satisfy that holds all records of its persons, where others are asked for more.
         apart: persons asked of the others.
+        near: `apart` is what some of the persons needed: the search of all begins there and goes on in small steps.
         times: records that each row stands for, where somebody else has counted them.
         below: the loss that is found already; a search may leave out what loses more.
     """
@@ -64,6 +65,7 @@ class EncodedTable:
     emphasis: tuple[float, ...] | None = None
     closed: _core.table.Model | None = None
     apart: int = 0
+    near: bool = False
     times: UInt32s | None = None
     below: float = math.inf
 
@@ -84,12 +86,7 @@ class EncodedTable:
         people = people_of(table, policy, sensitive, times)
         if people is not None:
             sensitive = [(people.pairs, len(people.owner), [])]
-        collapsed = _core.table.Collapsed(
-            [columns.codes[name] for name in policy.quasi],
-            [charged(known[name], policy.table.loss) for name in policy.quasi],
-            sensitive,
-            times=times,
-        )
+        collapsed = _collapsed(policy, columns, known, sensitive, times)
         rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
         asked = model(policy, people=people)
         return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people, times=times)
@@ -105,6 +102,25 @@ class EncodedTable:
         are all there is of their persons, the other searches ask more of every class.
         """
         return replace(self.asking(k), closed=self.closed or self.model, apart=k)
+
+    def of_rows(self, rows: Int64s) -> EncodedTable:
+        """The same with some of the rows: all of some persons, who are numbered anew."""
+        assert self.people is not None  # noqa: S101 - whose rows are asked for
+        persons = np.unique(self.people.persons[rows], return_inverse=True)[1].astype(np.int64)
+        times = None if self.times is None else self.times[rows]
+        people = of_persons(persons, [(codes[rows], width, tree) for codes, width, tree in self.people.columns], times)
+        columns = replace(self.columns, codes={name: codes[rows] for name, codes in self.columns.codes.items()})
+        sensitive: list[SensitiveColumn] = [(people.pairs, len(people.owner), [])]
+        return replace(
+            self,
+            columns=columns,
+            collapsed=_collapsed(self.policy, columns, self.ladders, sensitive, times),
+            model=model(self.policy, people=people),
+            rows=len(rows) if times is None else int(times.sum(dtype=np.int64)),
+            sensitive=sensitive,
+            people=people,
+            times=times,
+        )
 
     def pieces(self, rows: UInt32s, times: UInt32s) -> EncodedTable:
         """Parts of the rows of a counted table instead of the rows: which row each is of, how many of its records; collapsed as before."""
@@ -155,6 +171,18 @@ class EncodedTable:
     def codes(self, name: str) -> Int32s:
         """Leaf codes of a column."""
         return self.columns.codes[name]
+
+
+def _collapsed(
+    policy: Policy,
+    columns: Encoded,
+    known: dict[str, Ladder],
+    sensitive: list[SensitiveColumn],
+    times: UInt32s | None,
+) -> _core.table.Collapsed:
+    codes = [columns.codes[name] for name in policy.quasi]
+    charges = [charged(known[name], policy.table.loss) for name in policy.quasi]
+    return _core.table.Collapsed(codes, charges, sensitive, times=times)
 
 
 def _in_order(columns: Encoded, names: Sequence[str]) -> Encoded:

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.arrays import Bools, Int64s
+from reticent.arrays import Bools, Int64s, distinct
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, contest
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
@@ -38,6 +38,7 @@ from reticent.engine.table.levels import common_levels
 from reticent.engine.table.mondrian import cut, tree_axis
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
+from reticent.engine.table.rehearsal import some_persons
 from reticent.errors import GuaranteeError
 from reticent.release import Release
 from reticent.utility.classes import packed
@@ -71,7 +72,7 @@ def rehearsed(encoded: EncodedTable) -> int:
     if encoded.people is None:
         return 0
     try:
-        explain = settled(encoded.sharing(4), cut).explain
+        explain = settled((some_persons(encoded) or encoded).sharing(4), cut).explain
     except GuaranteeError:
         return 0
     return 0 if explain["stopped"] else int(explain["apart"])
@@ -141,4 +142,4 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
 def _used(encoded: EncodedTable, levels: list[Int64s]) -> int:
     """How many different nodes the records were recoded to."""
     heights = [encoded.ladders[name].height for name in encoded.quasi]
-    return len(np.unique(packed([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))
+    return len(distinct(packed([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))

@@ -34,6 +34,7 @@ from reticent.engine.table.encoded_table import EncodedTable, order
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels, common_levels
 from reticent.engine.table.people import settled
+from reticent.engine.table.rehearsal import promising
 from reticent.errors import GuaranteeError
 from reticent.policy.hierarchy import Ladder
 from reticent.policy.labels import days_of
@@ -60,7 +61,8 @@ def parted(encoded: EncodedTable) -> Outcome:
     """The classes of a table; where persons have several records, the better of those that part them and those that do not."""
     if encoded.people is None:
         return settled(encoded, cut)
-    return contest(encoded, [Part("mondrian", cut), whole_persons(cut)], by_loss(encoded))[0].outcome
+    parts = promising(encoded, [Part("mondrian", cut), whole_persons(cut)])
+    return contest(encoded, parts, by_loss(encoded))[0].outcome
 
 
 def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> Part:

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent import _core
-from reticent.arrays import Int32s, Int64s, UInt32s
+from reticent.arrays import Int32s, Int64s, UInt32s, distinct
 from reticent.encode import Dictionary
 from reticent.encode.dictionary import numbered_texts
 from reticent.encode.moments import moments
@@ -103,6 +103,11 @@ def people_of(
     persons = persons_of(table, policy)
     if persons is None or (times is None and int(persons.max()) + 1 == len(persons)):
         return None
+    return of_persons(persons, columns, times)
+
+
+def of_persons(persons: Int64s, columns: list[SensitiveColumn], times: UInt32s | None = None) -> People:
+    """People by the person and the sensitive values of each row; every number below the largest is somebody's."""
     key = persons
     for codes, width, _ in columns:
         key = np.unique(key, return_inverse=True)[1] * width + codes
@@ -155,7 +160,7 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
     people = encoded.people
     if people is None:
         return find(encoded)
-    outcome, k = None, max(k, encoded.apart // 2)
+    outcome, k = None, max(k, encoded.apart if encoded.near else encoded.apart // 2)
     while True:
         try:
             outcome = linked(encoded, find(encoded.linking(k)))
@@ -168,12 +173,19 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
             return replace(outcome, explain={**outcome.explain, "apart": k})
         if k >= people.count:
             break
-        k = min((4 if lost > _FAR * encoded.limit else 2) * k, people.count)
+        k = min(_larger(encoded, k, lost), people.count)
     raise GuaranteeError(
         f"At least {int(outcome.suppressed.sum()):,} of {encoded.rows:,} records would have to be suppressed, since what links a person's "
         f"records leaves too few values in common, and the policy allows {encoded.limit:,}; nothing was published.",
         hint="Allow more suppression, lower l, or write person: {column: ..., records: first}.",
     )
+
+
+def _larger(encoded: EncodedTable, k: int, lost: int) -> int:
+    """How many persons to ask for next where so many records would be lost."""
+    if lost > _FAR * encoded.limit:
+        return 4 * k
+    return k + max(1, k // 4) if encoded.near and lost <= 2 * encoded.limit else 2 * k
 
 
 def linked(encoded: EncodedTable, outcome: Outcome) -> Outcome:
@@ -197,7 +209,7 @@ def linked(encoded: EncodedTable, outcome: Outcome) -> Outcome:
     before = int(outcome.suppressed.sum())
     story = {"linked_suppressed": int((classes < 0).sum()) - before, "persons": people.count}
     if "classes" in outcome.explain:
-        story["classes"] = len(np.unique(classes[classes >= 0]))
+        story["classes"] = len(distinct(classes[classes >= 0]))
     return replace(outcome, suppressed=classes < 0, explain={**outcome.explain, **story})
 
 

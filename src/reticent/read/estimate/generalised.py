@@ -2,7 +2,8 @@
 
 Guarantee (to the recipient): the count among the published records lies between the bounds, always: at least the records whose
 cells lie wholly in the condition, at most those whose cells touch it. Records that were suppressed may all fulfil it, so the upper
-bound has them besides. Nothing is assumed. The point estimate assumes that what a cell stands for is spread evenly over it.
+bound has them besides. Nothing is assumed. The point estimate assumes that what a cell stands for is
+spread evenly over it, or, where cells are as tight as their classes, as all cells of the column suggest (`reticent.read.spread`).
 
 In a series values are listed by group, some of them counterfeit: a group of s lines with c counterfeits holds at least its matching
 lines less c, and at most all of them. The point estimate takes every line of a group for counterfeit with the same probability c / s.

@@ -47,7 +47,7 @@ class Generalised:
     @property
     def notes(self) -> tuple[str, ...]:
         """Bounds, not intervals; and who is missing."""
-        words = "Low and high are bounds that hold in the worst case; the estimate spreads each coarse cell evenly."
+        words = "Low and high are bounds that hold in the worst case; the estimate spreads each coarse cell as the others suggest, or evenly."
         extra = f"{self.missing:,} records were left out of the release; the upper bound includes them."
         return (words, extra) if self.missing else (words,)
 

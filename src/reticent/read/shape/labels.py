@@ -36,7 +36,12 @@ def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
 
 
 def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
-    """Number of each record's combination of cells, and the combinations."""
+    """Number of each record's combination of cells, and the combinations, in their order."""
+    return _sorted(*combinations(columns))
+
+
+def combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
+    """The same in whatever order."""
     parts = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
     parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
     at = np.zeros(len(parts[0]), dtype=np.int64)
@@ -47,7 +52,7 @@ def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any,
         )
         at = at.reshape(-1)
     shown = (part.dictionary.take(part.indices.take(pa.array(first))).to_pylist() for part in parts)
-    return _sorted(at, list(zip(*shown, strict=True)))
+    return at, list(zip(*shown, strict=True))
 
 
 def _sorted(at: Int64s, cells: list[tuple[Any, ...]]) -> tuple[Int64s, list[tuple[Any, ...]]]:

@@ -44,6 +44,8 @@ _APART = 2
 _SEEN = 3
 # Of what a count must be to be offered: a value that has as much is hardly lost again to the noise of its own count.
 _SURELY, _SURELY_OF_FEW = 1.5, 4.0
+# Share of a row's persons whose value would not be offered, beyond which too few stand in it to say what is rare.
+_POOR = 0.1
 # Records of a value in an average row, if rows have so many records per candidate; rarer values are not worth a place.
 _EACH, _AVERAGE = 4, 100
 
@@ -209,7 +211,10 @@ def _offered(past: Past, tree: Split | None, counts: Int64s, least: float) -> Co
             f"With this noise {past.persons:,} persons do not tell two sensitive values apart.",
             hint="Give more persons, a hierarchy or a larger epsilon; or public statistics as prior.csv.",
         )
-    unseen = float(sizes @ np.where(seen, 0, shares).sum(axis=1) / max(sizes.sum(), 1))
+    lost = np.where(seen, 0, shares).sum(axis=1)
+    unseen = float(sizes @ lost / max(sizes.sum(), 1))
+    # A row of hardly anybody would offer one value to all: its shares are those above it, so that what is frequent everywhere is offered.
+    seen[lost > _POOR] |= counts.sum(axis=0) >= least * math.sqrt(len(counts))
     shares = np.where(seen, shares, 0)
     shares = np.array([apart(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
     return Counted(Prior(past.domain.labels, strata(tree), shares, sizes), counts, unseen)
