@@ -21,11 +21,20 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit import measures
-from reticent.audit.all_classes import OVERALL, check_overall
 from reticent.audit.groups import Groups, codes, histograms, present
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import Published
-from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
+from reticent.audit.requirements import (
+    OVERALL,
+    Requirement,
+    check_l,
+    check_overall,
+    check_size,
+    check_t,
+    demanded,
+    of_persons,
+    requirements,
+)
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy import Policy

@@ -6,7 +6,7 @@ Guarantee: against a reader who lays two publications of one store side by side:
     Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
     them went on to later events; where there is a kernel, only as long as no other one went on (`Mates`). A stream moves with every
     record, and a series with every release where there is a kernel, so they share nobody.
-Not covered: persons whom two publications call by different names (`reticent.encode.names` says which are the same); publications of other stores; records without a person.
+Not covered: persons whom two publications call by different names (`reticent.encode.columns` says which are the same); publications of other stores; records without a person.
 Cost: eight bytes a person and publication; a hash per record; one small query per commit.
 """
 
@@ -20,8 +20,7 @@ import sqlalchemy as sa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.encode.names import single_names
-from reticent.encode.native import native
+from reticent.encode.columns import native, single_names
 from reticent.engine import publisher_class
 from reticent.engine.base import Sights
 from reticent.errors import GuaranteeError

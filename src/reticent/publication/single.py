@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine import publisher_class
 from reticent.errors import StateError
 from reticent.policy import Policy

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError

@@ -16,7 +16,7 @@ from reticent.policy import Policy
 from reticent.report.classifier import classifier_scores
 from reticent.report.distributions import distribution
 from reticent.report.spread import Column, Spread, spread
-from reticent.utility.loss import attribute_loss
+from reticent.utility.measures import attribute_loss
 from reticent.utility.stream import sau, sau_limit
 from reticent.utility.workload import relative_error
 

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.arrays import Bools, Int64s
-from reticent.utility.classes import average_class_size, discernibility, discernibility_star, packed
-from reticent.utility.entropy import attribute_entropy
-from reticent.utility.loss import EVEN, Balance, attribute_loss, geometric_mean
-from reticent.utility.ncp import information_loss, usefulness
+from reticent.utility.measures import (
+    EVEN,
+    Balance,
+    attribute_entropy,
+    attribute_loss,
+    average_class_size,
+    discernibility,
+    discernibility_star,
+    geometric_mean,
+    information_loss,
+    packed,
+    usefulness,
+)
 
 if TYPE_CHECKING:
     from reticent.utility.recoding import Recoding
@@ -23,7 +32,7 @@ class Metrics:
     """What a release lost; small is good in every field.
 
     Attributes:
-        loss: see `reticent.utility.loss`. ncp: equations (3) to (5). entropy: bits lost, summed over attributes.
+        loss: see `reticent.utility.measures`. ncp: equations (3) to (5). entropy: bits lost, summed over attributes.
         usefulness: UM, the same loss averaged over classes instead of records (Loukides, Shao 2007).
         discernibility: DM. discernibility_star: DM*. average_class_size: records per class.
         precision: mean share of the hierarchy climbed (Sweeney's Prec is 1 minus this).

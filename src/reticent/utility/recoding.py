@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from reticent.arrays import Floats, Int32s, Int64s
-from reticent.utility.ncp import interval_loss, node_loss
+from reticent.utility.measures import interval_loss, node_loss
 
 if TYPE_CHECKING:
     from reticent.policy.hierarchy import Ladder

@@ -40,7 +40,7 @@ from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import settled
 from reticent.errors import GuaranteeError
 from reticent.release import Release
-from reticent.utility.classes import packed
+from reticent.utility.measures import packed
 
 
 class Local(TablePublisher):

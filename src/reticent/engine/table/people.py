@@ -33,7 +33,7 @@ from reticent.encode.dictionary import numbered_texts
 from reticent.encode.moments import moments
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy, cells
-from reticent.utility.classes import packed
+from reticent.utility.measures import packed
 
 if TYPE_CHECKING:
     from reticent.engine.table.encoded_table import EncodedTable, SensitiveColumn

@@ -13,7 +13,7 @@ from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, Climber, Ladder, ladder
 from reticent.policy.spec import HierarchySpec
-from reticent.utility.classes import packed
+from reticent.utility.measures import packed
 
 
 class PublishedLevels:
