@@ -27,6 +27,7 @@ from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
 from reticent.release import Kind
+from reticent.release.wording import DESPITE
 from reticent.store import Store, Transaction, schema
 from reticent.store.database import whole_rows
 
@@ -117,6 +118,11 @@ class Population:
         self.shared = 0
         """Persons who stand in other publications too, where that was allowed."""
         self._load()
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What a release of these persons must say beside what its method says."""
+        return (DESPITE,) if self.shared else ()
 
     def of(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
         """The persons of some records, in their order; nobody where the policy names no person."""
