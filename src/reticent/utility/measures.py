@@ -184,10 +184,6 @@ def _bits(part: NDArray[Any], whole: NDArray[Any]) -> float:
     return float((part[real] * np.log2(part[real] / whole[real])).sum())
 
 
-_ROOM = 1 << 62
-"""Rows that one packed number can tell apart."""
-
-
 def discernibility(sizes: Int64s, suppressed: int = 0) -> float:
     """DM: each published record costs the size of its class, each suppressed one the size of the table.
 
@@ -217,18 +213,3 @@ def average_class_size(rows: int, classes: int, suppressed: int = 0, balance: Ba
 def _squares(sizes: Int64s) -> float:
     exact = np.asarray(sizes, dtype=np.int64)
     return float((exact * exact).sum())  # below 2**63 for tables of up to three billion records
-
-
-def packed(columns: Sequence[tuple[NDArray[Any], int]]) -> Int64s:
-    """One number for every row, given the codes of its columns and their widths: the same for rows that are alike, in their order.
-
-    >>> packed([(np.array([0, 1, 0]), 2), (np.array([2, 0, 2]), 3)]).tolist()
-    [2, 3, 2]
-    """
-    key, room = np.zeros(len(columns[0][0]) if columns else 0, dtype=np.int64), 1
-    for codes, width in columns:
-        if room * width >= _ROOM:
-            distinct, key = np.unique(key, return_inverse=True)
-            room = len(distinct)
-        key, room = key * width + codes, room * width
-    return key
