@@ -19,7 +19,7 @@ from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.policy.tree import read_tree
+from reticent.policy.hierarchy import read_tree
 from reticent.reproduce.supervision import adult as adult_salary
 from reticent.reproduce.supervision import synthetic as census_wage
 

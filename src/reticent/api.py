@@ -18,7 +18,7 @@ from reticent.errors import PolicyError, StateError
 from reticent.frames import table_of
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
-from reticent.policy.section import unknown
+from reticent.policy.spec import unknown
 from reticent.publication import table
 from reticent.release import Release
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import select
+import shutil
 import stat
 import time
 from importlib import import_module
@@ -101,6 +103,22 @@ def move(source: Path, target: Path) -> None:
             return
         time.sleep(pause)
     source.replace(target)
+
+
+@contextlib.contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """A hidden name beside a path: the file or folder that is made there takes its place once it is on disk, and is gone if anything fails."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        yield draft
+        sync(draft)
+        move(draft, path)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    sync(path.parent)
 
 
 def ready(handles: Sequence[int], timeout: float | None = None) -> list[int]:

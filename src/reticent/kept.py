@@ -18,7 +18,7 @@ from reticent.frames import is_frame
 from reticent.policy import Policy
 from reticent.publication import evolving, series
 from reticent.store import Store
-from reticent.store.values import refuse_closed
+from reticent.store.transaction import refuse_closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

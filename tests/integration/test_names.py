@@ -9,7 +9,7 @@ import pytest
 from reticent import EvolvingTable, Series, anonymize
 from reticent.cli import main
 from reticent.connectors.stream import Stream
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError

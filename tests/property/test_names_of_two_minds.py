@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.audit.spellings import one_name, under_one_name
-from reticent.encode.names import ODD, single_name, single_names
+from reticent.encode.columns import ODD, single_name, single_names
 
 ODD_NAMES = [
     *("7", " 7", "7.0", "7.000", "+7.0", "-7.0", "7.", ".0", "7.5", "007", "7.0.0", "1e5", "p7", "P7", "", " ", "\t\n"),

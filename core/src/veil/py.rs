@@ -347,7 +347,6 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<people::Seen>()?;
     m.add_function(wrap_pyfunction!(people::pseudonyms, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::stretches_of_counts, &m)?)?;
-    m.add_function(wrap_pyfunction!(prior::stretches_of_shares, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::random_orders, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::hierarchy_orders, &m)?)?;
     parent.add_submodule(&m)

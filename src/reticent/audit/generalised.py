@@ -20,12 +20,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from reticent.arrays import Int64s
 from reticent.audit import measures
-from reticent.audit.all_classes import OVERALL, check_overall
-from reticent.audit.groups import Groups, codes, histograms, present
+from reticent.audit.groups import codes, histograms, present
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import Published
-from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
+from reticent.audit.requirements import (
+    OVERALL,
+    Requirement,
+    check_l,
+    check_overall,
+    check_size,
+    check_t,
+    demanded,
+    of_persons,
+    requirements,
+)
 from reticent.audit.spellings import check_spellings
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy import Policy
@@ -61,17 +71,9 @@ def judge(release: Published, policy: Policy) -> Verdict:
     sizes = np.bincount(rows, minlength=size)
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     findings += check_overall(data, rows, size, release.claims, policy)
-    deep, notes = [requirement for requirement in rules if requirement.model != "k"], list[str]()
-    if deep and not policy.sensitive:
-        findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
-    shown = present(policy.sensitive, data)
-    findings += [check_spellings(codes(data[name])[1], f"column '{name}'") for name in shown]
-    for column in policy.sensitive if deep else ():
-        if column in shown:
-            groups = histograms(rows, size, data[column])
-            findings += _sensitive(release, policy, groups, column, deep, notes)
-        else:
-            findings += [Finding(str(r), holds=False, where=f"column '{column}' is not published") for r in deep]
+    slack = suppressed_share(release.counts, left_out(release, policy))
+    findings += check_sensitive(data, rows, size, rules, policy, slack)
+    notes = [TOTALS_NOTE.format(name) for name in present(policy.sensitive, data) if any(r.model == "t" for r in rules)]
     notes += [*_plain(release, policy), *([_ALONE] if series else [])]
     if release.bare:
         notes += [] if rules else [_NOTHING_ASKED]
@@ -183,22 +185,35 @@ def _figures(release: Published, policy: Policy) -> dict[str, float]:
     return figures
 
 
-def _sensitive(
-    release: Published, policy: Policy, groups: Groups, column: str, rules: list[Requirement], notes: list[str]
+def check_sensitive(
+    data: pa.Table,
+    rows: Int64s,
+    size: int,
+    rules: list[Requirement],
+    policy: Policy,
+    slack: Fraction,
+    times: Int64s | None = None,
 ) -> list[Finding]:
-    """Diversity and closeness of one sensitive column."""
-    findings = [check_l(groups, r, f"column '{column}'") for r in rules if r.model == "l"]
-    closeness = [r for r in rules if r.model == "t"]
-    if closeness:
-        slack = suppressed_share(
-            release.counts.get("rows_in"), release.counts.get("suppressed"), left_out(release, policy)
-        )
-        notes.append(TOTALS_NOTE.format(column))
-        findings += [check_t(groups, r, groups.totals(), policy, column, slack=slack) for r in closeness]
+    """Spellings, diversity and closeness of the sensitive columns, in classes of rows that stand for several each where `times` says so."""
+    deep = [requirement for requirement in rules if requirement.model != "k"]
+    findings = []
+    if deep and not policy.sensitive:
+        findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
+    for column in policy.sensitive:
+        where = f"column '{column}'"
+        if column not in data.column_names:
+            findings += [Finding(str(r), holds=False, where=f"{where} is not published") for r in deep]
+            continue
+        findings += [check_spellings(codes(data[column])[1], where)]
+        if not deep:
+            continue
+        groups = histograms(rows, size, data[column], times)
+        findings += [check_l(groups, r, where) for r in deep if r.model == "l"]
+        findings += [check_t(groups, r, groups.totals(), policy, column, slack=slack) for r in deep if r.model == "t"]
     return findings
 
 
-def suppressed_share(rows_in: object, suppressed: object, left_out: int = 0) -> Fraction:
+def suppressed_share(counts: Mapping[str, Any], left_out: int = 0) -> Fraction:
     """How far the release's own distribution can lie from that of the input: the share of records left out."""
-    came, gone = (count if isinstance(count, int) else 0 for count in (rows_in, suppressed))
+    came, gone = (n if isinstance(n := counts.get(name), int) else 0 for name in ("rows_in", "suppressed"))
     return Fraction(max(0, gone - left_out), max(1, came - left_out))

@@ -1,26 +1,28 @@
 """verify: recompute every claim of a release, or of a series of releases, from what was published alone.
 
 Guarantee: a claim that does not follow from the published files is refuted; nothing else is trusted, not the manifest's
-    figures and not the code that made the release.
-Not covered: claims about what cannot be seen from outside (a loss, a secret key); they are listed as unchecked.
+    figures and not the code that made the release. Releases of one publication that are given together follow one another, each naming
+    the digest of the one before it where that is given too; with the ledger, number, digest and predecessor are those that the store keeps.
+Not covered: claims about what cannot be seen from outside (a loss, a secret key); they are listed as unchecked. Without the ledger, a
+    release by itself says of its store what it likes.
 Cost: linear in the rows up to one sort; a million rows take seconds.
 Reference: see the judge of each kind: `generalised`, `anatomy`, `stream`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.folder.chain import check_chain
-from reticent.audit.folder.closed import check_lists
+from reticent.audit.folder.papers import check_lists
 from reticent.audit.groups import as_text
 from reticent.audit.published import Published, published
 from reticent.audit.requirements import UnreadableClaimError
@@ -159,3 +161,42 @@ def _one(release: Published, policy: Policy) -> Verdict:
     if release.name:
         findings = [replace(f, where=f"{release.name}{': ' if f.where else ''}{f.where}") for f in findings]
     return Verdict(tuple(findings), tuple(notes), verdict.unchecked, verdict.measured)
+
+
+_UNKNOWN = "number and predecessor in the store (give the ledger: --ledger STORE)"
+
+
+def check_chain(releases: Sequence[Published], ledger: Ledger | None) -> Verdict:
+    """The findings about releases that come from a store; nothing about others."""
+    places = [place for release in releases if (place := _place(release)) is not None]
+    if not places:
+        return Verdict(())
+    broken = sum(not _follows(before, after) for before, after in pairwise(places))
+    findings = [none_of("releases follow one another as their store numbers them", broken)] if len(places) > 1 else []
+    if ledger is None or not len(ledger):
+        return Verdict(tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in places) else ())
+    digests = ledger.digests
+    odd = sum(not _kept(place, digests) for place in places)
+    return Verdict((*findings, none_of("number, digest and predecessor are those of the ledger", odd)))
+
+
+def _place(release: Published) -> Mapping[str, Any] | None:
+    place = (release.manifest or {}).get("store")
+    return place if isinstance(place, dict) else None
+
+
+def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether one release of a publication may stand behind another; those of two publications may anyhow."""
+    if any(before.get(word) != after.get(word) for word in ("publisher", "generation")):
+        return True
+    first, second = before.get("number"), after.get("number")
+    if not isinstance(first, int) or not isinstance(second, int) or first >= second:
+        return False
+    return second > first + 1 or after.get("predecessor") == before.get("digest")
+
+
+def _kept(place: Mapping[str, Any], digests: Mapping[int, str]) -> bool:
+    number = place.get("number")
+    if not isinstance(number, int) or digests.get(number) != place.get("digest"):
+        return False
+    return digests.get(number - 1, "") == place.get("predecessor")

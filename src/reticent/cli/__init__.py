@@ -55,7 +55,7 @@ class Lazy(Ordered):
         """Finds the command, or says which one was probably meant."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from reticent.errors import PolicyError
-            from reticent.policy.section import unknown
+            from reticent.policy.spec import unknown
 
             raise PolicyError(f"reticent: {unknown(args[0], tuple(COMMANDS))}", hint="See: reticent --help")
         return super().resolve_command(ctx, args)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from reticent.cli import options
-from reticent.cli.load_inputs import load_inputs
-from reticent.cli.output import describe, emit, say, summary
-from reticent.cli.progress import told_by, working
+from reticent.cli.output import describe, emit, say, summary, told_by, working
 from reticent.errors import PolicyError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reticent.policy import Policy
 
 
 @click.command()
@@ -135,3 +139,25 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
     say(f"Draft {number}: nothing was published. Compare: reticent drafts {output}. To publish, leave --draft out.")
     if json:
         emit(summary(draft.release, seconds) | {"draft": number} | draft.to_dict())
+
+
+def load_inputs(
+    data: str, policy: str | Path, output: str | Path | None, kind: str = "table", method: str | None = None
+) -> tuple[pa.Table | str, Policy]:
+    """Reads the policy and the data; refuses early what must be refused, before anything long begins.
+
+    Linked tables are left to whoever releases them: the data comes back as it was named.
+    """
+    from reticent.connectors.inputs import read_input
+    from reticent.policy import Policy
+    from reticent.policy.check import check
+    from reticent.release.folder import refuse_taken
+
+    rules = Policy.load(policy).with_method(kind, method)
+    check(rules)
+    if output is not None:
+        refuse_taken(Path(output))
+    if rules.tables is not None:
+        return data, rules
+    with working("Reading"):
+        return read_input(data, rules), rules

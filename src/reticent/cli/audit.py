@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, say
-from reticent.cli.progress import steps
+from reticent.cli.output import emit, say, steps
 from reticent.errors import PolicyError
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
-from reticent.cli.output import say
-from reticent.cli.progress import hushed
+from reticent.cli.output import hushed, say
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
-from reticent.cli.output import describe, emit, figures, say, summary
-from reticent.cli.progress import working
+from reticent.cli.output import describe, emit, figures, say, summary, working
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, say
-from reticent.errors import ConnectorError
+from reticent.cli.output import emit, quiet, say
+from reticent.errors import ConnectorError, PolicyError
+from reticent.policy.spec import ROLES, unknown
 
 if TYPE_CHECKING:
     from reticent.cli.kinds import Kind
@@ -48,7 +51,7 @@ def init(
     """
     import shlex
 
-    from reticent.cli.ask_roles import ask_roles, told_roles
+    from reticent.cli.init import ask_roles, told_roles
     from reticent.cli.kinds import kind_for, refuse_kind, render
     from reticent.cli.veil_policy import VEIL, method_of, veil_kind
     from reticent.connectors.files import write_text
@@ -109,3 +112,46 @@ def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None
             f"Released as they are: {len(names['plain'])}; whoever knows those of a person can find the record, so write quasi for "
             "each that your readers may know."
         )
+
+
+_QUESTIONS = 8
+"""Nobody answers more of them with care."""
+
+
+def told_roles(guesses: list[Guess], person: str | None, sensitive: str | None) -> list[Guess]:
+    """The guesses with what options say: the column of the person stays inside, the one to protect comes before all other illnesses."""
+    names = tuple(g.column for g in guesses)
+    for option, name in (("--person", person), ("--sensitive", sensitive)):
+        if name is not None and name not in names:
+            raise PolicyError(f"{option}: the data has no such column: {unknown(name, names)}")
+    if person is not None and person == sensitive:
+        raise PolicyError(f"--person and --sensitive both name '{person}'.", hint="Name two columns.")
+    roles = {person: "identifier", sensitive: "sensitive"}
+    guesses = [replace(g, role=roles[g.column], why="as you said") if g.column in roles else g for g in guesses]
+    if sensitive is None:
+        return guesses
+    reason = "kept inside, since you named another column to protect"
+    return [
+        replace(g, role="identifier", why=f"{g.why}; {reason}")
+        if g.role == "sensitive" and g.column != sensitive
+        else g
+        for g in guesses
+    ]
+
+
+def ask_roles(guesses: list[Guess]) -> list[Guess]:
+    """The guesses as a person has corrected them."""
+    if quiet() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return guesses
+    doubtful = [g.column for g in guesses if g.unsure][:_QUESTIONS]
+    return [_asked(g) if g.column in doubtful else g for g in guesses]
+
+
+def _asked(guess: Guess) -> Guess:
+    """One question; the first letter of a role is enough, and Enter keeps the guess."""
+    while True:
+        say(f"{guess.column}: {guess.why}. Role ({', '.join(ROLES)})? Enter: {guess.role}")
+        answer = sys.stdin.readline().strip().lower()
+        role = next((role for role in ROLES if role.startswith(answer)), None) if answer else guess.role
+        if role is not None:
+            return guess if role == guess.role else replace(guess, role=role, why="as you said")

@@ -15,7 +15,7 @@ from reticent.datasets.writers import csv_text
 from reticent.errors import DataError, PolicyError
 from reticent.policy.check import KINDS
 from reticent.policy.guess import SUPPRESSION, Guess, K, guess_l
-from reticent.policy.section import unknown
+from reticent.policy.spec import unknown
 
 METHOD = "auto"
 """Of a first table."""

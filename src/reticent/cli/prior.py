@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, say
-from reticent.cli.progress import working
+from reticent.cli.output import emit, say, working
 from reticent.errors import ConnectorError, PolicyError
 
 

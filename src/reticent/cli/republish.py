@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.load_inputs import load_inputs
-from reticent.cli.output import describe, emit, say, summary
-from reticent.cli.progress import working
+from reticent.cli.anonymize import load_inputs
+from reticent.cli.output import describe, emit, say, summary, working
 
 
 @click.command()

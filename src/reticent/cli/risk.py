@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, say
-from reticent.cli.progress import working
+from reticent.cli.output import emit, say, working
 
 
 @click.command()

@@ -19,7 +19,7 @@ from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.policy.guess import SAMPLE, Guess
 from reticent.policy.levels import propose_levels
-from reticent.policy.section import unknown
+from reticent.policy.spec import unknown
 
 VEIL = "veil"
 EPSILON = 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.policy.section import unknown
+from reticent.policy.spec import unknown
 
 if TYPE_CHECKING:
     from reticent.engine.base import Publisher

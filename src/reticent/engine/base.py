@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +138,24 @@ class Publisher(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.counts})"
+
+
+def claims(policy: Policy, *, several: bool = False) -> dict[str, Any]:
+    """What a release under this policy claims; of persons where it knows them, also for l and t if some have several records."""
+    privacy = policy.privacy
+    claim: dict[str, Any] = {}
+    if privacy.k is not None:
+        claim["k"] = privacy.k if policy.person is None else {"persons": privacy.k}
+    for word, asked in (("l", privacy.l), ("t", privacy.t)):
+        if asked is not None:
+            claim[word] = {"persons": asked.plain()} if several else asked.plain()
+    if privacy.average_risk is not None:
+        claim["average_risk"] = privacy.average_risk
+    if privacy.population_uniqueness is not None:
+        claim["population_uniqueness"] = privacy.population_uniqueness.model_dump()
+    if privacy.k_map is not None:
+        claim["k_map"] = privacy.k_map.k
+    return claim
 
 
 def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:

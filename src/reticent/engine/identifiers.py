@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine.keys import Keys
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Column, Policy

@@ -5,13 +5,14 @@ A key file is JSON, readable by its owner only: {"current": "k2", "keys": {"k1":
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from reticent.disk import move, open_new, others_may_read
+from reticent.disk import draft_of, open_new, others_may_read
 from reticent.errors import ConnectorError, PolicyError
 
 
@@ -75,14 +76,12 @@ def rotate(path: Path) -> Keys:
 
 def _write(path: Path, keys: Keys, *, fresh: bool) -> None:
     text = json.dumps({"current": keys.current, "keys": {name: key.hex() for name, key in keys.keys.items()}}, indent=2)
-    target = path if fresh else path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    place = contextlib.nullcontext(path) if fresh else draft_of(path)
     try:
-        with os.fdopen(open_new(target), "w") as file:
+        with place as target, os.fdopen(open_new(target), "w") as file:
             file.write(text + "\n")
             file.flush()
             os.fsync(file.fileno())
-        if not fresh:
-            move(target, path)
     except FileExistsError:
         raise ConnectorError(f"{path} exists.", hint="Name a new file, or rotate the one that is there.") from None
     except OSError as error:

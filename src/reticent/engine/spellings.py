@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.spellings import folded
+from reticent.policy.cells import folded
 
 
 def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:

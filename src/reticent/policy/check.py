@@ -6,9 +6,9 @@ from typing import Any
 
 from reticent.errors import PolicyError
 from reticent.policy.bundle import named_files
+from reticent.policy.hierarchy import Tree, tree_of
 from reticent.policy.policy import Policy
 from reticent.policy.prior import read_report
-from reticent.policy.tree import Tree, tree_of
 
 KINDS = ("table", "evolving", "series", "stream")
 

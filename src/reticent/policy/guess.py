@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int64s
-from reticent.policy.cells import coded, without_markers
+from reticent.policy.cells import coded, folded, without_markers
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.guess_column import UNITS, ColumnFacts, Sign, sign_of
-from reticent.policy.spellings import folded
 
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02

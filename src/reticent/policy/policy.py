@@ -20,7 +20,6 @@ from reticent.errors import DataError, PolicyError
 from reticent.notebook import shown
 from reticent.policy.bundle import named_files
 from reticent.policy.privacy import Privacy
-from reticent.policy.section import Section, unknown, wrong
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 from reticent.policy.settings.kinds import (
     EvolvingSettings,
@@ -31,7 +30,7 @@ from reticent.policy.settings.kinds import (
     TableSettings,
 )
 from reticent.policy.settings.linked import LinkedSettings, check_tables
-from reticent.policy.spec import Column
+from reticent.policy.spec import Column, Section, unknown, wrong
 from reticent.policy.yaml_text import dump_yaml, parse_yaml
 
 DEFAULT_L, DEFAULT_M = 10, 4

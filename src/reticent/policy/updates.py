@@ -29,10 +29,9 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s
 from reticent.errors import DataError, PolicyError
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import ladder, tree_of
 from reticent.policy.policy import Policy
 from reticent.policy.spec import UpdatesSpec
-from reticent.policy.tree import tree_of
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -23,10 +23,8 @@ from reticent.errors import StateError
 from reticent.policy import Policy
 from reticent.publication.gate import Passed, let_through
 from reticent.publication.publication import Also, Commit, Publication
-from reticent.publication.table import also_not_covered
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
-from reticent.release.wording import DESPITE
 from reticent.store import evolving as rows_of
 from reticent.store.database import cut_log
 from reticent.store.erase import forget_words
@@ -159,22 +157,22 @@ class Evolving(Publication):
             persons = population.of(
                 pa.array([name for name in engine.records.persons if name is not None], pa.string())
             )
-            sights = engine.sights()
             population.refuse_shared(persons)
-            population.refuse_parted(sights)
-            release = also_not_covered(release, (DESPITE,) if population.shared else ())
-            ledger, members = self.store.ledger(self.name), engine.members()
+            population.refuse_parted(engine.sights())
             passed = let_through(
-                release, self.policy, self.kind, earlier=self.earlier(), ledger=ledger, members=members
+                release,
+                self.policy,
+                self.kind,
+                earlier=self.earlier(),
+                ledger=self.store.ledger(self.name),
+                members=engine.members(),
+                sights=engine.sights(),
+                not_covered=population.not_covered,
             ).packed()
 
             def step(tx: Transaction) -> Passed:
-                stored = passed.keep(tx, self.name, sent=sent)
                 self._write_state(tx, engine)
-                population.record(tx, persons, sights)
-                if also is not None:
-                    also(tx, stored)
-                return stored
+                return passed.keep(tx, self.name, population, persons, sent=sent, also=also)
 
             return self.commit(step)
 

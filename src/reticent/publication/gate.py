@@ -26,7 +26,10 @@ from reticent.release.codebook import with_codebook
 from reticent.release.codec import to_bytes
 
 if TYPE_CHECKING:
+    from reticent.arrays import UInt64s
     from reticent.audit.verdict import Verdict
+    from reticent.publication.population import Population
+    from reticent.publication.publication import Also
     from reticent.store import Transaction
 
 
@@ -59,14 +62,28 @@ class Passed:
         assert self.entry.digest  # noqa: S101 - made by asking
         return self
 
-    def keep(self, tx: Transaction, publisher: str, *, position: str | None = None, sent: bool = False) -> Passed:
-        """Stores the bytes and the ledger's entry; from here on it is published. Its number is that of the store."""
+    def keep(
+        self,
+        tx: Transaction,
+        publisher: str,
+        population: Population,
+        persons: UInt64s,
+        *,
+        position: str | None = None,
+        sent: bool = False,
+        also: Also | None = None,
+    ) -> Passed:
+        """Stores the bytes, the ledger's entry and the persons; from here on it is published. Its number is that of the store."""
         number = tx.put_outbox(publisher, "release", self.payload, position=position)
         entry = replace(self.entry, number=number + 1)
         tx.record_ledger(publisher, entry, *self.members)
         if sent:
             tx.mark_sent(publisher, number)
-        return replace(self, noted=entry, digests={**self.digests, entry.number: entry.digest})
+        population.record(tx, persons, self.sights)
+        kept = replace(self, noted=entry, digests={**self.digests, entry.number: entry.digest})
+        if also is not None:
+            also(tx, kept)
+        return kept
 
 
 def let_through(  # noqa: PLR0913 - what the judge and the ledger need
@@ -79,6 +96,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     members: Members | None = None,
     original: Original | None = None,
     sights: Sights | None = None,
+    not_covered: tuple[str, ...] = (),
 ) -> Passed:
     """Asks the judge about a release beside all earlier ones.
 
@@ -91,10 +109,13 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
         members: who stands in which group of this one.
         sights: what it shows of each person, where a house keys it; for the ledger of the store.
         original: what it was made from; claims of persons are checked against it, and it goes no further.
+        not_covered: what its guarantee leaves open beside what its method says.
 
     Raises:
         GuaranteeError: a claim is refuted; nothing was published.
     """
+    guarantee = release.guarantee
+    release = replace(release, guarantee=replace(guarantee, not_covered=(*guarantee.not_covered, *not_covered)))
     seen = published(release, "")
     # An engine may give texts as numbers with their words; what goes out is what the judge reads.
     release = with_codebook(replace(release, tables=seen.raw), policy, seen.coded)

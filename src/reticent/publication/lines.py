@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Int32s
-from reticent.encode.native import native
+from reticent.encode.columns import native
 from reticent.errors import DAMAGED, StateError
 from reticent.policy import Policy
 
 if TYPE_CHECKING:
     from reticent.engine.stream.contract import Placed
-    from reticent.engine.stream.fields import Leveled
+    from reticent.engine.stream.records import Leveled
     from reticent.publication.records import Batch
 
 _TEXT, _NUMBER, _TOKEN = 0, 1, 2

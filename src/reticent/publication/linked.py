@@ -16,7 +16,6 @@ from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.publication.gate import Passed, let_through, refuse_refuted
-from reticent.publication.table import also_not_covered
 
 LOG = logging.getLogger(__name__)
 LAYOUT = "linked"
@@ -42,8 +41,8 @@ def publish(
     linked = release_tables(tables, policy, Rng.fresh() if seed is None else Rng.from_seed(seed))
     for reason, count in linked.left_out.items():
         LOG.warning("%s: %s rows.", reason, f"{count:,}")
-    release = also_not_covered(linked.release, not_covered)
+    release = linked.release
     if standard is not None:
         release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
     refuse_refuted(compare(published(release, ""), policy, tables, linked.places))
-    return let_through(release, policy, "table")
+    return let_through(release, policy, "table", not_covered=not_covered)

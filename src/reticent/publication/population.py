@@ -6,7 +6,7 @@ Guarantee: against a reader who lays two publications of one store side by side:
     Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
     them went on to later events; where there is a kernel, only as long as no other one went on (`Mates`). A stream moves with every
     record, and a series with every release where there is a kernel, so they share nobody.
-Not covered: persons whom two publications call by different names (`reticent.encode.names` says which are the same); publications of other stores; records without a person.
+Not covered: persons whom two publications call by different names (`reticent.encode.columns` says which are the same); publications of other stores; records without a person.
 Cost: eight bytes a person and publication; a hash per record; one small query per commit.
 """
 
@@ -20,14 +20,14 @@ import sqlalchemy as sa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.encode.names import single_names
-from reticent.encode.native import native
+from reticent.encode.columns import native, single_names
 from reticent.engine import publisher_class
 from reticent.engine.base import Sights
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
 from reticent.release import Kind
+from reticent.release.wording import DESPITE
 from reticent.store import Store, Transaction, schema
 from reticent.store.database import whole_rows
 
@@ -118,6 +118,11 @@ class Population:
         self.shared = 0
         """Persons who stand in other publications too, where that was allowed."""
         self._load()
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What a release of these persons must say beside what its method says."""
+        return (DESPITE,) if self.shared else ()
 
     def of(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
         """The persons of some records, in their order; nobody where the policy names no person."""

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Int64s
-from reticent.encode.names import single_names
-from reticent.encode.native import native
+from reticent.encode.columns import native, single_names
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers

@@ -17,7 +17,7 @@ from pathlib import Path
 from reticent.errors import StateError
 from reticent.publication.ports import Sink
 from reticent.store import Store, Transaction
-from reticent.store.values import read_restored
+from reticent.store.transaction import read_restored
 
 
 def beyond(store: Store, name: str, sink: Sink, out: int) -> Sink:

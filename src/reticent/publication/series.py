@@ -19,10 +19,8 @@ from reticent.errors import StateError
 from reticent.policy import Policy
 from reticent.publication.gate import Passed, let_through
 from reticent.publication.publication import Also, Publication
-from reticent.publication.table import also_not_covered
 from reticent.release import Ledger, Release
 from reticent.release.codec import digest, from_bytes
-from reticent.release.wording import DESPITE
 from reticent.store import OutboxEntry, Transaction
 
 
@@ -53,7 +51,6 @@ def compose(
         engine = publisher_class("series", method).restore(policy, state)
     engine.push(table)
     (release,) = engine.cut()
-    release = also_not_covered(release, not_covered)
     passed = let_through(
         release,
         policy,
@@ -63,6 +60,7 @@ def compose(
         members=engine.members(),
         original=engine.original(),
         sights=engine.sights(),
+        not_covered=not_covered,
     )
     return Next(passed, engine.snapshot(), rng.secret)
 
@@ -93,19 +91,13 @@ class Series(Publication):
             population = self._population(despite=self.despite)
             persons = population.of_table(table)
             population.refuse_shared(persons)
-            words = (DESPITE,) if population.shared else ()
-            following = self._next(table, seed, words) if first is None else self._still_first(first)
+            following = self._next(table, seed, population.not_covered) if first is None else self._still_first(first)
             ready, position = following.passed.packed(), digest(table)
-            sights = ready.sights
-            population.refuse_parted(sights)
+            population.refuse_parted(ready.sights)
 
             def step(tx: Transaction) -> Passed:
-                passed = ready.keep(tx, self.name, position=position, sent=sent)
                 tx.put_snapshot(self.name, following.state)
-                population.record(tx, persons, sights)
-                if also is not None:
-                    also(tx, passed)
-                return passed
+                return ready.keep(tx, self.name, population, persons, position=position, sent=sent, also=also)
 
             return self.commit(step)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine import publisher_class
 from reticent.errors import StateError
 from reticent.policy import Policy
@@ -22,7 +22,6 @@ from reticent.publication.population import Population
 from reticent.publication.publication import Also, Commit, at_once, stamped
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes
-from reticent.release.wording import DESPITE
 from reticent.store import Store, Transaction
 from reticent.store.store import bind_house
 
@@ -120,18 +119,14 @@ class _Once:
         else:
             hashes = population.of(persons)
             population.refuse_shared(hashes)
-        passed = make((DESPITE,) if population.shared else ()).packed()
+        passed = make(population.not_covered).packed()
         population.refuse_parted(passed.sights)
         store.register(name, policy_hash=self._policy.hash)
 
         def step(tx: Transaction) -> Passed:
-            kept = passed.keep(tx, name, position=self._what, sent=True)
-            population.record(tx, hashes, passed.sights)
             if self._pinned:
                 bind_house(tx, self._pinned)
-            if also is not None:
-                also(tx, kept)
-            return kept
+            return passed.keep(tx, name, population, hashes, position=self._what, sent=True, also=also)
 
         with store.lock(name):
             kept = (commit or at_once(store))(step)

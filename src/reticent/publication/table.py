@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication.gate import Passed, let_through
 from reticent.publication.namesakes import tell_namesakes
-from reticent.release import Release
 
 if TYPE_CHECKING:
     from reticent._core.table import Watch
@@ -49,17 +48,15 @@ def publish(
         engine.heed(watch)
     engine.push(table)
     (release,) = engine.close()
-    release = also_not_covered(release, not_covered)
     return let_through(
-        release, policy, "table", members=engine.members(), original=engine.original(), sights=engine.sights()
+        release,
+        policy,
+        "table",
+        members=engine.members(),
+        original=engine.original(),
+        sights=engine.sights(),
+        not_covered=not_covered,
     )
-
-
-def also_not_covered(release: Release, words: tuple[str, ...]) -> Release:
-    """A release that also says what else its guarantee leaves open."""
-    if not words:
-        return release
-    return replace(release, guarantee=replace(release.guarantee, not_covered=(*release.guarantee.not_covered, *words)))
 
 
 def _keys(policy: Policy, method: str, store: Store | None) -> Rng:

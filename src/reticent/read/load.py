@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reticent.errors import DataError, PolicyError
+from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.read.question import Shape
 from reticent.read.shape.generalised import EVERY, Generalised
 from reticent.read.shape.groups import Grouped
@@ -53,7 +54,7 @@ class Parts:
 def parts_of(place: str | Path, *, name: str = "release") -> Parts:
     """Reads whatever stands at a place: a folder, a file or the URL of a database, where `name` is that of the tables."""
     if str(place).startswith(("sqlite:", "postgresql:")):
-        from reticent.read.database import from_database
+        from reticent.read.load import from_database
 
         return from_database(str(place), name)
     if "://" in str(place):
@@ -214,3 +215,37 @@ def _veiled(parts: Parts) -> Veiled:
     for name in ("row", "event"):
         data = data.set_column(data.column_names.index(name), name, data.column(name).cast(pa.int64()))
     return Veiled(data, veil, names, correction=parts.kind == "evolving")
+
+
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
+
+
+def from_database(url: str, name: str) -> Parts:
+    """Reads `NAME_manifest` and the tables beside it."""
+    try:
+        import sqlalchemy as sa
+    except ImportError:
+        raise ConnectorError("Reading a database needs SQLAlchemy.", hint="pip install sqlalchemy") from None
+    if not _NAME.match(name):
+        raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
+    try:
+        engine = sa.create_engine(sa.make_url(url.replace("postgresql://", "postgresql+psycopg://", 1)))
+        with engine.connect() as link:
+            manifest = json.loads(link.execute(sa.text(f"SELECT manifest FROM {name}_manifest")).scalar_one())  # noqa: S608 - a plain name
+            documents = manifest.get("documents", {})
+            files = [file.rsplit(".", 1)[0] for file in manifest["files"] if file.endswith((".csv", ".parquet"))]
+            tables = {part: _table(link, sa, f"{name}_{part}") for part in files}
+        engine.dispose()
+    except (sa.exc.SQLAlchemyError, ValueError, KeyError):
+        raise ConnectorError(
+            f"The database holds no release called '{name}' that can be read.",
+            hint="Give the URL and the --name that `reticent export` was given.",
+        ) from None
+    return from_manifest(manifest, tables, documents)
+
+
+def _table(link: Any, sa: Any, name: str) -> pa.Table:
+    rows = link.execute(sa.text(f'SELECT * FROM "{name}"'))  # noqa: S608 - built from a plain name
+    names = list(rows.keys())
+    columns = list(zip(*rows.fetchall(), strict=True)) or [()] * len(names)
+    return pa.table({column: pa.array(cells) for column, cells in zip(names, columns, strict=True)})

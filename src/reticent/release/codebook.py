@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.policy import Policy
+from reticent.policy.hierarchy import Tree, tree_of
 from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.spec import Column, HierarchySpec
-from reticent.policy.tree import Tree, tree_of
 from reticent.release.release import Guarantee, Release
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from reticent.disk import move, open_new
-from reticent.errors import ConnectorError
+from reticent.connectors.files.atomic import write_errors, write_text
 from reticent.report import sections
 from reticent.report.audit import Audit
 from reticent.report.compare import Candidate
@@ -70,22 +67,8 @@ def write_report(
     if candidates:
         figures["compare"] = [candidate.to_dict() for candidate in candidates]
     twin = path.with_name("audit.json")
-    _write(path, html(audit, candidates, command))
-    _write(twin, json.dumps(figures, indent=2, allow_nan=False, default=str) + "\n")
-    return path, twin
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
+    with write_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(open_new(draft), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        move(draft, path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise ConnectorError(
-            f"{path}: the report could not be written ({error.strerror}).", hint="Check the folder given to --output."
-        ) from None
+    write_text(path, html(audit, candidates, command))
+    write_text(twin, json.dumps(figures, indent=2, allow_nan=False, default=str) + "\n")
+    return path, twin

@@ -308,8 +308,8 @@ def _words(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
 def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str, Any]]:
     """The nodes of the lattice one step finer or coarser, judged by k and the suppression allowed, where the method has one level per column."""
     from reticent.encode import encode_table
+    from reticent.encode.dictionary import packed
     from reticent.policy.hierarchy import ladder
-    from reticent.utility.classes import packed
 
     attributes = release.explain.get("attributes", {})
     levels = {name: at["level"] for name, at in attributes.items() if at.get("level") is not None}

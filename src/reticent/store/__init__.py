@@ -6,7 +6,6 @@ changed in one transaction, so that after a crash the stored bytes are sent agai
 
 from reticent.store.rewriting import Rewriting
 from reticent.store.store import Store
-from reticent.store.transaction import Transaction
-from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
+from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
 
 __all__ = ["DeadLetter", "OutboxEntry", "Rewriting", "Snapshot", "Store", "Transaction"]

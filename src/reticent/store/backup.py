@@ -17,7 +17,7 @@ from reticent.errors import ConnectorError, StateError
 from reticent.store import database, integrity, schema
 from reticent.store.opening import check_structure, remove
 from reticent.store.store import Store
-from reticent.store.values import Restored, note_restored
+from reticent.store.transaction import Restored, note_restored
 from reticent.store.witness import Witness, note_place
 
 _MANIFEST = "release.json"

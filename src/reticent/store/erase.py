@@ -22,8 +22,7 @@ from reticent.errors import StateError
 from reticent.release.codec import table_bytes, table_from
 from reticent.store import database, schema
 from reticent.store.store import Store
-from reticent.store.transaction import Transaction
-from reticent.store.values import Restored, note_restored
+from reticent.store.transaction import Restored, Transaction, note_restored
 
 _OWN = (
     schema.outbox,

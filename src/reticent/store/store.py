@@ -17,8 +17,7 @@ from reticent.release import Counts, Ledger, LedgerEntry
 from reticent.store import database, integrity, opening, rewriting, schema
 from reticent.store.integrity import Head, Seal, damaged
 from reticent.store.keys import Key
-from reticent.store.transaction import Transaction
-from reticent.store.values import DeadLetter, OutboxEntry, Snapshot
+from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
 from reticent.store.witness import Witness
 
 _NUMBERS = 1_000

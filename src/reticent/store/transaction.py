@@ -1,4 +1,4 @@
-"""One transaction: everything in it is there after a crash, or nothing is."""
+"""One transaction: everything in it is there after a crash, or nothing is; and the values that come out of the store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -18,7 +18,9 @@ from reticent.store import schema
 from reticent.store.database import insert, whole_rows
 from reticent.store.integrity import DIGEST, SIZE, Seal
 from reticent.store.rewriting import IN_USE, SPACE
-from reticent.store.values import refuse_closed
+
+if TYPE_CHECKING:
+    from reticent.store.store import Store
 
 # Statements are built once: building them costs more than running them.
 _OF = schema.publishers.c.publisher == sa.bindparam("of")
@@ -246,3 +248,73 @@ def _in_sqlite(table: sa.Table, names: tuple[str, ...], *, again: bool) -> str:
         return words
     change = ", ".join(f"{cell} = excluded.{cell}" for cell in cells if cell not in keys)
     return f"{words} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {change}"
+
+
+@dataclass(frozen=True)
+class OutboxEntry:
+    """One released batch, as the sinks must see it, byte for byte."""
+
+    number: int
+    kind: str
+    payload: bytes = field(repr=False)
+    position: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state to go on from: a whole state and the changes since, in order."""
+
+    payload: bytes = field(repr=False)
+    deltas: tuple[bytes, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A record that could not be released: where it was, why, and its bytes."""
+
+    position: str
+    reason: str
+    payload: bytes = field(repr=False)
+
+
+_RESTORED, _WHAT = "restored", "what"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """How a publication came out of a restore.
+
+    A backup does not know what was published after it. A restore therefore closes every publication, except where it is shown what
+    the world has seen of it: by the witness (nothing is missing), by the release folders, by the lines of a stream, or by number.
+
+    Attributes:
+        closed: why nothing more may be published; empty where it may.
+        lines: the file with a stream's lines as the world has them.
+        size: how many bytes of it the world has.
+    """
+
+    closed: str = ""
+    lines: str = ""
+    size: int = 0
+
+
+def note_restored(tx: Transaction, publisher: str, restored: Restored) -> None:
+    """Keeps what a restore found out about a publication."""
+    tx.put(publisher, _RESTORED, _WHAT, json.dumps(asdict(restored)).encode())
+
+
+def read_restored(where: Store | Transaction, publisher: str) -> Restored:
+    """What a restore found out about a publication; nothing where there was none."""
+    value = where.get(publisher, _RESTORED, _WHAT)
+    return Restored() if value is None else Restored(**json.loads(value))
+
+
+def refuse_closed(where: Store | Transaction, publisher: str) -> None:
+    """Refuses to publish for a publication whose last releases the store does not know."""
+    restored = read_restored(where, publisher)
+    if restored.closed:
+        raise StateError(
+            f"{publisher!r} is closed, since {restored.closed}: to go on would publish the same people anew.",
+            hint="If it was restored, restore again with --published, or with a later backup; persons who were never released may "
+            "begin a publication of another name.",
+        )

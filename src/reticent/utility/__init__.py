@@ -1,1 +1,1 @@
-"""How much a release still tells: information loss, class sizes, stream uncertainty and query error; one measure per file."""
+"""How much a release still tells: information loss, class sizes, stream uncertainty and query error."""

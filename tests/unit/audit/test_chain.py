@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reticent.audit.folder.chain import check_chain
 from reticent.audit.published import Published
+from reticent.audit.verify import check_chain
 from reticent.release import Counts, Ledger, LedgerEntry
 
 

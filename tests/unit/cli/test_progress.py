@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from reticent.cli import progress
+from reticent.cli import output
 
 
 class Watch:
@@ -22,8 +22,8 @@ def test_lines_come_while_the_work_goes_on(monkeypatch):
         if len(told) == 2:
             second.set()
 
-    monkeypatch.setattr(progress, "say", say)
-    with progress.working("Searching", progress.told_by(Watch(1200, 0.31, 0.2)), every=0.001):
+    monkeypatch.setattr(output, "say", say)
+    with output.working("Searching", output.told_by(Watch(1200, 0.31, 0.2)), every=0.001):
         assert second.wait(60)
     count = len(told)
     assert told[0].startswith("Searching: 1,200 nodes checked, best loss so far 0.3100, none below 0.2000, ")
@@ -32,19 +32,19 @@ def test_lines_come_while_the_work_goes_on(monkeypatch):
 
 def test_quick_work_says_nothing(monkeypatch):
     told = []
-    monkeypatch.setattr(progress, "say", told.append)
-    with progress.working("Reading", every=60):
+    monkeypatch.setattr(output, "say", told.append)
+    with output.working("Reading", every=60):
         pass
     assert told == []
 
 
 def test_what_is_not_known_is_not_said():
-    assert progress.told_by(Watch(0, float("inf"), 0.0))() == ""
+    assert output.told_by(Watch(0, float("inf"), 0.0))() == ""
 
 
 def test_the_work_may_fail(monkeypatch):
-    monkeypatch.setattr(progress, "say", lambda _: None)
-    with pytest.raises(ValueError, match="x"), progress.working("Searching", every=60):
+    monkeypatch.setattr(output, "say", lambda _: None)
+    with pytest.raises(ValueError, match="x"), output.working("Searching", every=60):
         raise ValueError("x")
     assert not any(thread.name == "progress" for thread in threading.enumerate())
 
@@ -57,7 +57,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_has_one_line_that_is_gone_in_the_end(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with progress.working("Searching"):
+    with output.working("Searching"):
         assert terminal.getvalue() == "\rSearching\r"
     assert terminal.getvalue().endswith(f"\r{' ' * len('Searching')}\r")
     assert "\n" not in terminal.getvalue()
@@ -66,7 +66,7 @@ def test_a_terminal_has_one_line_that_is_gone_in_the_end(monkeypatch):
 def test_steps_are_named_on_a_terminal_with_what_each_took(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with progress.steps() as step:
+    with output.steps() as step:
         step("Reading")
         step("Judging")
     lines = [line for line in terminal.getvalue().replace("\r", "\n").splitlines() if line.endswith(" s")]
@@ -74,6 +74,6 @@ def test_steps_are_named_on_a_terminal_with_what_each_took(monkeypatch):
 
 
 def test_steps_elsewhere_say_nothing(capsys):
-    with progress.steps() as step:
+    with output.steps() as step:
         step("Reading")
     assert capsys.readouterr().err == ""

@@ -17,7 +17,7 @@ def house(kernel=None):
     shares /= shares.sum(axis=1, keepdims=True)
     shares[1, :2] = 0
     shares[1] /= shares[1].sum()
-    stretches = core.stretches_of_shares(shares, l=L)
+    stretches = core.stretches_of_counts((shares * 2**53).astype(np.uint64), l=L)
     orders = core.random_orders(SIZE, count=64, seed=bytes(32))
     labels = tuple(f"v{code:02}" for code in range(SIZE))
     eta = np.zeros(2)

@@ -6,7 +6,7 @@ import pytest
 from reticent.engine.series.grouping import Grouping
 from reticent.errors import GuaranteeError
 from reticent.reproduce.census_series import l_diverse
-from reticent.reproduce.queries import Queries, errors
+from reticent.reproduce.m_distinct import Queries, errors
 
 
 def estimate_twin(queries, grouping, positions):

@@ -35,24 +35,6 @@ pub fn stretches_of_counts<'py>(
     laid(py, to_rows(counts.as_array()), l)
 }
 
-/// The same for shares between 0 and 1, cut to whole multiples of 2^-53; smaller ones are unseen.
-#[pyfunction]
-#[pyo3(signature = (shares, *, l))]
-pub fn stretches_of_shares<'py>(
-    py: Python<'py>,
-    shares: PyReadonlyArray2<'py, f64>,
-    l: usize,
-) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    let shares = shares.as_array();
-    let inside = shares.iter().all(|share| (0.0..=1.0).contains(share));
-    demand(inside, "shares lie between 0 and 1")?;
-    laid(
-        py,
-        to_rows(shares.mapv(|share| (share * 2f64.powi(53)) as u64).view()),
-        l,
-    )
-}
-
 /// Random public orders of a domain.
 #[pyfunction]
 #[pyo3(signature = (size, *, count, seed))]

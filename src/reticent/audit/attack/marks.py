@@ -15,7 +15,7 @@ from scipy.sparse import block_diag, csr_array
 
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.groups import codes
-from reticent.audit.labels.nodes import levels
+from reticent.audit.labels.meaning import levels
 from reticent.policy import Policy
 
 NODES = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart

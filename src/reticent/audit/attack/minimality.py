@@ -24,7 +24,7 @@ from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups, codes, normal, numbered
-from reticent.audit.labels.nodes import levels
+from reticent.audit.labels.meaning import levels
 from reticent.audit.requirements import Requirement, demanded, diversity, requirements
 from reticent.policy import Policy
 

@@ -18,10 +18,9 @@ from reticent.arrays import Bools
 from reticent.audit.verdict import Finding, none_of
 from reticent.errors import DataError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import ROOT, ladder
+from reticent.policy.hierarchy import ROOT, ladder, read_tree, tree_from_dict
 from reticent.policy.icd10 import CHAPTERS
 from reticent.policy.spec import HierarchySpec
-from reticent.policy.tree import read_tree, tree_from_dict
 
 FULL_DOMAIN = ("optimal", "supervised", "local")
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"

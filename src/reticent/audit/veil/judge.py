@@ -24,8 +24,14 @@ from reticent.audit.groups import numbered, present
 from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
 from reticent.audit.spellings import check_spellings
-from reticent.audit.veil.papers import PINNED, check_order, level_findings, paper_findings, share_finding
-from reticent.audit.veil.totals import totals_findings
+from reticent.audit.veil.papers import (
+    PINNED,
+    check_order,
+    level_findings,
+    paper_findings,
+    share_finding,
+    totals_findings,
+)
 from reticent.audit.veil.values import MISSING
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy import Policy

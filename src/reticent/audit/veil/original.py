@@ -24,9 +24,8 @@ import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.groups import codes, numbered, present
-from reticent.audit.labels.meaning import Stretches
+from reticent.audit.labels.meaning import Stretches, levels
 from reticent.audit.labels.meeting import Field, meet
-from reticent.audit.labels.nodes import levels
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
 from reticent.audit.original.places import assigned, edges_of
@@ -35,7 +34,7 @@ from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import under_one_name
 from reticent.audit.veil import judge as veil
 from reticent.audit.veil.judge import Line
-from reticent.audit.veil.totals import compared, totals_of
+from reticent.audit.veil.papers import compared, totals_of
 from reticent.audit.veil.values import truths_of
 from reticent.audit.verdict import Finding, Verdict, none_of
 from reticent.policy import Policy

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int64s
 from reticent.audit.groups import codes
-from reticent.audit.labels.nodes import levels
+from reticent.audit.labels.meaning import levels
 from reticent.audit.spellings import same
 from reticent.policy import Policy
 

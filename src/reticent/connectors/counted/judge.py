@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from reticent.audit.generalised import check_counts, of_records, suppressed_share, unchecked
-from reticent.audit.groups import Groups, codes, histograms, numbered
+from reticent.audit.generalised import check_counts, check_sensitive, of_records, suppressed_share, unchecked
+from reticent.audit.groups import codes, numbered
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import text_table
-from reticent.audit.requirements import Requirement, check_l, check_size, check_t, demanded, of_persons, requirements
-from reticent.audit.spellings import check_spellings
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.requirements import check_size, demanded, of_persons, requirements
+from reticent.audit.verdict import Verdict, none_of
 from reticent.connectors.counted.rows import Rows, checked
 from reticent.policy import Policy
 from reticent.release import Counts
@@ -43,20 +42,6 @@ def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy
     findings += [check_labels(codes(data[name])[1], policy, name, method) for name in quasi]
     sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
-    for name in policy.sensitive:
-        deep = [requirement for requirement in rules if requirement.model != "k"]
-        if name in shown:
-            groups = histograms(rows, size, data[name], counts)
-            findings += [check_spellings(groups.values, f"column '{name}'")]
-            findings += [_deep(groups, requirement, told, policy, name) for requirement in deep]
-        else:
-            findings += [Finding(str(r), holds=False, where=f"column '{name}' is not published") for r in deep]
+    findings += check_sensitive(data, rows, size, rules, policy, suppressed_share(vars(told)), counts)
     findings += check_counts(vars(told), int(counts.sum()), policy.privacy.suppression)
     return Verdict(tuple(findings), (), unchecked(claims))
-
-
-def _deep(groups: Groups, requirement: Requirement, counts: Counts, policy: Policy, name: str) -> Finding:
-    if requirement.model == "l":
-        return check_l(groups, requirement, f"column '{name}'")
-    slack = suppressed_share(counts.rows_in, counts.suppressed)
-    return check_t(groups, requirement, groups.totals(), policy, name, slack=slack)

@@ -29,12 +29,13 @@ from reticent.audit.original import persons
 from reticent.audit.published import Published, text_table
 from reticent.audit.verdict import Verdict
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoded, Rows, checked
+from reticent.engine.base import claims
 from reticent.engine.identifiers import refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.engine.table import generalised
 from reticent.engine.table.base import word_on_persons
 from reticent.engine.table.cuts import Cuts
-from reticent.engine.table.encoded_table import EncodedTable, claims, limited, refuse_empty
+from reticent.engine.table.encoded_table import EncodedTable, limited, refuse_empty
 from reticent.engine.table.generalised import Outcome, not_covered
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.local import recoded

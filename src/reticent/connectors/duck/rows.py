@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.connectors.counted.rows import MOST_COMBINATIONS, RECORDS, Rows
-from reticent.encode.names import ODD, single_names
+from reticent.encode.columns import ODD, single_names
 from reticent.errors import ConnectorError, DataError
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import pyarrow as pa
 from reticent.connectors.fhir.elements import Put, setter
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
 from reticent.connectors.fhir.systems import ICD10
-from reticent.connectors.files.atomic import draft_of, system_errors
-from reticent.disk import make_folder, open_new
+from reticent.connectors.files.atomic import system_errors
+from reticent.disk import draft_of, make_folder, open_new
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release.folder import read, refuse_taken

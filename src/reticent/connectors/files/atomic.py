@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from reticent.disk import move, open_new, sync
+from reticent.disk import draft_of, open_new
 from reticent.errors import ConnectorError
 
 
@@ -39,22 +37,6 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     with write_errors(str(target)), draft_of(Path(target).resolve()) as draft:
         os.close(open_new(draft))
         yield draft
-
-
-@contextlib.contextmanager
-def draft_of(path: Path) -> Iterator[Path]:
-    """A hidden name beside a path: the file or folder that is made there takes its place once it is on disk, and is gone if anything fails."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        yield draft
-        sync(draft)
-        move(draft, path)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
-    sync(path.parent)
 
 
 def write_text(target: str | os.PathLike[str], text: str) -> None:

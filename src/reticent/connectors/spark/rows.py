@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
 
 from reticent.connectors.counted.rows import LABEL, LADDER, LEAF, MOST_COMBINATIONS, RECORDS, Rows
-from reticent.encode.names import ODD, single_name
+from reticent.encode.columns import ODD, single_name
 from reticent.errors import StateError
 from reticent.release import Counts, Guarantee
 

@@ -19,7 +19,7 @@ from reticent.connectors.files.guard import Guard
 from reticent.connectors.files.sniff import Format, sniff
 from reticent.connectors.files.source import SAMPLE, opened
 from reticent.disk import read_at
-from reticent.encode.native import native
+from reticent.encode.columns import native
 from reticent.errors import DataError
 
 _TEXT = ("csv", "ndjson")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine.base import Publisher, check_batch, one_sensitive
 from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Int64s
-from reticent.encode.names import single_names
+from reticent.encode.columns import single_names
 from reticent.engine.identifiers import prepare, refuse_overall
 from reticent.engine.spellings import spelled
 from reticent.errors import DataError, PolicyError

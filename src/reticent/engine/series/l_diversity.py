@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.base import Members, Original
+from reticent.engine.base import Members, Original, claims
 from reticent.engine.identifiers import beyond
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
-from reticent.engine.table.encoded_table import EncodedTable, claims, limited
+from reticent.engine.table.encoded_table import EncodedTable, limited
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.mondrian import parted
 from reticent.errors import PolicyError

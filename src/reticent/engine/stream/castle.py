@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from reticent import _core
 from reticent.arrays import Bools, Floats, UInt32s, UInt64s
 from reticent.encode import Dictionary
-from reticent.encode.native import native
+from reticent.encode.columns import native
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack

@@ -21,7 +21,7 @@ from reticent.release import Counts, Release
 
 if TYPE_CHECKING:
     from reticent import _core
-    from reticent.engine.stream.fields import Leveled
+    from reticent.engine.stream.records import Leveled
     from reticent.engine.stream.values import Label
 
 

@@ -20,9 +20,9 @@ from reticent.engine.base import one_sensitive
 from reticent.engine.spellings import refuse_variants
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
+from reticent.policy.cells import folded
+from reticent.policy.hierarchy import tree_of
 from reticent.policy.prior import read_prior
-from reticent.policy.spellings import folded
-from reticent.policy.tree import tree_of
 
 
 class Values:

@@ -239,24 +239,6 @@ def model(policy: Policy, *, people: People | None = None, k: int | None = None)
     return _core.table.Model(k=k or privacy.k or 1, l=l, t=t, persons=persons)
 
 
-def claims(policy: Policy, *, several: bool = False) -> dict[str, Any]:
-    """What a release under this policy claims; of persons where it knows them, also for l and t if some have several records."""
-    privacy = policy.privacy
-    claim: dict[str, Any] = {}
-    if privacy.k is not None:
-        claim["k"] = privacy.k if policy.person is None else {"persons": privacy.k}
-    for word, asked in (("l", privacy.l), ("t", privacy.t)):
-        if asked is not None:
-            claim[word] = {"persons": asked.plain()} if several else asked.plain()
-    if privacy.average_risk is not None:
-        claim["average_risk"] = privacy.average_risk
-    if privacy.population_uniqueness is not None:
-        claim["population_uniqueness"] = privacy.population_uniqueness.model_dump()
-    if privacy.k_map is not None:
-        claim["k_map"] = privacy.k_map.k
-    return claim
-
-
 def _fraction(number: float) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 

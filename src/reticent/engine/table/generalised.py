@@ -10,16 +10,17 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Bools, Int64s, UInt32s
+from reticent.engine.base import claims
 from reticent.engine.identifiers import beyond
 from reticent.engine.rng import Rng
 from reticent.engine.table.cuts import Cuts
-from reticent.engine.table.encoded_table import EncodedTable, claims
+from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.levels import Levels
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import AGAINST, RECORDS_IN_CLASS
 from reticent.release.wording import not_covered as readers
-from reticent.utility.loss import Balance
+from reticent.utility.measures import Balance
 from reticent.utility.metrics import Metrics, measure
 
 

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Bools, Int64s, distinct
+from reticent.encode.dictionary import packed
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, contest
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
@@ -41,7 +42,6 @@ from reticent.engine.table.people import settled
 from reticent.engine.table.rehearsal import some_persons
 from reticent.errors import GuaranteeError
 from reticent.release import Release
-from reticent.utility.classes import packed
 
 
 class Local(TablePublisher):

@@ -39,7 +39,7 @@ from reticent.errors import GuaranteeError
 from reticent.policy.hierarchy import Ladder
 from reticent.policy.labels import days_of
 from reticent.release import Release
-from reticent.utility.ncp import node_loss
+from reticent.utility.measures import node_loss
 
 BRACKETS = frozenset(",{}")
 """A reader could not tell where one value of a set ends and the next begins."""

@@ -29,11 +29,10 @@ import pyarrow.compute as pc
 from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s, distinct
 from reticent.encode import Dictionary
-from reticent.encode.dictionary import numbered_texts
+from reticent.encode.dictionary import numbered_texts, packed
 from reticent.encode.moments import moments
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy, cells
-from reticent.utility.classes import packed
 
 if TYPE_CHECKING:
     from reticent.engine.table.encoded_table import EncodedTable, SensitiveColumn

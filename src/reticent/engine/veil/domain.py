@@ -13,9 +13,9 @@ from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError
 from reticent.policy import Policy, icd9
+from reticent.policy.cells import folded
 from reticent.policy.hierarchy import Climber
 from reticent.policy.icd10 import BLOCKS
-from reticent.policy.spellings import folded
 
 MISSING = "(missing)"
 """The label of a missing value: a value like any other."""

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
+from reticent.encode.dictionary import packed
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, Climber, Ladder, ladder
 from reticent.policy.spec import HierarchySpec
-from reticent.utility.classes import packed
 
 
 class PublishedLevels:

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt32s, UInt64s
+from reticent.engine.base import claims
 from reticent.engine.rng import Rng
-from reticent.engine.table.encoded_table import claims
 from reticent.engine.veil.prior.noise import noised, two_sided
 from reticent.errors import PolicyError
 from reticent.policy import Policy

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
-from reticent.encode.names import single_names
-from reticent.encode.native import native
+from reticent.encode.columns import native, single_names
 from reticent.engine.base import Members, Sights
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
-from reticent.policy.section import FileRef, KindSection, Section, wrong
+from reticent.policy.spec import FileRef, KindSection, Section, wrong
 
 Loss = Literal["loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from reticent.policy.section import Section, wrong
 from reticent.policy.settings.inputs import SCHEMA, FhirColumn
+from reticent.policy.spec import Section, wrong
 
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy

@@ -10,7 +10,7 @@ from reticent import _core
 from reticent.engine.stream.records import RecordHasher, entries, entry
 from reticent.engine.stream.values import Values
 from reticent.errors import DataError, StateError
-from reticent.policy.spellings import folded
+from reticent.policy.cells import folded
 
 KEY = bytes(range(32))
 CELL = st.one_of(st.none(), st.text(max_size=5))

@@ -45,13 +45,6 @@ def test_stretches_equal_the_twin_and_sum_exactly(counts, l):
     assert all(abs(units[v] - Fraction(count * l * ONE, sum(counts))) < 1 for v, count in enumerate(counts))
 
 
-def test_shares_are_cut_to_whole_weights():
-    shares = np.array([[0.1, 0.2, 0.7, 0.0, 1e-17]])
-    units = veil.stretches_of_shares(shares, l=3)[0].tolist()
-    assert units == twin.stretches([int(share * 2**53) for share in shares[0]], 3)
-    assert units[3:] == [0, 0]
-
-
 def test_a_row_without_counts_is_refused():
     with pytest.raises(ValueError, match="no count"):
         veil.stretches_of_counts(u64([1, 2, 0, 0]).reshape(2, 2), l=2)

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.engine.stream.fields import Labels
+from reticent.engine.stream.records import Labels
 from reticent.engine.veil.levels import PublishedLevels
 from reticent.policy import Policy
 

@@ -1,7 +1,8 @@
-"""Names of persons and units: one spelling for each, so that somebody who is written in two ways is not two persons.
+"""Columns before they are coded: in a type that the core reads; names of persons and units in one spelling for each.
 
 Guarantee: two names that are the same after Unicode normalisation (NFKC), without signs that nobody sees and spaces around them, are
-    one name; so are `7`, `7.0` and the number 7, as programs write whole numbers beside missing ones. Blanks alone, or nothing, are no name.
+    one name, so that somebody who is written in two ways is not two persons; so are `7`, `7.0` and the number 7, as programs write whole
+    numbers beside missing ones. Blanks alone, or nothing, are no name.
 Not covered: another case, leading zeros, misspellings: identifiers that differ in them may be of two persons.
 Cost: a look at the bytes of the column; a dictionary of the different names where one of them is not plain.
 Reference: The Unicode Consortium, UAX 15, normalisation forms.
@@ -59,3 +60,25 @@ def _visible(word: str) -> str:
     signs = _BLANK.sub("", unicodedata.normalize("NFKC", word))
     seen = (sign for sign in signs if sign.isspace() or unicodedata.category(sign) not in ("Cf", "Cc"))
     return unicodedata.normalize("NFKC", "".join(seen))
+
+
+AS_THEY_ARE = (_TEXT, pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
+"""Types that the core reads."""
+
+
+def native(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column in one piece and in one of the types the core reads."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    kind = column.type
+    if kind is _TEXT or kind in AS_THEY_ARE:
+        return column
+    if pa.types.is_dictionary(kind):
+        return native(column.dictionary_decode())
+    if pa.types.is_integer(kind):
+        return column.cast(pa.int64(), safe=True)
+    if pa.types.is_floating(kind):
+        return column.cast(pa.float64())
+    return column.cast(pa.string())
