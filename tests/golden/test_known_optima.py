@@ -25,7 +25,8 @@ import pytest
 from reticent import _core
 from reticent.policy import HierarchySpec
 from reticent.policy.hierarchy import ladder as rungs_of
-from reticent.utility.metrics import Recoding, measure
+from reticent.utility.metrics import measure
+from reticent.utility.recoding import Recoding
 
 ADULT = Path(os.environ.get("RETICENT_DATA") or Path(__file__).parents[3] / "shared" / "data") / "adult"
 NAMES = {

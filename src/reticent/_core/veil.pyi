@@ -10,7 +10,6 @@ U32: TypeAlias = npt.NDArray[np.uint32]
 U16: TypeAlias = npt.NDArray[np.uint16]
 U8: TypeAlias = npt.NDArray[np.uint8]
 I32: TypeAlias = npt.NDArray[np.int32]
-F64: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 ONE: int

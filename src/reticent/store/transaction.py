@@ -39,6 +39,33 @@ _GET = whole_rows(schema.kv, 'publisher = :of AND space = :in_space AND "key" = 
 _DELETE = sa.delete(schema.kv).where(_AT_KEY)
 
 
+@dataclass(frozen=True)
+class OutboxEntry:
+    """One released batch, as the sinks must see it, byte for byte."""
+
+    number: int
+    kind: str
+    payload: bytes = field(repr=False)
+    position: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state to go on from: a whole state and the changes since, in order."""
+
+    payload: bytes = field(repr=False)
+    deltas: tuple[bytes, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A record that could not be released: where it was, why, and its bytes."""
+
+    position: str
+    reason: str
+    payload: bytes = field(repr=False)
+
+
 @dataclass
 class _Row:
     """A publisher's row, read once and written back once per transaction."""
@@ -248,33 +275,6 @@ def _in_sqlite(table: sa.Table, names: tuple[str, ...], *, again: bool) -> str:
         return words
     change = ", ".join(f"{cell} = excluded.{cell}" for cell in cells if cell not in keys)
     return f"{words} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {change}"
-
-
-@dataclass(frozen=True)
-class OutboxEntry:
-    """One released batch, as the sinks must see it, byte for byte."""
-
-    number: int
-    kind: str
-    payload: bytes = field(repr=False)
-    position: str | None = None
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The state to go on from: a whole state and the changes since, in order."""
-
-    payload: bytes = field(repr=False)
-    deltas: tuple[bytes, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """A record that could not be released: where it was, why, and its bytes."""
-
-    position: str
-    reason: str
-    payload: bytes = field(repr=False)
 
 
 _RESTORED, _WHAT = "restored", "what"

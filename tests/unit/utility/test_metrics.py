@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from reticent.policy import HierarchySpec
 from reticent.policy.hierarchy import ladder
 from reticent.utility.measures import geometric_mean, interval_loss
-from reticent.utility.metrics import Recoding, measure
+from reticent.utility.metrics import measure
+from reticent.utility.recoding import Recoding
 from reticent.utility.stream import sau, sau_limit, stream_information_loss
 from reticent.utility.workload import relative_error
 

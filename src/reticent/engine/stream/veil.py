@@ -45,6 +45,10 @@ from reticent.release import Guarantee, Release
 _COLUMNS = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
 
+LOG = logging.getLogger(__name__)
+_FIRST, _MOST = 1_000, 1_000_000
+"""Records of the first look of a watch, and of the longest."""
+
 
 class Veil(Housed, AtOnce):
     """The default method for streams."""
@@ -169,10 +173,6 @@ class Veil(Housed, AtOnce):
         self._rows = saved["rows"]
         self._watch.load(saved["watch"])
         self._people.load(blobs["people"])
-
-
-LOG = logging.getLogger(__name__)
-_FIRST, _MOST = 1_000, 1_000_000
 
 
 class Watch:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int32s, Int64s, distinct
-from reticent.utility.metrics import Recoding
+from reticent.utility.recoding import Recoding
 
 ROOT = "*"
 OR_MISSING = " or missing"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int32s, Int64s
 from reticent.policy.hierarchy import Ladder
-from reticent.utility.metrics import Recoding
+from reticent.utility.recoding import Recoding
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,0 +1,64 @@
+"""Recoding: what happened to one attribute, record by record, in the terms every measure needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from reticent.arrays import Floats, Int32s, Int64s
+from reticent.utility.measures import interval_loss, node_loss
+
+if TYPE_CHECKING:
+    from reticent.policy.hierarchy import Ladder
+
+
+@dataclass(frozen=True, repr=False)
+class Recoding:
+    """One attribute before and after; all arrays have one entry per record (or per distinct combination).
+
+    Attributes:
+        source: code of the original value.
+        node: number of the published value; equal numbers mean equal published values.
+        share: leaves below the published value / leaves of the hierarchy.
+        ncp: information loss of the cell by equation (3) or (4), 0 to 1.
+        size: leaves of the hierarchy.
+        level: level of generalisation, None where published values are not nodes of a hierarchy.
+        height: highest level of the hierarchy.
+    """
+
+    source: Int32s
+    node: Int64s
+    share: Floats
+    ncp: Floats
+    size: int
+    level: Int64s | None
+    height: int
+
+    @classmethod
+    def from_levels(cls, codes: Int32s, ladder: Ladder, levels: int | Int64s) -> Self:
+        """Full-domain recoding (one level) or local recoding (a level per record)."""
+        level = np.broadcast_to(np.asarray(levels, dtype=np.int64), codes.shape)
+        starts = np.cumsum([0, *(len(leaves) for leaves in ladder.leaves)], dtype=np.int64)
+        shares = np.concatenate(ladder.leaves) / ladder.size
+        losses = np.concatenate([_cell_loss(ladder, step) for step in range(len(ladder.leaves))])
+        nodes = ladder.tables[levels][codes] if isinstance(levels, int) else np.stack(ladder.tables)[level, codes]
+        node = starts[level] + nodes
+        return cls(codes, node, shares[node], losses[node], ladder.size, level, ladder.height)
+
+
+def _cell_loss(ladder: Ladder, level: int) -> Floats:
+    """Equation (4) for numeric attributes, from the values a node covers; equation (3) for the others."""
+    table, leaves = ladder.tables[level], ladder.leaves[level]
+    if ladder.numeric is None:
+        return node_loss(leaves, ladder.size)
+    known = np.isfinite(ladder.numeric)
+    low, high = np.full(len(leaves), np.inf), np.full(len(leaves), -np.inf)
+    np.minimum.at(low, table[known], ladder.numeric[known])
+    np.maximum.at(high, table[known], ladder.numeric[known])
+    if not known.any():
+        return node_loss(leaves, ladder.size)
+    empty = low > high  # a node of missing values only spans nothing
+    loss = interval_loss(np.where(empty, 0, low), np.where(empty, 0, high), float(low.min()), float(high.max()))
+    return np.where(level == ladder.height, 1.0, loss) if len(table) > 1 else loss
