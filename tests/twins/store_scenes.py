@@ -21,7 +21,7 @@ import pyarrow as pa
 from scipy.sparse import csgraph  # noqa: F401
 
 from reticent import EvolvingTable, Series
-from reticent.audit import anatomy, sequence, series  # noqa: F401
+from reticent.audit import anatomy, sequence  # noqa: F401
 from reticent.connectors.stream import Stream
 from reticent.engine.evolving import indexed  # noqa: F401
 from reticent.engine.series import m_distinct  # noqa: F401
