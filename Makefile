@@ -10,6 +10,8 @@ WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 export PATH := $(CURDIR)/$(VENV)/toolchain:$(PATH)
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Hundreds of processes of the tests would compile the package anew where the machine asks for no bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom hashes wheels vulnerabilities serve clean
 .DEFAULT_GOAL := setup

@@ -33,6 +33,30 @@ if os.environ.get("RETICENT_WITHOUT_FCNTL"):
 # The script that atheris runs; without it there is nothing to import.
 collect_ignore = ["portable", *([] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"])]
 
+# Each worker that meets a service starts one of its own, and a browser, a broker or a Spark has its price.
+_SERVICES = {
+    "tests/browser/": "browser",
+    "tests/integration/test_kafka": "kafka",
+    "tests/integration/test_namesakes": "spark",
+    "tests/integration/test_spark": "spark",
+}
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """As `--dist loadfile`, only that all files of a service go to one worker."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByService(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            services = (name for start, name in _SERVICES.items() if nodeid.startswith(start))
+            return next(services, super()._split_scope(nodeid))
+
+    return ByService(config, log)
+
+
 _INSTALL = Path(__file__).parent.parent / "scripts" / "install-test-services"
 
 

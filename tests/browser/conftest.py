@@ -53,8 +53,9 @@ def browser():
         opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo():
+    """The demonstration, ended with the pages that show it: its stream would be fed as long as the worker lives."""
     process, address = serve("--demo")
     yield address
     stop(process)

@@ -63,7 +63,8 @@ CONFIG = '{"typeCheckingMode": "strict", "reportMissingTypeStubs": false, "repor
 
 
 def mypy(file):
-    return [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--config-file=", file]
+    """With what it understood of the package kept beside the file, for the second question."""
+    return [sys.executable, "-m", "mypy", "--strict", "--cache-dir", file.parent / "cache", "--config-file=", file]
 
 
 def pyright(file):

@@ -25,7 +25,6 @@ from store_scenes import BASE, EvolvingScene, SeriesScene, StreamScene, apart, n
 from reticent import EvolvingTable, Series, anonymize
 from reticent.audit import verify
 from reticent.connectors.stream import FileSource, Stream
-from reticent.engine.evolving import indexed  # noqa: F401  imported before the first fork, as all above
 from reticent.errors import ReticentError
 from reticent.policy import Policy
 from reticent.store import Store, database

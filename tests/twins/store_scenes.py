@@ -16,14 +16,21 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+import pandas as pd  # noqa: F401  pyarrow loads it with the first array; as below, once before the first fork and not in each
 import pyarrow as pa
+from scipy.sparse import csgraph  # noqa: F401
 
 from reticent import EvolvingTable, Series
+from reticent.audit import anatomy, sequence  # noqa: F401
 from reticent.connectors.stream import Stream
+from reticent.engine.evolving import indexed  # noqa: F401
+from reticent.engine.series import m_distinct  # noqa: F401
+from reticent.engine.stream import delay_free  # noqa: F401
 from reticent.errors import ReticentError
 from reticent.policy import Policy
+from reticent.publication import single  # noqa: F401
 from reticent.release.codec import table_bytes
-from reticent.store import Store
+from reticent.store import Store, database
 
 ILLNESSES = {"*": {f"group {g}": [f"illness {2 * g + i}" for i in range(2)] for g in range(4)}}
 COLUMNS = {
@@ -145,6 +152,7 @@ def killed(scene, folder):
 
 
 def _built(scene, folder):
+    database.BUSY_MS = 100  # a deletion would wait half a minute for the reader to let the log be cut
     scene.keep = scene.build(folder)
     return "built"
 
