@@ -66,6 +66,15 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
     assert client.get(f"/tables/{table['id']}").status_code == 404
 
 
+def test_what_was_guessed_is_a_policy_that_jobs_take(client):
+    body = csv(renamed(hospital.generate(300, 9), "G"))
+    table = client.post("/tables", params={"name": "g.csv"}, content=body, headers=CSV).json()
+    guess = client.get(f"/tables/{table['id']}/guess").json()
+    job = client.post(f"/tables/{table['id']}/jobs", json={"policy": guess["policy"]}).json()
+    done = until_done(client, job["id"])
+    assert done["state"] == "done", done
+
+
 def test_a_policy_that_cannot_be_met_publishes_nothing(client):
     before = len(client.get("/releases").json())
     policy = yaml.safe_load(policy_yaml("hospital")) | {"privacy": {"l": 400}}

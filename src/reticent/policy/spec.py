@@ -78,12 +78,17 @@ def wrong(text: str, key: str | None = None) -> PydanticCustomError:
     return PydanticCustomError("wrong", "{text}", {"text": text} if key is None else {"text": text, "key": key})
 
 
+_SHOWN = 20
+"""Words that a message lists; a table may have hundreds of columns."""
+
+
 def unknown(word: object, known: list[str] | tuple[str, ...]) -> str:
     """Says that a word is not known and which one was probably meant."""
     near = difflib.get_close_matches(str(word), known, n=1, cutoff=0.6)
     if near:
         return f"'{word}' is not known here; did you mean '{near[0]}'?"
-    return f"'{word}' is not known here; write one of: {', '.join(known)}."
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"'{word}' is not known here; write one of: {', '.join(known[:_SHOWN])}{more}."
 
 
 ROLES = ("identifier", "quasi", "sensitive", "plain")

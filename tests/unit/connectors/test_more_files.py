@@ -167,3 +167,20 @@ def test_unknown_addresses_are_no_missing_files():
         read_table("ftp://host/t.csv")
     with pytest.raises(PolicyError, match="in the clear"):
         read_table("http://example.org/t.csv")
+
+
+def test_a_header_below_titles_and_merged_cells_is_pointed_at(tmp_path):
+    rows = [
+        ["Registry 2024", None, None],
+        ["confidential", None, None],
+        ["Patient", None, "Tumour"],
+        ["No", "Born", "Site"],
+    ]
+    with pytest.raises(DataError, match="column 2 has no name") as refused:
+        read_table(workbook(tmp_path / "t.xlsx", S=[*rows, [1, 1950, "C50"], [2, 1961, "C34"]]))
+    assert refused.value.hint.startswith("Line 4 seems to name the columns")
+    text = tmp_path / "t.csv"
+    text.write_text("Registry;;\n\nNo;Born;Site\n1;1950;C50\n2;1961;C34\n")
+    with pytest.raises(DataError) as refused:
+        read_table(text)
+    assert refused.value.hint.startswith("Line 3 seems to name the columns")

@@ -55,13 +55,14 @@ def header(source: Opened, file_format: Format) -> tuple[str, ...]:
     text = decode_head(source.name, source.head[file_format.bom :], file_format.encoding)
     if "\0" in text[:4096]:
         Guard(source, file_format).read(MAX_LINE)  # says where
-    rows = [row for row in first_rows(text, file_format.delimiter, file_format.quote) if row]
+    lines = first_rows(text, file_format.delimiter, file_format.quote)
+    rows = [row for row in lines if row]
     if len(rows) < 2 and not source.whole:
         Guard(source, file_format).read(2 * MAX_LINE)  # says what is wrong, if it is not just the length
         raise too_long(source.name, 1)
     if not rows:
         raise DataError(f"{source.name} has no readable header line.", hint="The first line must name the columns.")
-    check_names(source.name, rows[0], empty=_without_cells(rows))
+    check_names(source.name, rows[0], empty=_without_cells(rows), lines=lines)
     if len(rows) == 1:
         raise no_rows(source.name)
     return tuple(rows[0])

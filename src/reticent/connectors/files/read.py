@@ -36,12 +36,22 @@ class ReadOptions:
         return self.columns
 
 
-def check_names(name: str, names: Sequence[str], *, empty: Collection[int] = ()) -> None:
+_TITLES = 20
+"""Lines in which a header is looked for below titles."""
+
+
+def check_names(
+    name: str, names: Sequence[str], *, empty: Collection[int] = (), lines: Sequence[Sequence[Any]] = ()
+) -> None:
     """Refuse nameless and repeated columns, by position: in a file without a header the names would be cells.
 
     A column in an `empty` place holds no cell and may be nameless: the end of a line with a delimiter too many, a gap between others.
+    `lines` are the first ones of the file, by which a header below titles and merged cells is seen.
     """
     hint = "The first line must name every column, each once: remove titles above it, name or remove what has no name."
+    line = _header_below(lines)
+    if line is not None:
+        hint = f"Line {line} seems to name the columns: remove titles above it, so that every column has one name."
     first: dict[str, int] = {}
     for place, column in enumerate(names, 1):
         if not column.strip():
@@ -51,6 +61,17 @@ def check_names(name: str, names: Sequence[str], *, empty: Collection[int] = ())
         if column in first:
             raise DataError(f"{name}: columns {first[column]} and {place} have the same name.", hint=hint)
         first[column] = place
+
+
+def _header_below(lines: Sequence[Sequence[Any]]) -> int | None:
+    """The first line, from 2, that has as many words as the widest line has cells, all of them different."""
+    texts = [[str(cell).strip() for cell in line] for line in lines[:_TITLES]]
+    width = max((sum(map(bool, line)) for line in texts), default=0)
+    for at, line in enumerate(texts[1:], 2):
+        words = [cell for cell in line if cell and not cell[0].isdigit()]
+        if len(words) == len(set(words)) == width > 1:
+            return at
+    return None
 
 
 def no_rows(name: str) -> DataError:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from reticent.errors import DataError
-from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person
+from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, settings_of
 from reticent.service.access import ClosedRoute
 from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
@@ -50,11 +50,12 @@ class GuessedColumn(BaseModel):
 
 
 class Guessed(BaseModel):
-    """A policy to start from."""
+    """What the columns seem to be, and the same as a policy to correct, which jobs take."""
 
     person: str | None
     missing: list[str] = []
     columns: list[GuessedColumn]
+    policy: dict[str, Any]
 
 
 @router.post("", status_code=201, responses=errors(415), openapi_extra=body_of(*KINDS))
@@ -120,7 +121,12 @@ async def guessed(ident: Ident, hub: TheHub) -> Guessed:
         head = head_of(hub.tables.blob(ident), SAMPLE)
         columns = guess(head)
         rows = [GuessedColumn(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in columns]
-        return Guessed(person=guess_person(columns), missing=list(guess_missing(head)), columns=rows)
+        return Guessed(
+            person=guess_person(columns),
+            missing=list(guess_missing(head)),
+            columns=rows,
+            policy=settings_of(head, columns),
+        )
 
     return await aside(work)
 
