@@ -154,7 +154,7 @@ class Veil(Housed, AtOnce):
             policy_hash=self._hash,
             metrics=self.metrics,
             documents=self.documents,
-            seeded=self.rng.seeded,
+            seeded=self.rng.seeded or self.house.seeded,
         )
 
     def snapshot(self) -> bytes:

@@ -152,7 +152,7 @@ class Veiling:
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
             documents={"veil": document},
-            seeded=self._rng.seeded,
+            seeded=self._rng.seeded or house.seeded,
         )
 
     def _totals(self, veiled: Veiled) -> dict[str, Any]:
