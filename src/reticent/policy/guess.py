@@ -21,6 +21,7 @@ from reticent.policy.cells import coded, without_markers
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.guess_column import ColumnFacts, Sign, sign_of
 from reticent.policy.spellings import folded
+from reticent.policy.telling import bits_of, tells
 
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02
@@ -184,7 +185,7 @@ def _left_over(c: ColumnFacts) -> tuple[str, str]:
 
 def entropy(c: ColumnFacts) -> float:
     """Bits that a column tells of a record."""
-    return _entropy(np.array(list(c.counts.values()), dtype=np.float64))
+    return bits_of(np.array(list(c.counts.values()), dtype=np.float64))
 
 
 _PLAIN = {"nobody": "plain", "clinic": "plain", "person": "identifier"}
@@ -213,7 +214,7 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
 
 
 def _inside(guess: Guess, own: Int64s, ills: Mapping[str, Int64s]) -> Guess:
-    ill = next((name for name, codes in ills.items() if _tells(own, codes)), None)
+    ill = next((name for name, codes in ills.items() if tells(own, codes)), None)
     if ill is None:
         return guess
     return replace(guess, role="identifier", why=f"tells '{ill}', which is protected: kept inside", unsure=False)
@@ -227,26 +228,10 @@ def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
 
 
 def _with_twin(guess: Guess, own: Int64s, known: Mapping[str, Int64s]) -> Guess:
-    twin = next((name for name, codes in known.items() if _tells(own, codes) or _tells(codes, own)), None)
+    twin = next((name for name, codes in known.items() if tells(own, codes) or tells(codes, own)), None)
     if twin is None or guess.distinct > len(own) / 20:
         return guess
     return replace(guess, role="quasi", why=f"tells '{twin}', which others know, or is told by it", unsure=False)
-
-
-def _tells(one: Int64s, other: Int64s) -> bool:
-    """Whether one column says nearly all of what there is to know of another: at most a twentieth of its bits is left."""
-    whole = _bits(other)
-    left = _bits(one * (int(other.max(initial=0)) + 1) + other) - _bits(one)
-    return whole > 0 and left < 0.05 * whole
-
-
-def _bits(codes: Int64s) -> float:
-    return _entropy(np.unique(codes, return_counts=True)[1])
-
-
-def _entropy(counts: Any) -> float:
-    shares = counts / max(1.0, counts.sum())
-    return float(-(shares * np.log2(shares)).sum())
 
 
 _WORDS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "missing", "Missing", "-", "--", ".")
