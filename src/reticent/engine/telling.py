@@ -4,7 +4,7 @@ Guarantee: a release is refused where one published column says nearly all that 
     nearly all persons who have one of its labels in common have the same value, beyond what the row of the prior says of them already.
     Groups claim nothing against readers who know how likely values are for a label.
 Not covered: what several columns tell together, or one of many labels; how far such readers come is measured when a prior is made
-    (docs/veil.md). Streams, whose records leave one by one.
+    (docs/veil.md). Of a stream the first large batch of a run is looked at, and no other.
 Cost: a sample of the persons, sorted once per column.
 """
 

@@ -32,9 +32,10 @@ from reticent.engine.stream.fields import Fields, Leveled, Shown, leveled
 from reticent.engine.stream.records import entries, entry
 from reticent.engine.stream.tables import OnDemand
 from reticent.engine.stream.watch import Watch
+from reticent.engine.telling import refuse_tellers
 from reticent.engine.veil.house import House, Housed
 from reticent.engine.veil.release import data_table, guarantee
-from reticent.engine.veil.veiling import ETA_EPSILON
+from reticent.engine.veil.veiling import ETA_EPSILON, TELLERS
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -43,6 +44,8 @@ from reticent.release import Guarantee, Release
 # Of a journal: persons, rows, values. A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
 _COLUMNS = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
+# Records of a batch that say whether a column tells the value.
+_LARGE = 1_000
 
 
 class Veil(Housed, AtOnce):
@@ -65,6 +68,7 @@ class Veil(Housed, AtOnce):
         self._fields = Fields(policy, self.house, rng.house_key("veil persons"), unit=self._unit)
         self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
         self._hash = policy.hash
+        self._looked = False
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -86,6 +90,7 @@ class Veil(Housed, AtOnce):
     def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
         """Veils records for good; their reader has written each person in one way."""
         coded, shown = self._read(batch, named=True)
+        self._look(batch, coded, shown)
         seqs = self._positions(batch, seqs)
         self._begin()
         seen = self._settled(self._people.visit(coded), self._after(seqs))
@@ -98,6 +103,21 @@ class Veil(Housed, AtOnce):
         if not self._fields.knows(batch.schema):
             check_batch(batch, self.policy)
         return self._fields.read(batch, named=named)
+
+    def _look(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown) -> None:
+        """Refuses columns that tell the value, by the first large batch of a run: whoever looks at each pays for each."""
+        if self._looked or batch.num_rows < _LARGE:
+            return
+        refuse_tellers(
+            self._columns(batch, coded, shown), coded.values, rows=coded.rows, persons=coded.persons, hint=TELLERS
+        )
+        self._looked = True
+
+    def _columns(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown) -> dict[str, Any]:
+        """What is published of a batch beside the candidates."""
+        published = {name: column.array() for name, column in leveled(coded, shown).items()}
+        names = (*self.policy.quasi, *self.policy.plain)
+        return {name: published.get(name, batch.column(name)) for name in names}
 
     def _settled(self, seen: _core.veil.Seen, after: int) -> _core.veil.Seen:
         """A batch is veiled; the next one begins at position `after`."""
@@ -132,6 +152,7 @@ class Veil(Housed, AtOnce):
         """Releases every record at once."""
         batch = without_markers(batch, self.policy.missing)
         coded, shown = self._read(batch, named=False)
+        self._look(batch, coded, shown)
         self._begin()
         seen = self._people.visit(coded)
         self._settled(seen, self._next + len(seen))  # whoever pushes keeps no journal
@@ -139,9 +160,7 @@ class Veil(Housed, AtOnce):
 
     def _release(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown, seen: _core.veil.Seen) -> Release:
         def tables() -> dict[str, pa.Table]:
-            names = (*self.policy.quasi, *self.policy.plain)
-            published = {name: column.array() for name, column in leveled(coded, shown).items()}
-            columns = pa.table({name: published.get(name, batch.column(name)) for name in names})
+            columns = pa.table(self._columns(batch, coded, shown))
             return {"data": data_table(self.house, columns, seen, np.arange(len(seen)))}
 
         return Release(
