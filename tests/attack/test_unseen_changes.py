@@ -67,11 +67,11 @@ class Program:
 
     def __init__(self, draw, mode):
         self.draw, self.mode, self.records, self.gone, self.number = draw, mode, {}, [], 0
-        self.published, self.places = set(), set()
+        self.published, self.places = {}, set()
 
     def publication(self):
         """What readers know now: which records, and the places of events."""
-        self.published = set(self.records)
+        self.published = {name: one["day"] for name, one in self.records.items()}
         self.places |= {(one["pid"], one["day"]) for one in self.records.values()}
 
     def change(self, table):
@@ -86,6 +86,8 @@ class Program:
                 if any(self.stays(one, other) for other in self.records.values()):
                     return
             elif kind == "delete":
+                if self.published.get(one["rid"], one["day"]) != one["day"]:
+                    return  # an event that was moved stays where it is now; as a whole, nothing would have moved it
                 table.delete([one["rid"]], by="rid") if self.mode == "events" else table.delete([one["pid"]])
                 self.gone.append(self.records.pop(one["rid"]))
                 return

@@ -76,7 +76,7 @@ def prior(
             fitted = fit_released(past, rules, l=l, by=columns, epsilon=epsilon, kernel=named, rng=rng)
         else:
             fitted = fit(past, rules, sensitive, l=l, by=columns, epsilon=None if public else epsilon, rng=rng)
-    files = write_fit(fitted, output)
+    files = write_fit(fitted, output, seeded=seed is not None)
     for line in report(fitted).splitlines():
         say(f"  {line}")
     kernel = f", kernel: {{file: {files[1].name}}}" if fitted.kernel is not None else ""

@@ -20,6 +20,7 @@ from reticent.arrays import Int64s
 from reticent.policy.cells import coded, folded, without_markers
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.guess_column import UNITS, ColumnFacts, Sign, sign_of
+from reticent.policy.telling import bits_of, tells, tells_some
 
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02
@@ -30,8 +31,6 @@ _YES_OR_NO = 2
 _SENSITIVE = 3
 """Columns that are protected side by side; every one more costs all of them."""
 _BATTERY = 4
-_SURE, _OFTEN = 0.95, 20
-"""Share of a value's records, and fewest of them, that make it a sign of another column's value."""
 _PAIRED = 20_000
 """Records by which it is seen whether a column tells another one."""
 
@@ -194,7 +193,7 @@ def _left_over(c: ColumnFacts) -> tuple[str, str]:
 
 def entropy(c: ColumnFacts) -> float:
     """Bits that a column tells of a record."""
-    return _entropy(np.array(list(c.counts.values()), dtype=np.float64))
+    return bits_of(np.array(list(c.counts.values()), dtype=np.float64))
 
 
 _PLAIN = {"nobody": "plain", "clinic": "plain", "person": "identifier"}
@@ -223,8 +222,8 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
 
 
 def _inside(guess: Guess, own: Int64s, ills: Mapping[str, Int64s]) -> Guess:
-    tells = _tells_some if guess.role == "plain" else _tells
-    ill = next((name for name, codes in ills.items() if tells(own, codes)), None)
+    told = tells_some if guess.role == "plain" else tells
+    ill = next((name for name, codes in ills.items() if told(own, codes)), None)
     if ill is None:
         return guess
     return replace(guess, role="identifier", why=f"tells '{ill}', which is protected: kept inside", unsure=False)
@@ -238,35 +237,10 @@ def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
 
 
 def _with_twin(guess: Guess, own: Int64s, known: Mapping[str, Int64s]) -> Guess:
-    twin = next((name for name, codes in known.items() if _tells(own, codes) or _tells(codes, own)), None)
+    twin = next((name for name, codes in known.items() if tells(own, codes) or tells(codes, own)), None)
     if twin is None or guess.distinct > len(own) / 20:
         return guess
     return replace(guess, role="quasi", why=f"tells '{twin}', which others know, or is told by it", unsure=False)
-
-
-def _tells(one: Int64s, other: Int64s) -> bool:
-    """Whether one column says nearly all of what there is to know of another: at most a twentieth of its bits is left."""
-    whole = _bits(other)
-    left = _bits(one * (int(other.max(initial=0)) + 1) + other) - _bits(one)
-    return whole > 0 and left < 0.05 * whole
-
-
-def _tells_some(one: Int64s, other: Int64s) -> bool:
-    """Whether a column says another one as good as for certain, of all records or of more than a few: nothing generalises what is plain."""
-    width = int(other.max(initial=0)) + 1
-    cells, counts = np.unique(one * width + other, return_counts=True)
-    sure = counts >= _SURE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
-    rare = np.bincount(other, minlength=width)[cells % width] < len(other) / 2
-    return _tells(one, other) or int(counts[sure & rare & (counts >= _OFTEN)].sum()) > (1 - _SURE) * len(one)
-
-
-def _bits(codes: Int64s) -> float:
-    return _entropy(np.unique(codes, return_counts=True)[1])
-
-
-def _entropy(counts: Any) -> float:
-    shares = counts / max(1.0, counts.sum())
-    return float(-(shares * np.log2(shares)).sum())
 
 
 _WORDS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "missing", "Missing", "-", "--", ".")

@@ -161,7 +161,10 @@ def test_an_output_that_takes_nothing_is_no_bug_of_ours(house):
 
 
 def test_a_terminal_without_umlauts_shows_them_in_another_way(house):
-    (house / "u.csv").write_text("Alter,Ort,Diagnose\n" + "40,Köln,Röteln\n41,Bonn,Grippe\n" * 30, encoding="utf-8")
+    (house / "u.csv").write_text(
+        "Alter,Ort,Diagnose\n" + "40,Köln,Röteln\n41,Bonn,Grippe\n40,Köln,Grippe\n41,Bonn,Röteln\n" * 15,
+        encoding="utf-8",
+    )
     (house / "u.yaml").write_text(
         "version: 1\ncolumns: {Alter: quasi, Ort: quasi, Diagnose: sensitive}\nprivacy: {l: 2}\ntable: {method: anatomy}\n"
     )

@@ -46,7 +46,7 @@ def warm_up(
             "Of the records that waited too few are further ones of somebody to make a kernel; nothing was released.",
             hint="Write a larger warmup, or take prior.kernel out: later values that differ are then not offered.",
         )
-    return write_fit(fitted, policy.path(settings.file), kernel)
+    return write_fit(fitted, policy.path(settings.file), kernel, seeded=seed is not None)
 
 
 def _first(policy: Policy, source: str, file_format: str | None, number: int) -> pa.Table:

@@ -149,7 +149,8 @@ class EvolvingPublisher(Publisher):
         if names is not None and any(self.records.persons[r] != p for r, p in zip(rows.tolist(), persons, strict=True)):
             raise DataError(
                 "An update gives a record to another person; nothing was changed.",
-                hint="Delete the record and insert a new one.",
+                hint="If it was somebody else's, delete the record and insert a new one. Somebody who has another name now keeps the old one here: "
+                "as two persons they would show two sets of values that have the truth in common.",
             )
         notes = self._notice_again(rows, batch)
         codes = self.records.encode(batch)

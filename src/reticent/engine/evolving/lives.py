@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from reticent.arrays import Bools, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from reticent.engine.veil.events import rounds
+from reticent.engine.veil.pace import HEAD, LOST
 from reticent.engine.veil.veiling import Seen
 from reticent.errors import DAMAGED, DataError, StateError
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from reticent import _core
 
 
-_HEAD = 8
-_LOST = 255
 _SEEN = 2**32 - 1
 """In the place of a number of publications: readers know the event."""
 
@@ -59,7 +58,7 @@ class Lives:
         unchanged or corrected.
         """
         self._veil, self._visits = veil, visits
-        self.width = _HEAD + 2 * l
+        self.width = HEAD + 2 * l
         """Bytes of a memory."""
         self._life = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")])
         self._of: dict[int, bytes] = {}
@@ -269,10 +268,10 @@ class Lives:
 
 def seen(memories: UInt8s) -> Seen:
     """What memories show: candidates in canonical order, row and event; and whether the truth is among them."""
-    slots = np.ascontiguousarray(memories[:, _HEAD:]).view("<u2")
+    slots = np.ascontiguousarray(memories[:, HEAD:]).view("<u2")
     rows = np.ascontiguousarray(memories[:, :2]).view("<u2").reshape(-1)
     events = np.ascontiguousarray(memories[:, 2:6]).view("<u4").reshape(-1)
-    return Seen(np.sort(slots, axis=1), rows.astype(np.uint32), events.astype(np.uint32), memories[:, 6] != _LOST)
+    return Seen(np.sort(slots, axis=1), rows.astype(np.uint32), events.astype(np.uint32), memories[:, 6] != LOST)
 
 
 def _rounds(records: Arrivals) -> Iterator[Int64s]:

@@ -294,7 +294,8 @@ class Veil(Housed, EvolvingPublisher):
         published, _ = self._veiling.house.levels.publish(self._fields(rows))
         veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
         self._members, self._sights = self._veiling.members(veiled, number=number), veiled.sights()
-        return replace(self._veiling.release(veiled, number=number), guarantee=self.guarantee)
+        release = self._veiling.release(veiled, number=number, values=self._codes(records.values(rows)))
+        return replace(release, guarantee=self.guarantee)
 
     def _promise(self) -> Guarantee:
         return guarantee(self._veiling.house)

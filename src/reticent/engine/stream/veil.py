@@ -32,10 +32,11 @@ from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Placed, Veiled
 from reticent.engine.stream.records import Fields, Leveled, Shown, entries, entry, leveled
 from reticent.engine.stream.tables import OnDemand
+from reticent.engine.telling import refuse_tellers
 from reticent.engine.veil.house import House, Housed
 from reticent.engine.veil.prior.noise import two_sided
 from reticent.engine.veil.release import data_table, guarantee
-from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN
+from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN, TELLERS
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -44,6 +45,8 @@ from reticent.release import Guarantee, Release
 # Of a journal: persons, rows, values. A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
 _COLUMNS = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
+# Records of a batch that say whether a column tells the value.
+_LARGE = 1_000
 
 LOG = logging.getLogger(__name__)
 _FIRST, _MOST = 1_000, 1_000_000
@@ -70,6 +73,7 @@ class Veil(Housed, AtOnce):
         self._fields = Fields(policy, self.house, rng.house_key("veil persons"), unit=self._unit)
         self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
         self._hash = policy.hash
+        self._looked = False
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -91,6 +95,7 @@ class Veil(Housed, AtOnce):
     def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
         """Veils records for good; their reader has written each person in one way."""
         coded, shown = self._read(batch, named=True)
+        self._look(batch, coded, shown)
         seqs = self._positions(batch, seqs)
         self._begin()
         seen = self._settled(self._people.visit(coded), self._after(seqs))
@@ -103,6 +108,21 @@ class Veil(Housed, AtOnce):
         if not self._fields.knows(batch.schema):
             check_batch(batch, self.policy)
         return self._fields.read(batch, named=named)
+
+    def _look(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown) -> None:
+        """Refuses columns that tell the value, by the first large batch of a run: whoever looks at each pays for each."""
+        if self._looked or batch.num_rows < _LARGE:
+            return
+        refuse_tellers(
+            self._columns(batch, coded, shown), coded.values, rows=coded.rows, persons=coded.persons, hint=TELLERS
+        )
+        self._looked = True
+
+    def _columns(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown) -> dict[str, Any]:
+        """What is published of a batch beside the candidates."""
+        published = {name: column.array() for name, column in leveled(coded, shown).items()}
+        names = (*self.policy.quasi, *self.policy.plain)
+        return {name: published.get(name, batch.column(name)) for name in names}
 
     def _settled(self, seen: _core.veil.Seen, after: int) -> _core.veil.Seen:
         """A batch is veiled; the next one begins at position `after`."""
@@ -137,6 +157,7 @@ class Veil(Housed, AtOnce):
         """Releases every record at once."""
         batch = without_markers(batch, self.policy.missing)
         coded, shown = self._read(batch, named=False)
+        self._look(batch, coded, shown)
         self._begin()
         seen = self._people.visit(coded)
         self._settled(seen, self._next + len(seen))  # whoever pushes keeps no journal
@@ -144,9 +165,7 @@ class Veil(Housed, AtOnce):
 
     def _release(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown, seen: _core.veil.Seen) -> Release:
         def tables() -> dict[str, pa.Table]:
-            names = (*self.policy.quasi, *self.policy.plain)
-            published = {name: column.array() for name, column in leveled(coded, shown).items()}
-            columns = pa.table({name: published.get(name, batch.column(name)) for name in names})
+            columns = pa.table(self._columns(batch, coded, shown))
             return {"data": data_table(self.house, columns, seen, np.arange(len(seen)))}
 
         return Release(
@@ -159,7 +178,7 @@ class Veil(Housed, AtOnce):
             policy_hash=self._hash,
             metrics=self.metrics,
             documents=self.documents,
-            seeded=self.rng.seeded,
+            seeded=self.rng.seeded or self.house.seeded,
         )
 
     def snapshot(self) -> bytes:

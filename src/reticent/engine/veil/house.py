@@ -162,6 +162,11 @@ class House:
         return self.digest if unit is None else hashlib.sha256(f"{self.digest} {unit}".encode()).hexdigest()
 
     @property
+    def seeded(self) -> bool:
+        """Whether the noise of the prior came from a given seed."""
+        return bool((self.figures or {}).get("seeded"))
+
+    @property
     def epsilon(self) -> float | None:
         """What the prior has cost the persons of the past, as its report or the policy says."""
         stated = self.policy.prior.epsilon if self.policy.prior else None

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.arrays import UInt16s, UInt32s, UInt64s
+from reticent.arrays import Floats, UInt16s, UInt32s, UInt64s
 from reticent.engine.veil.domain import UNSEEN, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
@@ -38,6 +38,14 @@ class Matrix:
         """As the core takes it."""
         return _core.veil.Kernel.matrix(self.starts, self.targets, self.weights)
 
+    def stays(self, stretches: UInt64s) -> Floats:
+        """Rows x values: how likely a value stays."""
+        own = np.repeat(np.arange(len(self.starts) - 1), (self.starts[1:] - self.starts[:-1]).astype(np.int64))
+        weights = self.weights.astype(np.float64)
+        whole = np.bincount(own, weights, minlength=stretches.shape[1])
+        kept = np.bincount(own, weights * (own == self.targets), minlength=stretches.shape[1])
+        return np.tile(kept / whole, (len(stretches), 1))
+
     def document(self) -> dict[str, Any]:
         """As `veil.json` says it."""
         return {"starts": self.starts.tolist(), "targets": self.targets.tolist(), "weights": self.weights.tolist()}
@@ -54,6 +62,11 @@ class Stays:
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""
         return _core.veil.Kernel.shares(self.stay, within=self.within, parents=self.parents)
+
+    def stays(self, stretches: UInt64s) -> Floats:
+        """Rows x values: how likely a value stays; for certain where its row has no other."""
+        alone = (stretches > 0).sum(axis=1) <= 1
+        return np.where(alone[:, None], 1.0, self.stay / _core.veil.ONE)
 
     def document(self) -> dict[str, Any]:
         """As `veil.json` says it."""

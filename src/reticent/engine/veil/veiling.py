@@ -13,6 +13,7 @@ from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UIn
 from reticent.encode.columns import native, single_names
 from reticent.engine.base import Members, Sights
 from reticent.engine.rng import Rng
+from reticent.engine.telling import refuse_tellers
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import (
     data_table,
@@ -32,6 +33,7 @@ from reticent.release import Counts, Kind, Release, person_hashes
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+TELLERS = "Give it the role identifier, or a coarser level; or make the prior by it (`reticent prior --by`): the weights then say what it tells."
 ETA_EPSILON = 1.0
 """What the published shares of such truths cost, for each release."""
 
@@ -131,10 +133,17 @@ class Veiling:
         """Of the records of a release; it tells nothing, and no two releases have the same."""
         return shuffled(size, self._rng, f"veil rows {number}")
 
-    def release(self, veiled: Veiled, *, number: int, left_out: int = 0) -> Release:
-        """A veiled batch as the publication of a number, from 1; refuses one whose values the prior does not know."""
+    def release(self, veiled: Veiled, *, number: int, left_out: int = 0, values: Int32s | None = None) -> Release:
+        """A veiled batch as the publication of a number, from 1; refuses one whose values the prior does not know, or other columns tell.
+
+        The true `values` are those of the batch where it keeps them.
+        """
         house, seen, size = self.house, veiled.seen, len(veiled)
         _refuse_unseen(seen, weight_of_records(veiled.heads), moving=house.steps is not None)
+        truth, published = veiled.values if values is None else values, veiled.published
+        assert truth is not None  # noqa: S101 - whoever keeps none gives them
+        columns = {name: published.column(name) for name in published.column_names}
+        refuse_tellers(columns, truth, rows=seen.rows, persons=veiled.heads, hint=TELLERS)
         shares = eta(house, seen, veiled.heads, veiled.facts(), self._rng, ETA_EPSILON)
         document = house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:
@@ -151,7 +160,7 @@ class Veiling:
             policy_hash=self._policy.hash,
             explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
             documents={"veil": document},
-            seeded=self._rng.seeded,
+            seeded=self._rng.seeded or house.seeded,
         )
 
     def _totals(self, veiled: Veiled) -> dict[str, Any]:

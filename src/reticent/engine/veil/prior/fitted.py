@@ -246,8 +246,11 @@ def write_kernel(kernel: Kernel, labels: tuple[str, ...], path: Path) -> None:
             out.writerow([label.replace(MISSING, ""), f"{stay:.4g}", f"{kernel.within:.4g}"])
 
 
-def write_fit(fitted: FittedPrior, path: Path, kernel: Path | None = None) -> list[Path]:
-    """Writes a prior, its kernel if there is one, and the report that ties its figures to these files; says which files."""
+def write_fit(fitted: FittedPrior, path: Path, kernel: Path | None = None, *, seeded: bool = False) -> list[Path]:
+    """Writes a prior, its kernel if there is one, and the report that ties its figures to these files; says which files.
+
+    Noise that is `seeded` hides nothing from who guesses the seed: the report says so, and every release made with it.
+    """
     kernel = kernel or path.with_name(kernel_name(path.name))
     write_prior(fitted.prior, path)
     if fitted.kernel is not None:
@@ -256,7 +259,8 @@ def write_fit(fitted: FittedPrior, path: Path, kernel: Path | None = None) -> li
     digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
     report = path.with_name(report_name(path.name))
     report.touch(mode=OWNER_FILE)
-    report.write_text(json.dumps({"sha256": digests} | figures(fitted), indent=1) + "\n", encoding="utf-8")
+    told = figures(fitted) | ({"seeded": True} if seeded and fitted.epsilon is not None else {})
+    report.write_text(json.dumps({"sha256": digests} | told, indent=1) + "\n", encoding="utf-8")
     return [*files.values(), report]
 
 

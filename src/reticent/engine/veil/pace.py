@@ -1,0 +1,71 @@
+"""The pace of a series: whether values stay from release to release as often as the kernel of the house says.
+
+Decoys step by the kernel with every release. Where the truths rest more often than that, as in a table that is published twice, what has
+moved is no truth; where they move more often, what rests is none.
+
+Guarantee: a release is refused whose persons stayed more often, or more seldom, than the kernel says, by a tenth of them and by more
+    than chance explains.
+Not covered: where those go who move, and smaller differences; they are measured when a kernel is made, on persons of the past.
+Cost: one pass over what is remembered.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from reticent.arrays import Int32s, Int64s, UInt8s, UInt32s, UInt64s
+from reticent.engine.veil.house import House
+from reticent.errors import GuaranteeError
+
+HEAD = 8
+"""Bytes of a memory before its slots; see `core/src/veil/memory.rs`."""
+LOST = 255
+"""In the place of a true slot: the truth is not offered."""
+# Of the persons, as with truths that are not offered; and standard deviations of what chance does.
+_MOST_ASTRAY, _CHANCE = 0.1, 4.0
+
+
+class Remembered(NamedTuple):
+    """Persons of whom a true value is remembered, side by side. Private."""
+
+    persons: UInt64s
+    clocks: UInt32s
+    rows: Int64s
+    values: Int32s
+
+    @classmethod
+    def of(cls, people: bytes, l: int) -> Remembered:
+        """What the core's `People.to_bytes` holds."""
+        size = int.from_bytes(people[:8], "little")
+        persons, clocks = np.frombuffer(people, "<u8", size, 8), np.frombuffer(people, "<u4", size, 8 + 8 * size)
+        memories: UInt8s = np.frombuffer(people, np.uint8, offset=8 + 12 * size).reshape(size, HEAD + 2 * l)
+        offered = memories[:, 6] != LOST
+        some = memories[offered]
+        slots = np.ascontiguousarray(some[:, HEAD:]).view("<u2")
+        rows = np.ascontiguousarray(some[:, :2]).view("<u2").reshape(-1)
+        values = slots[np.arange(len(some)), some[:, 6]].astype(np.int32)
+        return cls(persons[offered], clocks[offered], rows.astype(np.int64), values)
+
+
+def refuse_other_pace(house: House, before: Remembered, persons: UInt64s, values: Int32s, *, now: int) -> None:
+    """Refuses the values of a release, by number, whose persons rest or move otherwise than the kernel says.
+
+    Raises:
+        GuaranteeError: decoys would show which candidates are true.
+    """
+    assert house.steps is not None  # noqa: S101 - without a kernel nothing moves
+    _, old, new = np.intersect1d(before.persons, persons, return_indices=True)
+    last = before.clocks[old] == now - 1
+    old, new = old[last], new[last]
+    stays = house.steps.stays(house.stretches)[before.rows[old], before.values[old]]
+    stayed, expected = int((before.values[old] == values[new]).sum()), float(stays.sum())
+    astray = abs(stayed - expected)
+    if astray > _MOST_ASTRAY * len(old) and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):
+        raise GuaranteeError(
+            f"{stayed:,} of {len(old):,} persons have the value of the last release still, and the kernel lets {expected:,.0f} stay: "
+            "decoys that move otherwise than the truths would show which they are; nothing was published.",
+            hint="Each release is a step of the kernel. Where little has changed the last one still serves: publish as often as the persons "
+            "were seen whom the kernel was counted on, or begin a series with prior and kernel from data like these.",
+        )

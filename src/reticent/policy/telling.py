@@ -1,0 +1,54 @@
+"""How much one column tells of another, in bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reticent.arrays import Int64s
+
+# Of what there is to know: what may be left.
+_LEFT = 0.05
+_SURE, _OFTEN = 0.95, 20
+"""Share of a value's records, and fewest of them, that make it a sign of another column's value."""
+
+
+def tells(one: Int64s, other: Int64s, known: Int64s | None = None) -> bool:
+    """Whether one column says nearly all of what there is to know of another, by codes, beyond what is `known` of every record.
+
+    >>> tells(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 1])), tells(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    (True, False)
+    """
+    known = np.zeros_like(other) if known is None else known
+    whole = _left(known, other)
+    return whole > 0 and _left(pairs(one, known), other) < _LEFT * whole
+
+
+def tells_some(one: Int64s, other: Int64s) -> bool:
+    """Whether a column says another one as good as for certain, of all records or of more than a few: nothing generalises what is plain."""
+    width = int(other.max(initial=0)) + 1
+    cells, counts = np.unique(one * width + other, return_counts=True)
+    sure = counts >= _SURE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
+    rare = np.bincount(other, minlength=width)[cells % width] < len(other) / 2
+    return tells(one, other) or int(counts[sure & rare & (counts >= _OFTEN)].sum()) > (1 - _SURE) * len(one)
+
+
+def _left(one: Int64s, other: Int64s) -> float:
+    """Bits of the other column that one does not tell."""
+    return _bits(pairs(one, other)) - _bits(one)
+
+
+def pairs(one: Int64s, other: Int64s) -> Int64s:
+    """Two columns as one, by codes."""
+    return one * (int(other.max(initial=0)) + 1) + other
+
+
+def _bits(codes: Int64s) -> float:
+    return bits_of(np.unique(codes, return_counts=True)[1])
+
+
+def bits_of(counts: Any) -> float:
+    """Bits that the counts of a column's labels tell of a record."""
+    shares = counts / max(1.0, counts.sum())
+    return float(-(shares * np.log2(shares)).sum())

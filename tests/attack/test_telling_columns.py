@@ -1,0 +1,114 @@
+"""Columns beside the protected value that tell it: the name of an illness beside its candidates or its group, or a flag of one illness."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+import yaml
+
+from reticent import EvolvingTable, Policy, Series, Stream, anonymize
+from reticent.cli import main
+from reticent.errors import GuaranteeError
+
+VALUES = [f"v{i:02d}" for i in range(12)]
+
+
+def rules(base, role="plain", *, by=False):
+    """A veil of l = 4 over twelve values; `by`: the prior is by the column that tells."""
+    base.mkdir(exist_ok=True)
+    lines = [f"{words(value)},{value},9" for value in VALUES] if by else [f"{value},9" for value in VALUES]
+    (base / "prior.csv").write_text("\n".join([f"{'words,' * by}value,count", *lines]) + "\n")
+    return {
+        "version": 1,
+        "person": "pid",
+        "columns": {"pid": "identifier", "line": "plain", "words": role, "ill": "sensitive"},
+        "privacy": {"l": 4},
+        "prior": {"file": "prior.csv"},
+        "table": {"method": "veil"},
+    }
+
+
+def words(value):
+    return f"called {value}"
+
+
+def table(cells, size=1500):
+    draw = random.Random(1)
+    values = [draw.choice(VALUES) for _ in range(size)]
+    columns = {"words": [cells(value) for value in values], "ill": values}
+    return pa.table({"pid": [f"p{i}" for i in range(size)], "line": list(range(size)), **columns})
+
+
+def anatomy(policy, store, data):
+    del store
+    return anonymize(data, policy, method="anatomy")
+
+
+def evolving(policy, store, data):
+    with EvolvingTable.create(store, policy) as kept:
+        kept.insert(data)
+        return kept.publish()
+
+
+def stream(policy, store, data):
+    with Stream(policy, store=store) as feed:
+        lines = feed.push(data)
+        feed.close()
+    return SimpleNamespace(counts=SimpleNamespace(published=lines.count(b"\n")), tables={})
+
+
+DOORS = {
+    "table": lambda policy, store, data: anonymize(data, policy, store=store),
+    "evolving": evolving,
+    "series": lambda policy, store, data: Series(store, policy).publish(data),
+    "anatomy": anatomy,
+    "stream": stream,
+}
+TELLERS = {
+    "name": words,
+    "mostly": lambda value: words(value) if random.random() < 0.98 else "unknown",
+    "flag": lambda value: "yes" if value == VALUES[3] else "no",
+}
+
+
+@pytest.mark.parametrize("role", ["plain", "quasi"])
+@pytest.mark.parametrize(
+    ("door", "cells"), [(door, cells) for door in DOORS for cells in TELLERS if (door, cells) != ("anatomy", "flag")]
+)
+def test_what_tells_the_value_is_not_published_beside_it(tmp_path, door, cells, role):
+    """Whoever reads the column was right about everybody, or about all who have the one illness."""
+    policy = Policy.from_dict(rules(tmp_path / "rules", role), base=tmp_path / "rules")
+    with pytest.raises(GuaranteeError, match="Column 'words' tells") as refusal:
+        DOORS[door](policy, tmp_path / "house.db", table(TELLERS[cells]))
+    assert "identifier" in str(refusal.value.hint)
+    assert not any(value in str(refusal.value) for value in VALUES)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_tells_little_is_published(tmp_path, door):
+    policy = Policy.from_dict(rules(tmp_path / "rules"), base=tmp_path / "rules")
+    data = table(lambda value: "abc"[int(value[1:]) // 5])
+    assert DOORS[door](policy, tmp_path / "house.db", data).counts.published == 1500
+
+
+@pytest.mark.parametrize("door", ["table", "evolving", "series"])
+def test_what_the_prior_says_may_be_published(tmp_path, door):
+    """The weights then say what the column tells: certainty, here."""
+    policy = Policy.from_dict(rules(tmp_path / "rules", by=True), base=tmp_path / "rules")
+    release = DOORS[door](policy, tmp_path / "house.db", table(words))
+    assert all(row["ill_1"] == row["ill_4"] == row["words"][7:] for row in release.tables["data"].to_pylist())
+
+
+def test_the_command_line_refuses_it_with_the_ways_out(tmp_path, capsys):
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(rules(tmp_path)))
+    pyarrow.csv.write_csv(table(words), tmp_path / "now.csv")
+    files = {"-p": "policy.yaml", "-o": "out", "--store": "house.db"}
+    with pytest.raises(SystemExit) as end:
+        main(["anonymize", str(tmp_path / "now.csv"), *(w for k, v in files.items() for w in (k, str(tmp_path / v)))])
+    assert end.value.code == 4
+    assert "reticent prior --by" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
