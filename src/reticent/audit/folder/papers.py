@@ -10,6 +10,7 @@ Cost: reads the papers, and the different labels of each column.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import PurePath
@@ -80,6 +81,7 @@ def unsaid(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy)
     unit = policy.unit is not None
     lost = lacking(method, kind, words, unit=unit)
     odd = strange(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
+    odd += [f"{len(words) - len(set(words))} repeated"] if len(set(words)) < len(words) else []
     return odd + ([f"{lost} lacking"] if lost else [])
 
 
@@ -127,7 +129,8 @@ def is_figure(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
 
 
-def _count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Whether it is a whole number that counts something."""
     return isinstance(value, int) and is_figure(value) and value >= 0
 
 
@@ -177,13 +180,13 @@ FORMS: Mapping[str, Callable[[Any], bool]] = {
     "format": lambda value: value == FORMAT and is_figure(value),
     "time": _moment,
     "versions": _entries(reticent=_text(_VERSION), python=_text(_VERSION), pyarrow=_text(_VERSION)),
-    "counts": _entries(rows_in=_count, published=_count, held=_count, suppressed=_count),
+    "counts": _entries(rows_in=is_count, published=is_count, held=is_count, suppressed=is_count),
     "guarantee": _entries(claims=_claims, against=lambda value: isinstance(value, str), not_covered=_words),
     "files": lambda value: isinstance(value, dict) and all(map(_text(_DIGEST), value.values())),
     "store": _entries(
         publisher=_text(_NAME),
         generation=_text(_GENERATION),
-        number=_count,
+        number=is_count,
         digest=_text(_SHORT),
         predecessor=_text(_SHORT),
     ),
@@ -217,8 +220,13 @@ def _odd(release: Published, policy: Policy) -> list[str]:
         "cite": citation(*(str(manifest.get(key)) for key in ("kind", "method", "policy_hash"))),
     }
     odd = [key for key in codebook if key not in same and key != "columns"]
-    odd += [key for key, value in same.items() if key in codebook and codebook[key] != value]
+    odd += [key for key, value in same.items() if key in codebook and not _written_alike(codebook[key], value)]
     return odd + _columns(release, policy)
+
+
+def _written_alike(one: Any, other: Any) -> bool:
+    """Whether two values are the same in a file, where 0, 0.0 and false are three."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _columns(release: Published, policy: Policy) -> list[str]:
@@ -244,7 +252,7 @@ def _same(entry: Mapping[str, Any], known: Mapping[str, Any], rows: int) -> bool
     """A column may be called coarser than it is: whole numbers are numbers, and all of them are text; one without a cell anything."""
     wider = {"integer": {"integer", "number", "text"}, "number": {"number", "text"}, "date": {"date", "text"}}
     types = wider.get(str(known.get("type")), {"text"}) if known["missing"] < rows else {"text", *wider}
-    return str(entry.get("type")) in types and {**entry, "type": ""} == {**known, "type": ""}
+    return str(entry.get("type")) in types and _written_alike({**entry, "type": ""}, {**known, "type": ""})
 
 
 def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
