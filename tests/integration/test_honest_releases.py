@@ -186,3 +186,24 @@ def test_numbers_of_other_widths_are_published_as_they_read(tmp_path, role, meth
     place = ["-o", tmp_path / "out", "--store", tmp_path / "house.db", "--format", file_format]
     run("anonymize", source, "-p", policy, *place)
     run("verify", tmp_path / "out", "-p", policy, "--original", source)
+
+
+@pytest.mark.parametrize("method", ["veil", "delay-free", "castle"])
+@pytest.mark.parametrize("kind", [pa.int8(), pa.string_view(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_stream_verifies_beside_input_of_any_type(tmp_path, method, kind):
+    ills = pa.array([str(n % 6) for n in range(80)]).cast(pa.string())
+    ills = ills.dictionary_encode() if pa.types.is_dictionary(kind) else ills.cast(kind)
+    rows = people("stay").drop_columns(["ill", "stay"]).append_column("ill", ills)
+    wards = rows["ward"].cast(pa.string())
+    wards = wards if pa.types.is_integer(kind) or pa.types.is_dictionary(kind) else wards.cast(kind)
+    rows = rows.set_column(rows.column_names.index("ward"), "ward", wards)
+    (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"{n},9\n" for n in range(6)))
+    policy, source, sink = tmp_path / "policy.yaml", tmp_path / "in.parquet", tmp_path / "out.ndjson"
+    asked = "{k: 3}" if method == "castle" else "{l: 2}"
+    policy.write_text(
+        f"version: 1\nperson: id\ncolumns: {{id: identifier, age: quasi, ward: quasi, ill: sensitive}}\nprivacy: {asked}\n"
+        f"prior: {{file: prior.csv}}\nstream: {{method: {method}}}\n"
+    )
+    pq.write_table(rows, source)
+    run("stream", source, "-p", policy, "--store", tmp_path / "store.db", "--to", sink)
+    run("verify", sink, "-p", policy, "--original", source)
