@@ -42,20 +42,25 @@ def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
         none_of("rows of 'qit' stand by group and text", falls),
         none_of("groups are numbered from 0", int((shown != np.arange(len(shown))).sum())),
         none_of("groups are numbered in the order of their rows", _lists_that_fall(group, row, sorted_=not falls)),
+        check_spelling(qit["group"], st["group"], st["count"]),
     ]
 
 
 def check_lines(table: pa.Table, name: str, columns: list[str]) -> list[Finding]:
     """Rows by group and by the text of some columns; groups numbered from 1, in one way of writing numbers."""
     code, names = _group_numbers(table["group"])
-    written = numbers(table["group"])[1].to_pylist()
     lines = _pairs(names[code], _ranks(table, columns))
     return [
         none_of(f"rows of '{name}' stand by group and text", _falls(lines)),
-        none_of(
-            "numbers of groups are written in one way", sum(str(n) != w for n, w in zip(names, written, strict=True))
-        ),
+        check_spelling(table["group"]),
     ]
+
+
+def check_spelling(*columns: pa.ChunkedArray) -> Finding:
+    """Groups and counts are written as whole numbers in one way: 7, and not 07 or +7, which would say something besides."""
+    texts = pa.chunked_array([numbers(column)[1] for column in columns])
+    odd = len(texts) - int(pc.sum(pc.match_substring_regex(texts, r"^(0|[1-9][0-9]*)$")).as_py() or 0)
+    return none_of("groups and counts are written in one way", odd)
 
 
 def _group_numbers(column: pa.ChunkedArray) -> tuple[Int64s, NDArray[Any]]:

@@ -26,7 +26,7 @@ from reticent.audit.groups import as_text, coded, numbered, numbers, shared, spe
 from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
 from reticent.release import Release
-from reticent.release.folder import plain
+from reticent.release.folder import content_of, plain
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
 _DOCUMENTS = ("veil", "linked")
@@ -172,13 +172,13 @@ def is_wire(path: Path) -> bool:
 def _from_lines(path: Path, name: str) -> Published:
     """A file of lines, with the codebook beside it where there is one."""
     try:
-        written = path.with_name(path.name + CODEBOOK).read_bytes()
+        written = content_of(path.with_name(path.name + CODEBOOK))
         codebook = json.loads(written)
         documents = {"veil": dict(codebook["veil"])} if "veil" in codebook else {}
         claims = dict(codebook["guarantee"]["claims"])
     except FileNotFoundError:
         return Published(name, "stream", wire=path)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Published(name, "stream", wire=path, altered=1)
     plainly = orjson.dumps(codebook) + b"\n" == written and in_order(codebook)
     return Published(
@@ -264,27 +264,27 @@ def _once(table: pa.Table) -> pa.Table:
 def _document(file: Path) -> Mapping[str, Any] | None:
     """What stands beside the tables; empty where it cannot be read, None where it is not there."""
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(content_of(file))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
 def _page(file: Path) -> str | None:
     try:
-        return file.read_bytes().decode(errors="replace")
+        return content_of(file).decode(errors="replace")
     except OSError:
         return None
 
 
 def _manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((path / "release.json").read_text(encoding="utf-8"))
+        manifest = json.loads(content_of(path / "release.json").decode("utf-8"))
     except OSError:
         raise DataError(f"{path} has no readable release.json.", hint="Give the folder of a release.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{path}: release.json is damaged.", hint="Restore the folder, or release again.") from None
     if not isinstance(manifest, dict):
         raise DataError(f"{path}: release.json is not an object.", hint="Restore the folder, or release again.")
@@ -320,7 +320,8 @@ def _read(file: Path) -> pa.Table:
 def _read_parquet(file: Path) -> pa.Table:
     import pyarrow.parquet as pq  # few releases are written so, and it takes longer to load than to read one
 
-    return text_table(pq.read_table(file))
+    with pq.ParquetFile(file) as source:  # which reads columns of the same name, too: they are counted
+        return text_table(source.read())
 
 
 def _read_csv(file: Path) -> pa.Table:

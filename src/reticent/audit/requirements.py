@@ -105,7 +105,7 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     parameters = numbers if isinstance(numbers, list | tuple) else [numbers]
     count = 2 if kind == "recursive" else 1
     try:
-        exact = tuple(Fraction(str(number)) for number in parameters)
+        exact = tuple(map(_exact, parameters))
     except (TypeError, ValueError):
         exact = ()
     if (
@@ -116,6 +116,13 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     ):
         raise UnreadableClaimError
     return Requirement(model, kind, exact)
+
+
+def _exact(number: Any) -> Fraction:
+    """A number as it is written. A text is none: of "1e999999999" nobody sees the end."""
+    if isinstance(number, str):
+        raise TypeError
+    return Fraction(str(number))
 
 
 def check_size(sizes: Int64s, requirement: Requirement, where: str) -> Finding:

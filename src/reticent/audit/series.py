@@ -23,7 +23,7 @@ from reticent.arrays import Floats, Int64s, UInt64s
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.groups import codes, different, histograms, normal, numbered
 from reticent.audit.labels.legal import check_labels, exact
-from reticent.audit.order import check_lines
+from reticent.audit.order import check_lines, check_spelling
 from reticent.audit.original.matching import matching
 from reticent.audit.published import Published
 from reticent.audit.spellings import check_spellings
@@ -45,7 +45,10 @@ LINKING = "legal update instances and risk over several releases (give the ledge
 
 def judge(release: Published, policy: Policy) -> Verdict:
     """One release by itself: m-unique, one generalisation per group, counterfeits accounted for."""
-    data, fakes, m = release.coded["data"], _fakes(release), policy.m
+    data, m, odd_fakes = release.coded["data"], policy.m, _odd_fakes(release)
+    if not all(finding.holds for finding in odd_fakes):
+        return Verdict(tuple(odd_fakes))
+    fakes = _fakes(release)
     row, names = codes(data["group"])
     groups, size = [int(name or "") for name in names], len(names)
     values = histograms(row, size, data[policy.sensitive[0]])
@@ -57,6 +60,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     return Verdict(
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
+            *odd_fakes,
             *check_counts(release.counts, data.num_rows - sum(fakes.values()), None),
             *_plain(release, policy, {g: n - fakes.get(g, 0) for g, n in sizes.items()}),
             *(check_labels(codes(data[name])[1], policy, name, release.method, _LABELS) for name in policy.quasi),
@@ -72,6 +76,21 @@ def judge(release: Published, policy: Policy) -> Verdict:
             ),
         )
     )
+
+
+def _odd_fakes(release: Published) -> list[Finding]:
+    """What the table of counterfeits says besides a number for a group."""
+    fakes = release.coded["counterfeits"]
+    strange = {"group", "count"} ^ set(fakes.column_names)
+    findings = [none_of("the table 'counterfeits' has a group and a count", len(strange))]
+    if strange:
+        return findings
+    again = fakes.num_rows - len(codes(fakes["group"])[1])
+    return [
+        *findings,
+        none_of("the counterfeits of a group stand once", again),
+        check_spelling(fakes["group"], fakes["count"]),
+    ]
 
 
 def _fakes(release: Published) -> dict[int, int]:
@@ -115,8 +134,12 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
     if ledger is None:
         return Verdict((), unchecked=(LINKING,) if len(series) > 1 else ())
     views, updates = views_of(series, policy, ledger)
-    findings = [none_of("the ledger counts the persons of each release", sum(v.off for v in views))]
-    if not findings[0].holds:
+    back = sum(later.number <= before.number for before, later in pairwise(views))
+    findings = [
+        none_of("the ledger counts the persons of each release", sum(v.off for v in views)),
+        none_of("releases stand in the order of their numbers", back),  # what may follow what has a direction
+    ]
+    if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
     findings += _distinct(views, updates, policy, still=series[-1].method == _STILL)
     return Verdict(tuple(replace(f, where=f.where or "over the series") for f in findings))
@@ -143,15 +166,15 @@ class View:
 
 def _view(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> View:
     """One release, persons placed by the ledger; without them where it does not know the release."""
-    number = int(release.explain.get("release", place + 1))
+    number = release.explain.get("release", place + 1)
     data = release.coded["data"]
     (row, names), (place_of, values) = codes(data["group"]), codes(data[policy.sensitive[0]])
     slot = np.array([updates.codes[value] for value in values], dtype=np.int64)[place_of]
     slots = slot[np.lexsort((slot, row))].tolist()
     ends = np.cumsum(np.bincount(row, minlength=len(names))).tolist()
     groups = {int(name or ""): tuple(slots[a:b]) for name, a, b in zip(names, [0, *ends], ends, strict=False)}
-    if number > len(ledger):
-        return View(number, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
+    if not isinstance(number, int) or not 0 < number <= len(ledger):
+        return View(place + 1, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
     fake = _fakes(release)
     seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))

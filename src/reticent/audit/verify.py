@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.folder.papers import check_lists
+from reticent.audit.folder.closed import check_lists
 from reticent.audit.groups import as_text
 from reticent.audit.published import Published, published
 from reticent.audit.requirements import UnreadableClaimError
@@ -107,7 +107,7 @@ _APART = "comparison with the original (a release of this shape is compared whil
 
 def _beside(releases: Sequence[Published], verdicts: list[Verdict], policy: Policy, original: Input) -> list[Verdict]:
     """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
-    shape, original = releases[-1].shape, replace(original, table=_combined(original.table, policy))
+    shape, original = releases[-1].shape, replace(original, table=_combined(_taken(original.table), policy))
     if shape == "stream" and any(release.wire is not None for release in releases):
         compare = partial(judge_in("stream.original"), releases, policy, original)
     elif shape in ("generalised", "anatomy", "veil"):
@@ -118,6 +118,14 @@ def _beside(releases: Sequence[Published], verdicts: list[Verdict], policy: Poli
         return [*verdicts, Verdict((), (), (_APART,))]
     shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts]
     return [*shown, _guarded(releases, compare)]
+
+
+def _taken(table: pa.Table) -> pa.Table:
+    """The input with its views of texts as texts: Arrow takes no rows of views."""
+    views = [at for at, column in enumerate(table.columns) if pa.types.is_string_view(column.type)]
+    for at in views:
+        table = table.set_column(at, table.column_names[at], table.column(at).cast(pa.string()))
+    return table
 
 
 def _combined(table: pa.Table, policy: Policy) -> pa.Table:

@@ -35,12 +35,12 @@ class Dictionary:
         ['c', None, 'a']
     """
 
-    def __init__(self, values: pa.Array | None = None) -> None:
+    def __init__(self, values: pa.Array | pa.ChunkedArray | None = None) -> None:
         self._codes: dict[Any, int] = {}
         self._type: pa.DataType | None = None
         self._values: pa.Array | None = None
-        if values is not None:
-            self.encode(values)
+        if values is not None:  # one by one: the index of each is its code, that of the missing one, too
+            self._codes_of(self._as_mine(values))
 
     def __len__(self) -> int:
         return len(self._codes)

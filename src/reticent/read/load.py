@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +122,39 @@ def codebook_beside(path: Path) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(beside.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{beside} is damaged.", hint="Take it again from where the stream came from.") from None
     if not isinstance(content, dict):
         raise DataError(f"{beside} is not an object.", hint="Take it again from where the stream came from.")
     return content
 
 
+def refuse_odd(codebook: Mapping[str, Any]) -> None:
+    """Refuses a codebook whose columns, or nodes of hierarchies, have another form than ours: answers would come out of it."""
+    columns = codebook.get("columns", ())
+    if not isinstance(columns, list | tuple) or not all(map(_is_column, columns)):
+        raise DataError("The codebook has not its form.", hint="Take the release again; `reticent verify` says more.")
+
+
+def _is_column(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        return False
+    nodes = entry.get("nodes") or {}
+    return isinstance(nodes, dict) and all(map(_is_node, nodes.values()))
+
+
+def _is_node(node: Any) -> bool:
+    if not isinstance(node, dict) or not isinstance(below := node.get("below"), list):
+        return False
+    size = node.get("size")
+    return type(size) is int and size >= 0 and all(isinstance(value, str) for value in below)
+
+
 def together(parts: list[Parts]) -> Parts:
     """Veiled releases of one series as one table, numbered from 1."""
     first = parts[0]
+    if any(one.tables["data"].equals(other.tables["data"]) for one, other in combinations(parts, 2)):
+        raise PolicyError("The same release was given twice.", hint="Give each release of the series once, in order.")
     houses = {json.dumps([part.shape, (part.veil or {}).get("house")]) for part in parts}
     if first.shape != "veil" or len(houses) != 1:
         raise PolicyError(

@@ -23,7 +23,7 @@ from reticent.notebook import shown
 from reticent.read.answer import Answer
 from reticent.read.cells import ANY, date_extent, known, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
-from reticent.read.load import META, Parts, parts_of, sensitive_of, shape_of, together
+from reticent.read.load import META, Parts, parts_of, refuse_odd, sensitive_of, shape_of, together
 from reticent.read.question import Question, Shape, bounded_shares, shares_of, smoothed
 from reticent.read.shape.labels import combinations, numbers
 from reticent.read.where import Condition, Match, everybody, match, nearest, parse, unknown
@@ -60,7 +60,7 @@ def read(place: str | Path, *more: str | Path, sensitive: str | None = None, nam
     try:
         parts = [parts_of(each, name=name) for each in (place, *more)]
         return Received.of(parts[0] if len(parts) == 1 else together(parts), sensitive)
-    except (AttributeError, KeyError, TypeError, ValueError, pa.ArrowException):
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError, pa.ArrowException):
         raise DataError(
             "What was received has not the form of a release.", hint="`reticent verify` says what is wrong with it."
         ) from None
@@ -83,6 +83,7 @@ class Received:
     @classmethod
     def of(cls, parts: Parts, sensitive: str | None = None) -> Self:
         """A release by its parts, and the sensitive column where they do not say it."""
+        refuse_odd(parts.codebook)
         return cls(shape_of(parts, sensitive), parts, sensitive or sensitive_of(parts) or "value")
 
     def __repr__(self) -> str:

@@ -240,7 +240,10 @@ class _Test:
         extent = self._stretch(cell)
         if extent is None:
             below, size = _below(known(cell), self._nodes)
-            return self._any_of([self._numbers(value) for value in below], size) if size else (0.0, False, False)
+            # A value below that is no number fulfils nothing; it has nothing below itself, whatever a codebook says.
+            nothing = 0.0, False, False
+            numbers = [nothing if _on(self._extent_of, value) is None else self._numbers(value) for value in below]
+            return self._any_of(numbers, size) if size else nothing
         parts = [self._part(extent, asked) for asked in self._ranges or ()]
         share = min(1.0, sum(part for part, _, _ in parts))
         whole = sum(overlap(extent, asked, real=self._real)[0] for asked in self._ranges or ()) >= 1

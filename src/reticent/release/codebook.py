@@ -209,7 +209,7 @@ def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str
     kind = column.type
     if coded or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         return "text"
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):  # whose largest are no numbers of ours
         return "integer"
     if pa.types.is_floating(kind):
         return "number"
@@ -236,9 +236,11 @@ def typed(table: pa.Table, columns: Iterable[Mapping[str, Any]]) -> pa.Table:
         name, kind = entry.get("name"), _TYPES.get(str(entry.get("type")))
         if name not in table.column_names or kind is None or table.column(name).type == kind:
             continue
-        at = table.column_names.index(name)
+        at, column = table.column_names.index(name), table.column(name)
+        if pa.types.is_floating(column.type):  # 0.1 of 32 bits is 0.1 as it reads, and 0.10000000149 as it is
+            column = column.cast(pa.string())
         try:
-            table = table.set_column(at, name, table.column(name).cast(kind))
+            table = table.set_column(at, name, column.cast(kind))
         except pa.ArrowInvalid:
             continue
     return table

@@ -157,6 +157,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
     for name, digest in manifest["files"].items():
         file = path / Path(name).name
         try:
+            refuse_endless(file)
             if _digest(file) != digest:
                 raise DataError(
                     f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
@@ -167,7 +168,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
                 documents[file.stem] = json.loads(file.read_bytes())
             else:
                 tables[file.stem] = _parquet().read_table(file) if file.suffix == ".parquet" else read_csv(file)
-        except (OSError, ValueError, pa.ArrowException):
+        except (OSError, ValueError, RecursionError, pa.ArrowException):
             raise DataError(f"{path}: {name} cannot be read.", hint="Restore the folder, or release again.") from None
     return manifest, tables, documents
 
@@ -175,12 +176,12 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
 def read_manifest(path: Path) -> dict[str, Any]:
     """The `release.json` of a folder."""
     try:
-        manifest = json.loads((path / MANIFEST).read_text())
+        manifest = json.loads(content_of(path / MANIFEST).decode())
     except OSError:
         raise DataError(
             f"{path} is not a release: it has no readable {MANIFEST}.", hint="Give the folder of a release."
         ) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{path}: {MANIFEST} is damaged.", hint="Restore the folder, or release again.") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(
@@ -188,6 +189,18 @@ def read_manifest(path: Path) -> dict[str, Any]:
             hint="Read it with the version that wrote it.",
         )
     return manifest
+
+
+def content_of(file: Path) -> bytes:
+    """What a file of a release holds."""
+    refuse_endless(file)
+    return file.read_bytes()
+
+
+def refuse_endless(file: Path) -> None:
+    """A pipe, a device or a folder is no file of a release, and nobody waits for its end."""
+    if file.exists() and not file.is_file():
+        raise OSError
 
 
 def read_csv(file: Path) -> pa.Table:

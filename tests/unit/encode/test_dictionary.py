@@ -75,3 +75,12 @@ def test_texts_are_numbered_and_spelled_as_arrow_does_it(texts, skipped):
 def test_a_code_without_a_word_is_refused():
     with pytest.raises(ValueError, match="without a word"):
         values_of(np.array([2], dtype=np.int32), pa.array(["a", "b"]))
+
+
+@pytest.mark.parametrize("cells", [[f"w{n}" for n in range(30)], list(range(30)), [n / 4 for n in range(30)]])
+@pytest.mark.parametrize("place", [0, 7, 30])
+def test_words_that_are_read_back_keep_their_codes_the_missing_one_too(cells, place):
+    values = pa.array([*cells[:place], None, *cells[place:]])
+    again = Dictionary(pa.chunked_array([values.slice(0, 9), values.slice(9)]))
+    assert again.values.to_pylist() == values.to_pylist()
+    assert again.decode(np.arange(31, dtype=np.int32)).to_pylist() == values.to_pylist()

@@ -1,6 +1,8 @@
 """What was received: every shape opened, asked and completed, through the front door."""
 
+import hashlib
 import json
+import os
 import shutil
 import sqlite3
 
@@ -402,3 +404,64 @@ def test_a_release_without_the_form_of_one_is_bad_data_and_no_bug(general, tmp_p
     (folder / "release.json").write_text(json.dumps(manifest))
     with pytest.raises(DataError, match="verify"):
         reticent.read(folder)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        {"[0, 40)": {"below": 7, "size": 2}},
+        {"[0, 40)": {"size": 2}},
+        {"[0, 40)": {"below": [["x"]], "size": 2}},
+        {"[0, 40)": {"below": [], "size": "many"}},
+        {"[0, 40)": []},
+        ["x"],
+    ],
+)
+def test_a_codebook_without_form_is_refused_in_words(general, tmp_path, nodes):
+    folder = forged(general, tmp_path, lambda entry: entry.update(nodes=nodes))
+    with pytest.raises(DataError, match="form"):
+        reticent.read(folder).count("flu", where="age<45")
+
+
+def test_a_node_below_itself_has_no_end_and_is_not_followed(general, tmp_path):
+    nodes = {"[0, 40)": {"below": ["young"], "size": 2}, "young": {"below": ["young"], "size": 1}}
+    data = (general / "data.csv").read_text().replace("[0, 40)", "young")
+    folder = forged(general, tmp_path, lambda entry: entry.update(nodes=nodes), data)
+    assert reticent.read(folder).count("flu", where="age>=60").to_list()
+
+
+def forged(folder, tmp_path, change, data=None):
+    """A copy whose codebook says something else of ages, with digests to fit."""
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    book = json.loads((copy / "codebook.json").read_text())
+    change(next(entry for entry in book["columns"] if entry["name"] == "age"))
+    (copy / "codebook.json").write_text(json.dumps(book))
+    if data is not None:
+        (copy / "data.csv").write_text(data)
+    manifest = json.loads((copy / "release.json").read_text())
+    manifest["files"] = {name: hashlib.sha256((copy / name).read_bytes()).hexdigest() for name in manifest["files"]}
+    (copy / "release.json").write_text(json.dumps(manifest))
+    return copy
+
+
+def test_one_release_given_twice_is_refused(table, tmp_path):
+    (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"{ill},9\n" for ill in ILLS))
+    veil = {"privacy": {"l": 3}, "prior": {"file": "prior.csv"}, "table": {"method": "veil"}}
+    rules = Policy.from_dict({"version": 1, "columns": COLUMNS, **veil}, base=tmp_path)
+    first = reticent.anonymize(table.slice(0, 200), rules, store=tmp_path / "house.db").to_dir(tmp_path / "first")
+    for other in (first, shutil.copytree(first, tmp_path / "again")):
+        with pytest.raises(PolicyError, match="twice"):
+            reticent.read(first, other)
+
+
+@pytest.mark.parametrize("name", ["release.json", "codebook.json"])
+def test_files_without_an_end_are_refused(general, tmp_path, name):
+    copy = shutil.copytree(general, tmp_path / "copy")
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    with pytest.raises(DataError):
+        reticent.read(copy)
+    (copy / name).unlink()
+    (copy / name).write_text("[" * 99_999)
+    with pytest.raises(DataError):
+        reticent.read(copy)

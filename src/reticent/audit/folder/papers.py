@@ -1,9 +1,8 @@
-"""What lies beside the tables of a folder: manifest, codebook and README, closed in every entry; what is on no list is refuted by name.
+"""What lies beside the tables of a folder: manifest, codebook and README, closed in every entry.
 
 Guarantee: the folder holds the tables of its shape, each once, and no other file, whatever the manifest lists; every entry of the
     manifest is known and has its form (a number, a digest, a time, a word of a closed list); the codebook says of each column what
-    table and policy say and repeats the manifest; README.txt is the page of that codebook; what a table's release says of its making
-    are counts and settings, never cells, and nothing about single suppressed records.
+    table and policy say and repeats the manifest; README.txt is the page of that codebook.
 Not covered: the name of a publication, which its custodian chose; digits of figures that cannot be recomputed.
 Cost: reads the papers, and the different labels of each column.
 """
@@ -11,6 +10,7 @@ Cost: reads the papers, and the different labels of each column.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import PurePath
@@ -81,6 +81,7 @@ def unsaid(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy)
     unit = policy.unit is not None
     lost = lacking(method, kind, words, unit=unit)
     odd = strange(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
+    odd += [f"{len(words) - len(set(words))} repeated"] if len(set(words)) < len(words) else []
     return odd + ([f"{lost} lacking"] if lost else [])
 
 
@@ -128,7 +129,8 @@ def is_figure(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
 
 
-def _count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Whether it is a whole number that counts something."""
     return isinstance(value, int) and is_figure(value) and value >= 0
 
 
@@ -178,13 +180,13 @@ FORMS: Mapping[str, Callable[[Any], bool]] = {
     "format": lambda value: value == FORMAT and is_figure(value),
     "time": _moment,
     "versions": _entries(reticent=_text(_VERSION), python=_text(_VERSION), pyarrow=_text(_VERSION)),
-    "counts": _entries(rows_in=_count, published=_count, held=_count, suppressed=_count),
+    "counts": _entries(rows_in=is_count, published=is_count, held=is_count, suppressed=is_count),
     "guarantee": _entries(claims=_claims, against=lambda value: isinstance(value, str), not_covered=_words),
     "files": lambda value: isinstance(value, dict) and all(map(_text(_DIGEST), value.values())),
     "store": _entries(
         publisher=_text(_NAME),
         generation=_text(_GENERATION),
-        number=_count,
+        number=is_count,
         digest=_text(_SHORT),
         predecessor=_text(_SHORT),
     ),
@@ -218,8 +220,13 @@ def _odd(release: Published, policy: Policy) -> list[str]:
         "cite": citation(*(str(manifest.get(key)) for key in ("kind", "method", "policy_hash"))),
     }
     odd = [key for key in codebook if key not in same and key != "columns"]
-    odd += [key for key, value in same.items() if key in codebook and codebook[key] != value]
+    odd += [key for key, value in same.items() if key in codebook and not _written_alike(codebook[key], value)]
     return odd + _columns(release, policy)
+
+
+def _written_alike(one: Any, other: Any) -> bool:
+    """Whether two values are the same in a file, where 0, 0.0 and false are three."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _columns(release: Published, policy: Policy) -> list[str]:
@@ -245,7 +252,7 @@ def _same(entry: Mapping[str, Any], known: Mapping[str, Any], rows: int) -> bool
     """A column may be called coarser than it is: whole numbers are numbers, and all of them are text; one without a cell anything."""
     wider = {"integer": {"integer", "number", "text"}, "number": {"number", "text"}, "date": {"date", "text"}}
     types = wider.get(str(known.get("type")), {"text"}) if known["missing"] < rows else {"text", *wider}
-    return str(entry.get("type")) in types and {**entry, "type": ""} == {**known, "type": ""}
+    return str(entry.get("type")) in types and _written_alike({**entry, "type": ""}, {**known, "type": ""})
 
 
 def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
@@ -268,112 +275,3 @@ def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
     }
     odd = [key for key, value in book.items() if key not in forms or not forms[key](value)]
     return odd + unsaid(_mapping(book.get("guarantee")), str(book.get("method")), "stream", policy)
-
-
-_STORE = ("publisher", "generation", "number", "digest", "predecessor")
-_MANIFEST = {*FORMS, "method", *(f"store.{name}" for name in _STORE)}
-_NUMBERS = (
-    *("suppressed", "score", "classes", "optimal", "bound", "candidates", "f_measure", "combinations", "persons"),
-    *("linked_suppressed", "left_out", "groups", "cells", "stopped", "apart"),
-)
-_SEARCHES = ("local", "mondrian", "optimal")
-_TRIED = ("sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped")
-_NODES = ("lattice", "checked", "pruned", "not_checked", "used", "path")
-_HELD = (
-    "update outside the knowledge",
-    "no legal place",
-    "risk above the limit",
-    "no design for the value",
-    "came back after missing a release",
-)
-_LOSSES = ("loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy")
-_METRICS = (
-    *(*_LOSSES, "information_loss", "rows_kept", "counterfeits", "counterfeits_per_group", "max_risk", "persons"),
-    *("eta", "alarm", "sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
-    *("held", "clusters", "reusable_clusters", "average_wait"),
-)
-_ATTRIBUTE = ("level", "height", "loss", "records_per_level", "exact_records")
-
-
-def check_lists(release: Published, policy: Policy) -> list[Finding]:
-    """Files, manifest keys, and for releases of one table what is explained."""
-    findings = [named("only files of the release lie in the folder", release.strays)]
-    findings += [named("only known entries stand in the manifest", sorted(set(release.keys) - _MANIFEST))]
-    findings += [named("every file is written in the one way", release.odd)]
-    findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
-    if release.shape != "linked":  # whose judge has a list of its own
-        forms = _told_of_tables(policy) if _faithful_table(release) else _TOLD
-        odd = [key for key, value in release.explain.items() if key not in forms or not forms[key](value)]
-        findings.append(named("explain tells counts and settings only", odd))
-    odd = [key for key, value in release.metrics.items() if key not in _METRICS or not is_figure(value)]
-    findings.append(named("metrics are numbers", odd))
-    return findings
-
-
-def _faithful_table(release: Published) -> bool:
-    return release.shape == "generalised" or (release.kind == "table" and release.shape == "anatomy")
-
-
-def _tally(*names: str) -> Callable[[Any], bool]:
-    return lambda value: _within(value, names) and all(map(_number, value.values()))
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, bool) or is_figure(value)
-
-
-def _told_of_tables(policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
-    """What `explain` of a table may hold, and in which form."""
-    quasi = policy.quasi
-
-    def names(batch: Any) -> bool:
-        return isinstance(batch, list) and all(name in quasi for name in batch)
-
-    words = {*" ".join(policy.quasi).split(), ""}
-    return {
-        **dict.fromkeys(_NUMBERS, _number),
-        "loss": lambda value: value in _LOSSES,
-        "cuts": lambda value: value in ("strict", "relaxed"),
-        "nodes": _tally(*_NODES),
-        "attributes": lambda value: _within(value, quasi) and all(map(_attribute, value.values())),
-        "utility": lambda value: (
-            isinstance(value, dict)
-            and all(set(key.split(" ")) <= words for key in value)
-            and all(map(_number, value.values()))
-        ),
-        "tried": lambda value: isinstance(value, list) and all(map(_method, value)),
-        "batches": lambda value: isinstance(value, list) and all(map(names, value)),
-    }
-
-
-def _within(value: Any, known: Iterable[str]) -> bool:
-    return isinstance(value, dict) and set(value) <= set(known)
-
-
-def _method(value: Any) -> bool:
-    """The figures of one method among those that were tried."""
-    if not _within(value, {"method", *_TRIED}) or value.get("method") not in _SEARCHES:
-        return False
-    return all(_number(number) for name, number in value.items() if name != "method")
-
-
-def _attribute(value: Any) -> bool:
-    if not _within(value, _ATTRIBUTE):
-        return False
-    levels = value.get("records_per_level", [])
-    return isinstance(levels, list) and all(
-        _number(number) for number in [*levels, *(v for k, v in value.items() if k != "records_per_level")]
-    )
-
-
-_TOLD: Mapping[str, Callable[[Any], bool]] = {  # of a veil, an evolving table, a series or a stream
-    **dict.fromkeys(
-        ("rows_of_the_prior", "values", "publication", "left_out", "release", "groups", "share_in_skewed_classes"),
-        _number,
-    ),
-    "label": lambda value: value == "safe for one publication only",
-    "changes": _tally("inserted", "left", "returned", "sensitive", "quasi"),
-    "held": _tally(*_HELD),
-    "risk": _tally("0%", "25%", "50%", "75%", "95%", "99%", "100%"),
-    "updates": _tally("closed", "stayed"),
-}

@@ -3,8 +3,8 @@
 The attack of this judge is its check: a reader who knows all quasi-identifiers of all records of a person lays the tables
 side by side, visit by visit, and keeps the persons who fit.
 
-Guarantee: a release passes only if its tables hold the policy's columns alone, every reference in them leads somewhere, every
-    person has k - 1 others with the same joined view, and no sensitive value is published of more than 1/l of such persons.
+Guarantee: a release passes only if its tables hold the policy's columns alone, pseudonyms are numbers by which rows stand, every
+    reference leads somewhere, counts are those of the tables, every person has k - 1 others with the same joined view, and no sensitive value is published of more than 1/l of such persons.
 Not covered: whether the rows are those of the input; `compare` shows that, inside.
 Cost: one sort of the rows of each table.
 Reference: docs/linked.md.
@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Int64s
-from reticent.audit.folder.papers import is_figure
+from reticent.audit.folder.papers import is_count
+from reticent.audit.generalised import check_counts
 from reticent.audit.groups import codes
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.labels.meaning import stands_for
@@ -40,7 +41,8 @@ _DAY = re.compile(r"\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})
 _COMPACT = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _STANDARDS = ("tables", "fhir", "omop")
 _SYSTEM = re.compile(r"http://[a-zA-Z0-9./-]{1,60}")
-_EXPLAIN = {"persons", "classes", "rows_in", "rows_out"}
+_ROWS = {"rows_in", "rows_out"}
+_EXPLAIN = {"persons", "classes", *_ROWS}
 
 
 def judge(release: Published, policy: Policy) -> Verdict:
@@ -53,7 +55,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     findings.append(_beside(release, layout))
     if not all(finding.holds for finding in findings):
         return Verdict(tuple(findings))
-    findings += _references(release.tables, layout)
+    findings += [*_references(release.tables, layout), *_numbered(release, layout), _ordered(release.tables)]
     for name, values in ((name, codes(release.tables[table][name])[1]) for table, name in columns):
         if name in policy.sensitive:
             findings.append(check_spellings(values, f"column '{name}'"))
@@ -70,6 +72,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         findings.append(
             Finding("k persons share every joined view", not few, int(sizes.min()) if len(sizes) else None, k, where)
         )
+    findings.append(_explained(release, len(persons), len(sizes)))
     sensitive = [(table, name) for table, name in columns if name in policy.sensitive]
     for l in {math.ceil(one.numbers[-1]) for one in asked if one.model == "l"}:
         findings += [_diverse(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
@@ -90,17 +93,17 @@ def _closed(release: Published, layout: Mapping[str, Layout]) -> Finding:
 
 
 def _told(release: Published, layout: Mapping[str, Layout]) -> Finding:
-    """Explanations are numbers, by table at most."""
+    """Explanations are whole numbers, by table where they are of rows."""
     odd = [
         key
         for key, value in release.explain.items()
-        if key not in _EXPLAIN
-        or not (
-            is_figure(value)
-            or (isinstance(value, dict) and set(value) <= set(layout) and all(map(is_figure, value.values())))
-        )
+        if key not in _EXPLAIN or not (_by_table(value, layout) if key in _ROWS else is_count(value))
     ]
     return none_of("explain tells counts only", len(odd))
+
+
+def _by_table(value: object, layout: Mapping[str, Layout]) -> bool:
+    return isinstance(value, dict) and set(value) <= set(layout) and all(map(is_count, value.values()))
 
 
 def _beside(release: Published, layout: Mapping[str, Layout]) -> Finding:
@@ -156,6 +159,43 @@ def _references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) ->
             strangers += _count(pc.and_(pc.is_valid(table[_VISIT]), pc.invert(alike)))
     findings.append(none_of("every person that a row names is in the table of persons", lost))
     return [*findings, none_of("every visit that a row names is one of its person", strangers)]
+
+
+def _numbered(release: Published, layout: Mapping[str, Layout]) -> list[Finding]:
+    """Rows are as many as the manifest says; pseudonyms are a letter and a number, all of one length: a name could say anything."""
+    tables, came = release.tables, release.counts.get("rows_in")
+    findings = check_counts(release.counts, sum(table.num_rows for table in tables.values()), None)
+    for letter, column in (("p", _PERSON), ("v", _VISIT)):
+        names = [tables[name][column] for name, one in layout.items() if column in one.linked]
+        texts = pc.unique(pa.chunked_array([chunk for name in names for chunk in name.chunks], pa.string())).drop_null()
+        plain = texts.filter(pc.match_substring_regex(texts, f"^{letter}[0-9]{{1,15}}$"))
+        numbers = pc.utf8_slice_codeunits(plain, 1).cast(pa.int64()).to_numpy()
+        odd = len(texts) - int(((numbers > 0) & (numbers <= (came if isinstance(came, int) else 0))).sum())
+        odd += max(0, len(pc.unique(pc.utf8_length(texts))) - 1)
+        findings.append(none_of(f"a {column} is a letter and a number, no larger than the rows", odd))
+    return findings
+
+
+def _ordered(tables: Mapping[str, pa.Table]) -> Finding:
+    """Rows stand by the pseudonyms of their person and visit, so that their order says nothing else; those of no visit first."""
+    falls = 0
+    for table in tables.values():
+        keys = [codes(table[name]) for name in (_PERSON, _VISIT) if name in table.column_names]
+        ranks = [np.argsort(np.argsort([text or "" for text in texts]))[code] for code, texts in keys]
+        places = np.lexsort((np.arange(table.num_rows), *reversed(ranks)))
+        falls += int((places != np.arange(table.num_rows)).sum())
+    return none_of("rows stand by their pseudonyms", falls)
+
+
+def _explained(release: Published, persons: int, views: int) -> Finding:
+    """What is explained is what tables and manifest show: rows by table; classes that have one view each, of persons who are there."""
+    told, rows = release.explain, {name: table.num_rows for name, table in release.tables.items()}
+    came, classes, everybody = told.get("rows_in", {}), told.get("classes", views), told.get("persons", persons)
+    odd = int(told.get("rows_out", rows) != rows)
+    odd += int(bool(came) and sum(came.values()) != release.counts.get("rows_in"))
+    odd += int(bool(came) and any(came.get(name, 0) < count for name, count in rows.items()))
+    odd += int(not views <= classes <= everybody) + int(not persons <= everybody <= release.counts.get("rows_in", 0))
+    return none_of("what is explained is what the tables show", odd)
 
 
 def _count(flags: pa.ChunkedArray) -> int:

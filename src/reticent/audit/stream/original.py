@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 
 from reticent.arrays import Bools
-from reticent.audit.groups import coded, coded_column, numbered, numbers
+from reticent.audit.groups import as_text, coded, coded_column, numbered, numbers
 from reticent.audit.labels.meaning import stands_for
 from reticent.audit.original.persons import Input, distinct, equal, matchings
 from reticent.audit.published import Published, text, text_table
@@ -160,7 +160,7 @@ def _offers(
         line = Possible(document).line
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         return []  # refuted elsewhere
-    truths = truths_of(line.domain, source[line.sensitive], policy, line.sensitive).tolist()
+    truths = truths_of(line.domain, as_text(source[line.sensitive]), policy, line.sensitive).tolist()
     labels = [line.domain[place] if place >= 0 else None for place in truths]
     lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))

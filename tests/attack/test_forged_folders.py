@@ -1,0 +1,304 @@
+"""Folders that say more than they should, or that nobody can read, each with digests, codebook and README to fit."""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import signal
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from reticent import EvolvingTable, Policy, Series, anonymize, verify
+from reticent.audit.published import published
+from reticent.errors import DataError
+from reticent.release.codebook import described, readme
+from reticent.release.folder import read_csv
+from reticent.release.wording import claims_in_words
+
+VALUES = [f"d{at}" for at in range(6)]
+TREE = {"*": {"low": VALUES[:3], "high": VALUES[3:]}}
+COLUMNS = {
+    "id": "identifier",
+    "sex": "quasi",
+    "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20, 40]}},
+    "ill": {"role": "sensitive", "hierarchy": {"tree": TREE}, "updates": {"tree": 1}},
+}
+TABLES = {
+    "patients": {"person": "id", "key": "id", "columns": ["sex"]},
+    "visits": {"person": "id", "visit": "visit", "key": "visit", "columns": ["age"]},
+    "ills": {"person": "id", "visit": "visit", "columns": ["ill"]},
+}
+
+
+def people(count=120):
+    rng = random.Random(4)
+    rows = [(f"p{at}", rng.choice("fm"), str(rng.randint(20, 80)), rng.choice(VALUES)) for at in range(count)]
+    return pa.table(dict(zip(("id", "sex", "age", "ill"), map(pa.array, zip(*rows, strict=True)), strict=True)))
+
+
+def rules(**sections):
+    return Policy.from_dict({"version": 1, "person": "id", "columns": COLUMNS, **sections})
+
+
+def generalised(tmp_path, method="auto", file_format="csv"):
+    privacy = {"l": 3} if method == "anatomy" else {"k": 4, "suppression": 0.1}
+    policy = rules(privacy=privacy, table={"method": method, "supervision": {"sample": 60}})
+    return anonymize(people(), policy, seed=1).to_dir(tmp_path / "release", format=file_format), policy
+
+
+def anatomy(tmp_path):
+    policy = rules(privacy={"l": 3, "suppression": 0.2}, table={"method": "anatomy"})
+    return anonymize(people(), policy, seed=1).to_dir(tmp_path / "release"), policy
+
+
+def evolving(tmp_path):
+    policy = rules(privacy={"l": 3}, evolving={"method": "enc"})
+    table = EvolvingTable(tmp_path / "store.db", policy)
+    table.insert(people())
+    table.publish(tmp_path / "release")
+    return tmp_path / "release", policy
+
+
+def series(tmp_path):
+    policy = rules(series={"method": "m-distinct", "m": 3})
+    releases = Series(tmp_path / "store.db", policy, seed=1)
+    releases.publish(people(), tmp_path / "first")
+    releases.publish(people().slice(0, 70), tmp_path / "release")  # who left is replaced by counterfeits
+    return tmp_path / "release", policy
+
+
+def linked(tmp_path):
+    policy = rules(tables=TABLES, privacy={"k": 3})
+    rows, visits = people(60), [f"v{at}" for at in range(60)]
+    tables = {
+        "patients": rows.select(["id", "sex"]),
+        "visits": rows.select(["id", "age"]).append_column("visit", pa.array(visits)),
+        "ills": rows.select(["id", "ill"]).append_column("visit", pa.array(visits)),
+    }
+    return anonymize(tables, policy, seed=1).to_dir(tmp_path / "release"), policy
+
+
+def manifest(folder, change):
+    """Changes the manifest; codebook, README and digests follow as a careless engine's would."""
+    content = json.loads((folder / "release.json").read_text())
+    change(content)
+    written(folder / "release.json", content)
+
+
+def written(file, content):
+    indent = 2 if file.name == "release.json" else None
+    file.write_text(json.dumps(content, indent=indent, sort_keys=True) + "\n")
+
+
+def table(folder, name, change):
+    file = folder / f"{name}.csv"
+    rows = change(read_csv(file))
+    with file.open("wb") as target:
+        pa.csv.write_csv(rows, target)
+
+
+def cells(name, change):
+    """A change of one column, cell by cell."""
+
+    def changed(rows):
+        texts = [None if cell is None else change(cell) for cell in rows[name].to_pylist()]
+        return rows.set_column(rows.column_names.index(name), name, pa.array(texts, pa.string()))
+
+    return changed
+
+
+def judged(folder, policy, *, follow=True):
+    """What the judge says when codebook, README and digests were written anew; an answer within seconds."""
+    if follow:
+        content = json.loads((folder / "release.json").read_text())
+        book = json.loads((folder / "codebook.json").read_text())
+        book["records"], seen = content["counts"], published(folder, "")
+        book["columns"] = described(dict(seen.tables), seen.shape, policy)
+        with contextlib.suppress(TypeError, ValueError, AttributeError):
+            book["guarantee"] = content["guarantee"] | {"words": claims_in_words(content["guarantee"]["claims"])}
+        written(folder / "codebook.json", book)
+        (folder / "README.txt").write_text(readme(book))
+    with contextlib.suppress(RecursionError):
+        manifest(folder, lambda content: content["files"].update(digests(folder, content["files"])))
+    return verify(folder, policy)
+
+
+def digests(folder, names):
+    files = [folder / name for name in names if (folder / name).is_file()]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+@pytest.fixture(autouse=True)
+def soon():
+    """A judge that waits for ever would keep the tests waiting."""
+
+    def late(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+MAKERS = [generalised, anatomy, evolving, series, linked]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_papers_written_anew_hold(tmp_path, make):
+    assert judged(*make(tmp_path)).holds
+
+
+@pytest.mark.parametrize("method", ["optimal", "local", "mondrian", "supervised", "anatomy"])
+def test_what_each_method_explains_holds(tmp_path, method):
+    assert verify(*generalised(tmp_path, method)).holds
+
+
+@pytest.mark.parametrize("name", ["codebook.json", "README.txt", "data.csv"])
+def test_what_is_no_file_is_refuted_and_not_waited_for(tmp_path, name):
+    folder, policy = generalised(tmp_path)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert not judged(folder, policy, follow=False).holds
+
+
+def test_a_manifest_that_is_no_file_is_said_to_be_none(tmp_path):
+    folder, policy = generalised(tmp_path)
+    (folder / "release.json").unlink()
+    os.mkfifo(folder / "release.json")
+    with pytest.raises(DataError):
+        verify(folder, policy)
+
+
+@pytest.mark.parametrize("name", ["release.json", "codebook.json"])
+def test_papers_nested_without_end_are_damaged(tmp_path, name):
+    folder, policy = generalised(tmp_path)
+    content = (folder / name).read_text().rstrip()[:-1]
+    (folder / name).write_text(content + ', "more": ' + "[" * 99_999 + "]" * 99_999 + "}\n")
+    if name == "release.json":
+        with pytest.raises(DataError, match="damaged"):
+            verify(folder, policy)
+    else:
+        assert not judged(folder, policy, follow=False).holds
+
+
+@pytest.mark.parametrize("claim", ["k", "l", "t"])
+def test_a_claim_that_takes_for_ever_to_read_is_refuted(tmp_path, claim):
+    folder, policy = generalised(tmp_path)
+    manifest(folder, lambda content: content["guarantee"]["claims"].update({claim: "1e999999999"}))
+    assert "every claim can be read" in [one.claim for one in judged(folder, policy, follow=False).refuted]
+
+
+def test_counterfeits_have_their_columns_alone(tmp_path):
+    folder, policy = series(tmp_path)
+    table(folder, "counterfeits", lambda rows: rows.append_column("who", pa.array(["p7"] * rows.num_rows)))
+    assert not judged(folder, policy).holds
+
+
+def test_counterfeits_of_a_group_stand_once(tmp_path):
+    folder, policy = series(tmp_path)
+    table(
+        folder,
+        "counterfeits",
+        lambda rows: pa.concat_tables([rows.slice(0, 1).set_column(1, "count", pa.array([77])), rows]),
+    )
+    assert not judged(folder, policy).holds
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "column"),
+    [
+        (series, "counterfeits", "count"),
+        (series, "counterfeits", "group"),
+        (anatomy, "st", "count"),
+        (anatomy, "st", "group"),
+        (anatomy, "qit", "group"),
+        (evolving, "qit", "group"),
+        (evolving, "st", "count"),
+    ],
+)
+@pytest.mark.parametrize("spelled", ["0{}", "+{}", "{}\u200b", "\uff10{}", "{}.0"])
+def test_numbers_have_one_spelling(tmp_path, make, name, column, spelled):
+    folder, policy = make(tmp_path)
+    table(folder, name, cells(column, spelled.format))
+    assert not judged(folder, policy).holds
+
+
+@pytest.mark.parametrize("column", ["person", "visit"])
+def test_pseudonyms_of_linked_tables_name_nobody(tmp_path, column):
+    folder, policy = linked(tmp_path)
+    for file in folder.glob("*.csv"):
+        if column in read_csv(file).column_names:
+            table(folder, file.stem, cells(column, lambda cell: f"{cell} Miller"))
+    assert not judged(folder, policy).holds
+
+
+def test_rows_of_linked_tables_stand_by_their_pseudonyms(tmp_path):
+    folder, policy = linked(tmp_path)
+    table(folder, "ills", lambda rows: rows.take(pa.array(sorted(range(60), key=rows["ill"].to_pylist().__getitem__))))
+    assert not judged(folder, policy).holds
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda content: content["counts"].update(published=5),
+        lambda content: content["explain"]["rows_out"].update(ills=-3),
+        lambda content: content["explain"]["rows_in"].update(ills=5),
+        lambda content: content["explain"].update(persons=7),
+        lambda content: content["explain"].update(classes=10**6),
+    ],
+)
+def test_counts_of_linked_tables_are_those_of_the_tables(tmp_path, lie):
+    folder, policy = linked(tmp_path)
+    manifest(folder, lie)
+    assert not judged(folder, policy).holds
+
+
+@pytest.mark.parametrize("other", [float, bool])
+def test_numbers_of_the_codebook_are_written_as_they_are_meant(tmp_path, other):
+    folder, policy = generalised(tmp_path)
+    book = json.loads((folder / "codebook.json").read_text())
+    book["records"]["held"] = other(book["records"]["held"])
+    written(folder / "codebook.json", book)
+    assert not judged(folder, policy, follow=False).holds
+
+
+def test_a_sentence_is_said_once(tmp_path):
+    folder, policy = generalised(tmp_path)
+    manifest(folder, lambda content: content["guarantee"].update(not_covered=content["guarantee"]["not_covered"] * 2))
+    assert not judged(folder, policy).holds
+
+
+def longer_levels(explain):
+    explain["attributes"]["age"]["records_per_level"] += [0] * 500
+    explain["attributes"]["age"]["height"] += 500
+
+
+@pytest.mark.parametrize(
+    ("method", "lie"),
+    [
+        ("local", longer_levels),
+        ("local", lambda explain: explain["attributes"]["age"]["records_per_level"].append(0)),
+        ("local", lambda explain: explain.update(suppressed=explain["suppressed"] + 1)),
+        ("auto", lambda explain: explain.update(tried=explain["tried"] * 20)),
+        ("supervised", lambda explain: explain.update(batches=explain["batches"] * 400)),
+        ("supervised", lambda explain: explain["utility"].update({"age sex": 1, "sex age": 1, "sex sex": 1})),
+    ],
+)
+def test_explanations_have_an_end(tmp_path, method, lie):
+    folder, policy = generalised(tmp_path, method)
+    manifest(folder, lambda content: lie(content["explain"]))
+    assert not judged(folder, policy).holds
+
+
+def test_a_second_column_of_the_same_name_is_refuted_in_parquet(tmp_path):
+    folder, policy = generalised(tmp_path, file_format="parquet")
+    rows = pq.read_table(folder / "data.parquet")
+    pq.write_table(rows.append_column("sex", rows["sex"]), folder / "data.parquet")
+    assert "every column has a name of its own" in [one.claim for one in judged(folder, policy, follow=False).refuted]
