@@ -95,6 +95,18 @@ def test_what_tells_little_is_published(tmp_path, door):
     assert DOORS[door](policy, tmp_path / "house.db", data).counts.published == 1500
 
 
+def test_amounts_name_no_value(tmp_path):
+    """Ages of data that were made by counting on go with the value, and no reader knows that of ages."""
+    policy = Policy.from_dict(rules(tmp_path / "rules"), base=tmp_path / "rules")
+    data = table(words)
+    ages = [int(value[1:]) + 12 * (line % 3) for line, value in enumerate(data["ill"].to_pylist())]
+    for door, through in DOORS.items():
+        released = through(policy, tmp_path / f"{door}.db", data.set_column(2, "words", [ages]))
+        assert released.counts.published == 1500
+    with pytest.raises(GuaranteeError):  # codes have gaps
+        anonymize(data.set_column(2, "words", [[100 * age for age in ages]]), policy, store=tmp_path / "codes.db")
+
+
 @pytest.mark.parametrize("door", ["table", "evolving", "series"])
 def test_what_the_prior_says_may_be_published(tmp_path, door):
     """The weights then say what the column tells: certainty, here."""
