@@ -45,7 +45,7 @@ class Veil(Housed, SeriesPublisher):
         before = None if house.steps is None else Remembered.of(people.to_bytes(), house.l)
         veiled = self._veiling.veil(table, now=self.releases)
         if before is not None and veiled.values is not None:
-            refuse_other_pace(house, before, veiled.heads, veiled.values, now=self.releases)
+            refuse_other_pace(house, before.steps(veiled.heads, veiled.values, now=self.releases))
         release = self._veiling.release(veiled, number=self.releases)
         self._members, self._sights = self._veiling.members(veiled, number=self.releases), veiled.sights()
         return release

@@ -19,6 +19,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import Housed
+from reticent.engine.veil.pace import Paces, refuse_other_pace
 from reticent.engine.veil.release import totals_asked
 from reticent.engine.veil.veiling import Veiling
 from reticent.policy import Policy
@@ -36,6 +37,8 @@ class Veil(Housed, TablePublisher):
         """Veils every record; those of one person are events, in the order of the column that the policy names."""
         events = events_of(table, self.policy)
         veiled, places = self._veiling.veil(table.take(pa.array(events.facts))), events.facts
+        if self._veiling.house.steps is not None and veiled.values is not None:
+            refuse_other_pace(self._veiling.house, Paces.within(veiled.heads, veiled.seen.rows, veiled.values))
         if len(events.records) > len(events.facts):
             published, _ = self._veiling.house.levels.publish(table.take(pa.array(events.records)))
             veiled, places = veiled.again(published, events.fact_of), events.records

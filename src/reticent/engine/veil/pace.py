@@ -1,11 +1,11 @@
-"""The pace of a series: whether values stay from release to release as often as the kernel of the house says.
+"""The pace of persons: whether values stay from event to event, or from release to release of a series, as often as the kernel says.
 
-Decoys step by the kernel with every release. Where the truths rest more often than that, as in a table that is published twice, what has
+Decoys step by the kernel with every event. Where the truths rest more often than that, as in a table that is published twice, what has
 moved is no truth; where they move more often, what rests is none.
 
-Guarantee: a release is refused whose persons stayed more often, or more seldom, than the kernel says, by a tenth of them and by more
+Guarantee: a table, or a release of a series, is refused whose persons stayed more often, or more seldom, than the kernel says, by a tenth of them and by more
     than chance explains.
-Not covered: where those go who move, and smaller differences; they are measured when a kernel is made, on persons of the past.
+Not covered: evolving tables and streams, whose events come one by one; where those go who move, and smaller differences; they are measured when a kernel is made, on persons of the past.
 Cost: one pass over what is remembered.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reticent.arrays import Int32s, Int64s, UInt8s, UInt32s, UInt64s
+from reticent.arrays import Int32s, Int64s, Integers, UInt8s, UInt32s, UInt64s
 from reticent.engine.veil.house import House
 from reticent.errors import GuaranteeError
 
@@ -48,24 +48,42 @@ class Remembered(NamedTuple):
         values = slots[np.arange(len(some)), some[:, 6]].astype(np.int32)
         return cls(persons[offered], clocks[offered], rows.astype(np.int64), values)
 
+    def steps(self, persons: UInt64s, values: Int32s, *, now: int) -> Paces:
+        """From the last release to the one of a number, of those who stand in both."""
+        _, old, new = np.intersect1d(self.persons, persons, return_indices=True)
+        last = self.clocks[old] == now - 1
+        return Paces(self.rows[old[last]], self.values[old[last]], values[new[last]])
 
-def refuse_other_pace(house: House, before: Remembered, persons: UInt64s, values: Int32s, *, now: int) -> None:
-    """Refuses the values of a release, by number, whose persons rest or move otherwise than the kernel says.
+
+class Paces(NamedTuple):
+    """Steps of persons, side by side: row of the prior, value before and after. Private."""
+
+    rows: Integers
+    before: Int32s
+    after: Int32s
+
+    @classmethod
+    def within(cls, persons: UInt64s, rows: Integers, values: Int32s) -> Paces:
+        """Of the records of a table, those of a person in their order."""
+        order = np.argsort(persons, kind="stable")
+        at = np.flatnonzero((persons[order][1:] == persons[order][:-1]) & (values[order][:-1] >= 0))
+        return cls(rows[order[at]], values[order[at]], values[order[at + 1]])
+
+
+def refuse_other_pace(house: House, paces: Paces) -> None:
+    """Refuses steps that rest or move otherwise than the kernel says.
 
     Raises:
         GuaranteeError: decoys would show which candidates are true.
     """
     assert house.steps is not None  # noqa: S101 - without a kernel nothing moves
-    _, old, new = np.intersect1d(before.persons, persons, return_indices=True)
-    last = before.clocks[old] == now - 1
-    old, new = old[last], new[last]
-    stays = house.steps.stays(house.stretches)[before.rows[old], before.values[old]]
-    stayed, expected = int((before.values[old] == values[new]).sum()), float(stays.sum())
+    stays = house.steps.stays(house.stretches)[paces.rows, paces.before]
+    size, stayed, expected = len(stays), int((paces.before == paces.after).sum()), float(stays.sum())
     astray = abs(stayed - expected)
-    if astray > _MOST_ASTRAY * len(old) and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):
+    if astray > _MOST_ASTRAY * size and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):
         raise GuaranteeError(
-            f"{stayed:,} of {len(old):,} persons have the value of the last release still, and the kernel lets {expected:,.0f} stay: "
+            f"{stayed:,} of {size:,} values are those of their persons' last event still, and the kernel lets {expected:,.0f} stay: "
             "decoys that move otherwise than the truths would show which they are; nothing was published.",
-            hint="Each release is a step of the kernel. Where little has changed the last one still serves: publish as often as the persons "
-            "were seen whom the kernel was counted on, or begin a series with prior and kernel from data like these.",
+            hint="Each event, and each release of a series, is a step of the kernel. Where little has changed the last release still serves: "
+            "publish as often as the persons were seen whom the kernel was counted on, or begin anew with prior and kernel from data like these.",
         )

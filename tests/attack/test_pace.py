@@ -1,4 +1,4 @@
-"""A release of a series is a step of the kernel: where nobody moved, as in a table that is released twice, what has moved is no truth."""
+"""An event, or a release of a series, is a step of the kernel: where nobody moved, as in a table that is released twice, what has moved is no truth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from reticent import Policy, Series
+from reticent import Policy, Series, anonymize
 from reticent.errors import GuaranteeError
 
 VALUES = [f"v{i:02d}" for i in range(20)]
@@ -52,7 +52,7 @@ def test_who_rests_or_moves_otherwise_than_decoys_is_not_released(tmp_path, kern
     """Released twice, the candidates that both releases show told 44% of the persons at l = 4, four times 79%."""
     draw, series, values = begun(tmp_path, kernel)
     newcomers = [draw.choice(VALUES) for _ in range(50)]
-    with pytest.raises(GuaranteeError, match="of 400 persons have the value of the last release still"):
+    with pytest.raises(GuaranteeError, match="of 400 values are those of their persons' last event still"):
         series.publish(table(moved(draw, values, stay) + newcomers))
     assert series.status()["releases"] == 1
     series.publish(table(moved(draw, values, STAY)))
@@ -74,3 +74,20 @@ def test_where_nothing_moves_everything_may_rest(tmp_path):
     _, series, values = begun(tmp_path, None)
     series.publish(table(values))
     assert series.status()["releases"] == 2
+
+
+@pytest.mark.parametrize(("stay", "refused"), [(STAY, False), (0.95, True), (0.1, True)])
+def test_visits_in_one_table_keep_the_pace(tmp_path, stay, refused):
+    policy, draw = rules(tmp_path / "rules"), random.Random(2)
+    about = policy.to_dict()
+    about |= {"person": {"column": "pid", "events": "line"}, "table": {"method": "veil"}}
+    policy, visits = Policy.from_dict(about, base=policy.base), [[draw.choice(VALUES) for _ in range(SIZE)]]
+    for _ in range(2):
+        visits.append(moved(draw, visits[-1], stay))
+    data = pa.concat_tables([table(values) for values in visits])
+    data = data.set_column(1, "line", pa.array([number // SIZE for number in range(3 * SIZE)]))
+    if not refused:
+        assert anonymize(data, policy, store=tmp_path / "house.db").counts.published == 3 * SIZE
+        return
+    with pytest.raises(GuaranteeError, match="of 800 values are those of their persons' last event still"):
+        anonymize(data, policy, store=tmp_path / "house.db")
