@@ -1,5 +1,6 @@
 """Shared by all tests: the profile of hypothesis, and a real PostgreSQL for whoever asks for one."""
 
+import gc
 import importlib.util
 import os
 import runpy
@@ -32,6 +33,19 @@ if os.environ.get("RETICENT_WITHOUT_FCNTL"):
 
 # The script that atheris runs; without it there is nothing to import.
 collect_ignore = ["portable", *([] if importlib.util.find_spec("atheris") else ["fuzz/guided.py"])]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Thousands of tests and all modules stay until the end: they are looked through for garbage once, not again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
 
 # Each worker that meets a service starts one of its own, and a browser, a broker or a Spark has its price.
 _SERVICES = {
