@@ -42,6 +42,17 @@ def test_key_files_are_private_and_rotate(tmp_path, key):
         keys.Keys.load(path)
 
 
+def test_a_key_that_could_not_take_its_place_is_left_nowhere(tmp_path, key, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("reticent.disk.move", refuse)
+    with pytest.raises(ConnectorError, match="cannot be written"):
+        keys.rotate(tmp_path / "study.key")
+    assert [path.name for path in tmp_path.iterdir()] == ["study.key"]
+    assert keys.Keys.load(tmp_path / "study.key").current == key.current
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"current": "k1", "keys": {"k1": "ab"}}', '{"current": "k2", "keys": {}}'])
 def test_damaged_key_files_are_refused(tmp_path, text):
     path = tmp_path / "x.key"
