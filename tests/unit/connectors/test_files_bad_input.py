@@ -27,6 +27,7 @@ BAD = {
     "long row": (b"a,b\n1,2\n3,4\n5,6,7,8\n", "line 4: expected 2 cells as in the header, found 4"),
     "ragged after a cell of two lines": (b'a,b\n"1\n1",2\n3\n', "line 4: expected 2 cells"),
     "duplicate names": (b"a,b,a\n1,2,3\n", "columns 1 and 3 have the same name"),
+    "no name at all": (b",\n,\n", "column 1 has no name"),
     "nameless column": (b"a,,c\n1,2,3\n", "column 2 has no name"),
     "cells without a name": (b"a,b,\n1,2,\n3,4,5\n", "column 3 has no name"),
     "cells without a name, later": (b"a,b,\n" + b"1,2,\n" * 60000 + b"3,4,5\n", "column 3 has no name"),

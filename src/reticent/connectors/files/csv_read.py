@@ -87,6 +87,8 @@ class _Parser:
         # A name that no file can have: NUL is refused.
         self._names = [name if name.strip() else f"\0{place}" for place, name in enumerate(self._header, 1)]
         self._nameless = [name for name in self._names if name not in self._header]
+        if len(self._nameless) == len(self._names):
+            check_names(self._name, self._header)
         columns = options.of(source.name, [name for name in self._names if name not in self._nameless])
         self._ragged = False
         self._parse = pacsv.ParseOptions(
