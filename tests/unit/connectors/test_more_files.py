@@ -66,7 +66,7 @@ def test_a_sheet_of_mixed_cells_is_text_and_a_nameless_column_is_refused(tmp_pat
         read_table(workbook(tmp_path / "u.xlsx", S=[["a", None], [1, 2]]))
     gaps = [["a", None, "b", None], [1, None, 2, None], [None] * 4, [3, None, 4, None]]
     assert read_table(workbook(tmp_path / "w.xlsx", S=gaps)).to_pydict() == {"a": [1, 3], "b": [2, 4]}
-    with pytest.raises(DataError, match="has no name"):
+    with pytest.raises(DataError, match="no filled sheets"):
         read_table(workbook(tmp_path / "n.xlsx", S=[[None, None], ["", ""], [None, None]]))
     with pytest.raises(DataError, match="has no rows"):
         read_table(workbook(tmp_path / "v.xlsx", S=[["a", "b"]]))

@@ -40,8 +40,7 @@ def _sheet_columns(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
     columns = list(zip(*(row for row in rows if any(cell != "" for cell in row)), strict=True))
     # A column without a name and without a cell is a gap between others, no column.
     full = [place for place, cells in enumerate(columns) if names[place] or any(cell != "" for cell in cells)]
-    named = [names[place] for place in full] if full or not columns else names
-    check_names(source.name, named, lines=[header, *rows])
+    check_names(source.name, [names[place] for place in full], lines=[header, *rows])
     return ([names[place] for place in full], [columns[place] for place in full]) if columns else (names, columns)
 
 
