@@ -18,6 +18,7 @@ from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release.codebook import described, readme
 from reticent.release.folder import read_csv
 from reticent.release.wording import claims_in_words
+from reticent.report.page import html
 
 VALUES = [f"d{at}" for at in range(6)]
 TREE = {"*": {"low": VALUES[:3], "high": VALUES[3:]}}
@@ -338,3 +339,15 @@ def test_supervision_that_leaves_nothing_to_learn_from_is_no_bug(tmp_path):
     policy = rules(privacy={"k": 100, "suppression": 1}, table={"method": "supervised", "supervision": {"sample": 60}})
     with contextlib.suppress(GuaranteeError):
         anonymize(people(), policy, seed=1)
+
+
+def test_an_audit_of_an_empty_release_beside_its_input_is_an_answer(tmp_path):
+    folder, policy = generalised(tmp_path, "mondrian")
+    table(folder, "data", lambda rows: rows.slice(0, 0))
+    assert audit(folder, policy, original=people()).refuted
+
+
+def test_a_policy_hash_of_no_form_is_shown_as_it_is(tmp_path):
+    folder, policy = generalised(tmp_path)
+    manifest(folder, lambda content: content.update(policy_hash=True))
+    assert html(audit(folder, policy))
