@@ -12,12 +12,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from reticent import EvolvingTable, Policy, Series, anonymize, verify
+from reticent import EvolvingTable, Policy, Series, anonymize, audit, verify
 from reticent.audit.published import published
-from reticent.errors import DataError
+from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release.codebook import described, readme
 from reticent.release.folder import read_csv
 from reticent.release.wording import claims_in_words
+from reticent.report.page import html
 
 VALUES = [f"d{at}" for at in range(6)]
 TREE = {"*": {"low": VALUES[:3], "high": VALUES[3:]}}
@@ -302,3 +303,51 @@ def test_a_second_column_of_the_same_name_is_refuted_in_parquet(tmp_path):
     rows = pq.read_table(folder / "data.parquet")
     pq.write_table(rows.append_column("sex", rows["sex"]), folder / "data.parquet")
     assert "every column has a name of its own" in [one.claim for one in judged(folder, policy, follow=False).refuted]
+
+
+@pytest.mark.parametrize(
+    "lines", [b"\xff\xfe\n", b'{"type": "tuple"}\n', b'{"type": "group"}\n[]\n', b'{"type": "record", "seq": {}}\n']
+)
+def test_an_audit_of_what_has_no_form_says_so(tmp_path, lines):
+    policy = rules(privacy={"l": 2}, stream={"method": "delay-free"})
+    (tmp_path / "out.ndjson").write_bytes(lines)
+    try:
+        assert audit(tmp_path / "out.ndjson", policy).refuted
+    except GuaranteeError as error:
+        assert "refuted" in str(error)  # noqa: PT017 - either is an answer
+
+
+def test_an_audit_of_forged_tables_says_so(tmp_path):
+    folder, policy = anatomy(tmp_path)
+    table(folder, "st", lambda rows: rows.drop_columns(["count"]))
+    with pytest.raises(GuaranteeError, match="refuted"):
+        audit(folder, policy)
+
+
+@pytest.mark.parametrize("method", ["mondrian", "anatomy"])
+def test_cells_of_a_file_without_a_header_are_not_shown(tmp_path, method):
+    policy = rules(privacy={"k": 2}) if method == "mondrian" else rules(privacy={"l": 2})
+    file = tmp_path / "in.csv"
+    file.write_text("".join(f"CANARY{at},f,30,d{at % 6}\n" for at in range(30)))
+    for store in (None, tmp_path / "house.db"):
+        with pytest.raises(PolicyError, match="first line") as told:
+            anonymize(file, policy, method=method, store=store)
+        assert "CANARY" not in str(told.value)
+
+
+def test_supervision_that_leaves_nothing_to_learn_from_is_no_bug(tmp_path):
+    policy = rules(privacy={"k": 100, "suppression": 1}, table={"method": "supervised", "supervision": {"sample": 60}})
+    with contextlib.suppress(GuaranteeError):
+        anonymize(people(), policy, seed=1)
+
+
+def test_an_audit_of_an_empty_release_beside_its_input_is_an_answer(tmp_path):
+    folder, policy = generalised(tmp_path, "mondrian")
+    table(folder, "data", lambda rows: rows.slice(0, 0))
+    assert audit(folder, policy, original=people()).refuted
+
+
+def test_a_policy_hash_of_no_form_is_shown_as_it_is(tmp_path):
+    folder, policy = generalised(tmp_path)
+    manifest(folder, lambda content: content.update(policy_hash=True))
+    assert html(audit(folder, policy))

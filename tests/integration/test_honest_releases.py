@@ -188,6 +188,21 @@ def test_numbers_of_other_widths_are_published_as_they_read(tmp_path, role, meth
     run("verify", tmp_path / "out", "-p", policy, "--original", source)
 
 
+@pytest.mark.parametrize("method", ["veil", "delay-free"])
+def test_a_stream_of_numbers_of_32_bits_verifies_beside_its_input(tmp_path, method):
+    rows = people("stay").drop_columns(["age", "stay"])
+    rows = rows.append_column("age", pa.array([0.1, 1e-7, 3.25, 7] * 20, pa.float32()))
+    (tmp_path / "prior.csv").write_text("value,count\nflu,9\ngout,9\nhiv,9\nmumps,9\n")
+    policy, source, sink = tmp_path / "policy.yaml", tmp_path / "in.parquet", tmp_path / "out.ndjson"
+    policy.write_text(
+        "version: 1\nperson: id\ncolumns: {id: identifier, age: quasi, ward: quasi, ill: sensitive}\nprivacy: {l: 2}\n"
+        f"prior: {{file: prior.csv}}\nstream: {{method: {method}}}\n"
+    )
+    pq.write_table(rows, source)
+    run("stream", source, "-p", policy, "--store", tmp_path / "store.db", "--to", sink)
+    run("verify", sink, "-p", policy, "--original", source)
+
+
 @pytest.mark.parametrize("method", ["veil", "delay-free", "castle"])
 @pytest.mark.parametrize(
     "kind", [pa.int8(), pa.string_view(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]

@@ -335,6 +335,11 @@ class Policy(Section):
     def check_columns(self, names: list[str] | tuple[str, ...]) -> None:
         """Refuses data whose columns are not those of the policy."""
         absent = [name for name in self.columns if name not in names]
+        if names and len(absent) == len(self.columns):  # a file without a header has somebody's cells for names
+            raise PolicyError(
+                f"The data has none of the policy's {len(absent)} columns.",
+                hint="Is it the right file? Its first line must name the columns.",
+            )
         if absent:
             raise PolicyError(
                 f"The policy names {_columns(absent)} that the data does not have.",

@@ -59,6 +59,8 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     def make(words: tuple[str, ...]) -> Passed:
         return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch)
 
+    if policy.person is not None and policy.person not in table.column_names:
+        policy.check_columns(table.column_names)
     once = _Once(store, policy, _what(table, policy, method), method, despite=despite, pinned=pinned)
     persons = None if policy.person is None else table.column(policy.person)
     return once.publish(persons, make, name=name, commit=commit, also=also)

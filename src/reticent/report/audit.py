@@ -24,7 +24,7 @@ from reticent.audit.risk.assessment import initial_risk
 from reticent.audit.risk.reidentification import Risk, prosecutor
 from reticent.audit.verdict import Verdict
 from reticent.audit.verify import verify
-from reticent.errors import PolicyError
+from reticent.errors import GuaranteeError, PolicyError
 from reticent.notebook import picture, shown
 from reticent.policy import Policy
 from reticent.release import Ledger, Release
@@ -151,10 +151,36 @@ def audit(
     if not sources:
         raise PolicyError("There is no release to audit.", hint="Give the folder of a release.")
     seed = secrets.randbits(32) if material.seed is None else material.seed
-    rng = np.random.default_rng(seed)
     progress("Recomputing the claims")
     source = None if material.original is None else Input(material.original)
     verdict = verify(list(sources), policy, ledger=material.ledger, original=source)
+    try:
+        return _attacked(sources, policy, material, verdict, seed, progress)
+    except _FORMLESS:
+        if verdict.holds:
+            raise
+        raise GuaranteeError(
+            f"{len(verdict.refuted)} claims are refuted, and the release has not the form that it takes to attack it.",
+            hint="`reticent verify` says what is wrong with it.",
+        ) from None
+
+
+_FORMLESS = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError),
+    *(RecursionError, pa.ArrowException),
+)
+"""What attacks meet where files lack what every release of ours has."""
+
+
+def _attacked(
+    sources: Sequence[str | Path | Release | pa.Table],
+    policy: Policy,
+    material: Material,
+    verdict: Verdict,
+    seed: int,
+    progress: Progress,
+) -> Audit:
+    rng = np.random.default_rng(seed)
     progress("Reading the releases")
     releases = tuple(published(source, _name(source, number)) for number, source in enumerate(sources, 1))
     original = text_table(material.original) if material.original is not None else None

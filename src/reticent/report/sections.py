@@ -62,7 +62,7 @@ def released(audit: Audit) -> str:
             f"{release.counts.get('published', 0):,} of {release.counts.get('rows_in', 0):,}",
             f"{release.counts.get('suppressed', 0):,}",
             f"{release.counts.get('held', 0):,}",
-            (release.policy_hash or "none")[:12],
+            str(release.policy_hash or "none")[:12],
         )
         for release in audit.releases
     ]

@@ -82,6 +82,8 @@ def _values(evidence: Evidence, seen: Grouped, meeting: Meeting, chosen: Int64s)
     if evidence.external is not None or evidence.original is None or not evidence.policy.sensitive:
         return {}
     offers = seen.offers
+    if not len(offers.values):  # an empty release
+        return {}
     from scipy.sparse import csr_array  # of the extra `audit`
 
     inside = csr_array((offers.shares(), (offers.group, offers.value)), shape=(offers.size, len(offers.values)))

@@ -114,7 +114,9 @@ def _leveled(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, name
 
 
 def _as_sent(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text that is a number may be one in a line, and is then written in one way: 12.50 is 12.5, and -0 is 0."""
+    """Text that is a number may be one in a line, and is then written in one way: 12.50 is 12.5, and -0 is 0. All numbers there have 64 bits."""
+    if pa.types.is_floating(column.type):
+        return coded_column(column.cast(pa.float64()))
     if not pa.types.is_string(column.type):
         return cell
     coded = cell.combine_chunks()
