@@ -12,20 +12,14 @@ from reticent.arrays import Int64s
 _LEFT = 0.05
 
 
-def tells(one: Int64s, other: Int64s, known: Int64s | None = None) -> bool:
-    """Whether one column says nearly all of what there is to know of another, by codes, beyond what is `known` of every record.
+def tells(one: Int64s, other: Int64s) -> bool:
+    """Whether one column says nearly all of what there is to know of another, by codes.
 
     >>> tells(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 1])), tells(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
     (True, False)
     """
-    known = np.zeros_like(other) if known is None else known
-    whole = _left(known, other)
-    return whole > 0 and _left(pairs(one, known), other) < _LEFT * whole
-
-
-def _left(one: Int64s, other: Int64s) -> float:
-    """Bits of the other column that one does not tell."""
-    return _bits(pairs(one, other)) - _bits(one)
+    whole = _bits(other)
+    return whole > 0 and _bits(pairs(one, other)) - _bits(one) < _LEFT * whole
 
 
 def pairs(one: Int64s, other: Int64s) -> Int64s:
