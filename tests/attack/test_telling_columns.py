@@ -107,6 +107,28 @@ def test_amounts_name_no_value(tmp_path):
         anonymize(data.set_column(2, "words", [[100 * age for age in ages]]), policy, store=tmp_path / "codes.db")
 
 
+def test_a_label_of_few_tells_by_chance(tmp_path):
+    """Nearly everybody has one value here, and the one person who is called otherwise has another."""
+    base = tmp_path / "rules"
+    policy, size = Policy.from_dict(rules(base), base=base), 200
+    columns = {"words": ["b", *["a"] * (size - 1)], "ill": [VALUES[1], *[VALUES[0]] * (size - 1)]}
+    data = pa.table({"pid": [f"p{i}" for i in range(size)], "line": list(range(size)), **columns})
+    assert anonymize(data, policy, store=tmp_path / "house.db").counts.published == size
+
+
+def test_many_rows_of_the_prior_do_not_make_a_column_tell(tmp_path):
+    """By row and label hardly anybody has company, and two persons rarely differ in what they have."""
+    (base := tmp_path / "rules").mkdir()
+    about, draw = rules(base), random.Random(3)
+    about["columns"]["ward"] = "quasi"
+    wards = [f"w{i}" for i in range(60)]
+    lines = [f"{ward},{value},9" for ward in wards for value in VALUES]
+    (base / "prior.csv").write_text("\n".join(["ward,value,count", *lines]) + "\n")
+    data = table(lambda _: draw.choice("abcdefghijklmnopqrst"), 900)
+    data = data.append_column("ward", pa.array([draw.choice(wards) for _ in range(900)]))
+    assert anonymize(data, Policy.from_dict(about, base=base), store=tmp_path / "a.db").counts.published == 900
+
+
 @pytest.mark.parametrize("door", ["table", "evolving", "series"])
 def test_what_the_prior_says_may_be_published(tmp_path, door):
     """The weights then say what the column tells: certainty, here."""

@@ -20,7 +20,7 @@ from reticent.errors import GuaranteeError
 from reticent.policy.cells import coded
 from reticent.policy.telling import pairs, tells
 
-# Persons who are looked at, and how many of them each label of a column has on average: fewer tell by chance.
+# Persons who are looked at, and how many of them a label has: fewer tell by chance.
 _SAMPLE, _EACH = 20_000, 20
 # Persons of a label who have one value, all but a twentieth, though at most half of everybody like them has it.
 _CROWD, _NEARLY, _USUAL = 50, 0.95, 0.5
@@ -54,8 +54,7 @@ def refuse_tellers(
         if len(different) > int(truth.max(initial=0)) + 1 and _counts_on(different):
             continue
         labels = codes.astype(np.int64)
-        few = 1 < len(different) <= len(at) / _EACH
-        if (few and tells(labels, truth, known)) or (rows is not None and _gives_away(labels, truth, known)):
+        if _tells_all(labels, truth, known) or (rows is not None and _gives_away(labels, truth, known)):
             raise GuaranteeError(
                 f"Column '{name}' tells the value that is protected; nothing was published.", hint=hint
             )
@@ -77,24 +76,32 @@ def _sample(persons: Integers | int) -> Int64s:
     return at if isinstance(persons, int) else at[np.sort(np.unique(persons[at], return_index=True)[1])]
 
 
+def _tells_all(labels: Int64s, truth: Int64s, known: Int64s) -> bool:
+    """Whether the labels that most persons have say nearly all that there is to know, and the rows do not; a label of few says it by chance."""
+    some = _crowded(labels, _EACH)
+    if 2 * np.count_nonzero(some) <= len(some):
+        return False
+    return tells(labels[some], truth[some]) and not tells(known[some], truth[some])
+
+
 def _gives_away(labels: Int64s, truth: Int64s, known: Int64s) -> bool:
     """Whether all but few persons of a label have one value that is not usual where they are."""
     cells = pairs(labels, known)
-    large = _crowded(cells)
+    large = _crowded(cells, _CROWD)
     _, first, place = np.unique(cells[large], return_index=True, return_inverse=True)
     if not len(first):
         return False
-    whole = _crowded(known)
+    whole = _crowded(known, _CROWD)
     rows, row = np.unique(known[whole], return_inverse=True)
     size = int(truth.max()) + 1
     usual = _shares(row.reshape(-1), truth[whole], size)[np.searchsorted(rows, known[large][first])]
     return bool(((_shares(place.reshape(-1), truth[large], size) >= _NEARLY) & (usual <= _USUAL)).any())
 
 
-def _crowded(groups: Int64s) -> Bools:
+def _crowded(groups: Int64s, least: int) -> Bools:
     """Which records have enough others of their group beside them."""
     _, place, crowd = np.unique(groups, return_inverse=True, return_counts=True)
-    return np.asarray(crowd[place.reshape(-1)] >= _CROWD)
+    return np.asarray(crowd[place.reshape(-1)] >= least)
 
 
 def _shares(groups: Int64s, values: Int64s, size: int) -> Floats:

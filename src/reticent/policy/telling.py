@@ -14,15 +14,14 @@ _SURE, _OFTEN = 0.95, 20
 """Share of a value's records, and fewest of them, that make it a sign of another column's value."""
 
 
-def tells(one: Int64s, other: Int64s, known: Int64s | None = None) -> bool:
-    """Whether one column says nearly all of what there is to know of another, by codes, beyond what is `known` of every record.
+def tells(one: Int64s, other: Int64s) -> bool:
+    """Whether one column says nearly all of what there is to know of another, by codes.
 
     >>> tells(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 1])), tells(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
     (True, False)
     """
-    known = np.zeros_like(other) if known is None else known
-    whole = _left(known, other)
-    return whole > 0 and _left(pairs(one, known), other) < _LEFT * whole
+    whole = _bits(other)
+    return whole > 0 and _bits(pairs(one, other)) - _bits(one) < _LEFT * whole
 
 
 def tells_some(one: Int64s, other: Int64s) -> bool:
@@ -32,11 +31,6 @@ def tells_some(one: Int64s, other: Int64s) -> bool:
     sure = counts >= _SURE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
     rare = np.bincount(other, minlength=width)[cells % width] < len(other) / 2
     return tells(one, other) or int(counts[sure & rare & (counts >= _OFTEN)].sum()) > (1 - _SURE) * len(one)
-
-
-def _left(one: Int64s, other: Int64s) -> float:
-    """Bits of the other column that one does not tell."""
-    return _bits(pairs(one, other)) - _bits(one)
 
 
 def pairs(one: Int64s, other: Int64s) -> Int64s:
