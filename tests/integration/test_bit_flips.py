@@ -12,7 +12,7 @@ from store_scenes import SCENES, people
 from reticent.errors import StateError
 from reticent.store import Store
 
-FLIPS = int(os.environ.get("RETICENT_FLIPS", "25"))
+FLIPS = int(os.environ.get("RETICENT_FLIPS", "12"))
 
 
 @pytest.mark.slow

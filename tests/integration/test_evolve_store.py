@@ -240,7 +240,7 @@ def test_a_kill_at_any_moment_leaves_whole_changes(method, tmp_path):
     place = tmp_path / "store.db"
     EvolvingTable.create(place, cases.policy(method, 3))
     steps = 0
-    for kill in range(int(os.environ.get("RETICENT_EVOLVE_KILLS", "20"))):
+    for kill in range(int(os.environ.get("RETICENT_EVOLVE_KILLS", "12"))):
         reader, writer = os.pipe()
 
         def work(first=steps, folder=tmp_path / f"at {kill}", writer=writer):

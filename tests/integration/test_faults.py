@@ -16,7 +16,7 @@ import pytest
 from store_harness import harness
 
 FAULTS = int(os.environ.get("RETICENT_FAULTS", "4"))
-TORN = int(os.environ.get("RETICENT_TORN", "24"))
+TORN = int(os.environ.get("RETICENT_TORN", "12"))
 SOURCE = Path(__file__).parents[1] / "twins" / "faults.c"
 
 pytestmark = [

@@ -17,7 +17,7 @@ from reticent.store import Store
 
 HARNESS = Path(__file__).with_name("crash_harness.py")
 ROWS = 20_000
-KILLS = int(os.environ.get("RETICENT_STREAM_KILLS", "25"))
+KILLS = int(os.environ.get("RETICENT_STREAM_KILLS", "10"))
 """`make storms` kills 200 times."""
 POLICY = """
 version: 1
