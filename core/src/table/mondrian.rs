@@ -4,10 +4,12 @@
 //! ordered attribute between two values, a set of values into frequent and rare ones, a tree into one child of the common
 //! node and the others. Strict cuts keep equal values together; relaxed ones share out the records at the median.
 //!
-//! Records lie row by row and move with every cut, so that a part is always one stretch of memory. The larger piece is
-//! cut on in the same loop, so that the depth of the stack grows with the logarithm of the rows only.
+//! Records lie row by row and move with every cut, so that a part is always one stretch of memory. The largest part is cut
+//! first: a search that is stopped leaves parts of much the same size, where depth first some would be as coarse as the table.
 
-use std::sync::Mutex;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::{Condvar, Mutex};
 
 use super::axis::{Axis, Cut, Entry, Extent, Shape};
 use super::collapse::{SensitiveColumn, totals};
@@ -36,10 +38,84 @@ struct Cutter<'a> {
     parts: Mutex<Vec<(usize, usize)>>,
 }
 
-/// Parts with more records than this are cut side by side.
+/// Tables with more records than this are cut by several threads.
 const PARALLEL: usize = 2048;
+/// Parts with at most so many records are cut to the end at once.
+const SMALL: usize = 256;
 /// Axes whose best cut is weighed over all axes.
 const WEIGHED: usize = 8;
+
+/// A part that waits to be cut, and where it starts.
+struct Waiting<'r> {
+    part: &'r mut [u32],
+    start: usize,
+}
+
+impl Ord for Waiting<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |waiting: &Self| (waiting.part.len(), waiting.start);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Waiting<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Waiting<'_> {}
+
+/// The parts that wait, the largest first: where time ends early, no part is left that is much coarser than the others.
+#[derive(Default)]
+struct Queue<'r> {
+    /// Those that wait, and how many are being cut.
+    parts: Mutex<(BinaryHeap<Waiting<'r>>, usize)>,
+    changed: Condvar,
+}
+
+impl<'r> Queue<'r> {
+    fn push(&self, waiting: Waiting<'r>) {
+        self.parts.lock().expect(CALM).0.push(waiting);
+        self.changed.notify_one();
+    }
+
+    /// The largest part; none once nothing waits and nothing is being cut.
+    fn take(&self) -> Option<Waiting<'r>> {
+        let mut parts = self.parts.lock().expect(CALM);
+        loop {
+            if let Some(waiting) = parts.0.pop() {
+                parts.1 += 1;
+                return Some(waiting);
+            }
+            if parts.1 == 0 {
+                return None;
+            }
+            parts = self.changed.wait(parts).expect(CALM);
+        }
+    }
+}
+
+/// A part in hand; let go of when it has been cut, also by a thread that panics, so that nobody waits for it.
+struct Hand<'q, 'r>(&'q Queue<'r>);
+
+impl Drop for Hand<'_, '_> {
+    fn drop(&mut self) {
+        let mut parts = self.0.parts.lock().expect(CALM);
+        parts.1 -= 1;
+        if parts.1 == 0 && parts.0.is_empty() {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+const CALM: &str = "no thread panics with the lock";
 
 /// A cut of one axis, and what it wins.
 struct Choice {
@@ -91,26 +167,35 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Cuts until nothing can be cut, and notes the parts that are left.
-    fn cut<'s>(&'s self, scope: &rayon::Scope<'s>, mut part: &'s mut [u32], mut start: usize) {
+    /// Cuts what waits until nothing does, and notes the parts that are left.
+    fn work(&self, queue: &Queue<'_>) {
         let mut marks = Marks::default();
-        while let Some(size) = self.split(part, &mut marks) {
-            let (left, right) = part.split_at_mut(size * self.stride());
-            let (small, large) = if left.len() < right.len() {
-                ((left, start), (right, start + size))
-            } else {
-                ((right, start + size), (left, start))
-            };
-            if large.0.len() > PARALLEL * self.stride() {
-                scope.spawn(move |scope| self.cut(scope, small.0, small.1));
-            } else {
-                self.cut(scope, small.0, small.1);
-            }
-            (part, start) = large;
+        while let Some(waiting) = queue.take() {
+            let _hand = Hand(queue);
+            self.cut(waiting, queue, &mut marks);
         }
-        let size = part.len() / self.stride();
-        let mut parts = self.parts.lock().expect("no thread panics with the lock");
-        parts.push((start, size));
+    }
+
+    /// Cuts one part in two; the pieces wait with the others, small ones are cut to the end.
+    fn cut<'r>(&self, waiting: Waiting<'r>, queue: &Queue<'r>, marks: &mut Marks) {
+        let small = waiting.part.len() <= SMALL * self.stride();
+        let mut stack = vec![waiting];
+        while let Some(Waiting { part, start }) = stack.pop() {
+            let Some(size) = self.split(part, marks) else {
+                let size = part.len() / self.stride();
+                let mut parts = self.parts.lock().expect(CALM);
+                parts.push((start, size));
+                continue;
+            };
+            let (part, more) = part.split_at_mut(size * self.stride());
+            let pieces = [(part, start), (more, start + size)];
+            let pieces = pieces.map(|(part, start)| Waiting { part, start });
+            if small {
+                stack.extend(pieces);
+            } else {
+                pieces.into_iter().for_each(|piece| queue.push(piece));
+            }
+        }
     }
 
     /// Makes the best cut that is allowed; gives the size of its first piece.
@@ -411,15 +496,25 @@ fn classes(cutter: &Cutter<'_>, start: Option<&[i64]>, rows: usize) -> (Vec<i64>
     if start.is_none() && (few || !cutter.diverse(&records, [whole, 0], &all)) {
         return (classes, false);
     }
-    let (stride, mut rest, mut at) = (cutter.stride(), &mut records[..], 0);
-    rayon::scope(|scope| {
-        for same in order.chunk_by(|&a, &b| class(a) == class(b)) {
-            let (part, more) = std::mem::take(&mut rest).split_at_mut(same.len() * stride);
-            cutter.cut(scope, part, at);
-            at += same.len();
-            rest = more;
-        }
+    let (stride, mut rest, mut start) = (cutter.stride(), &mut records[..], 0);
+    let queue = Queue::default();
+    for same in order.chunk_by(|&a, &b| class(a) == class(b)) {
+        let (part, more) = std::mem::take(&mut rest).split_at_mut(same.len() * stride);
+        queue.push(Waiting { part, start });
+        start += same.len();
+        rest = more;
+    }
+    // Threads of their own: one of the pool that waits for parts would keep others from what they wait for.
+    let helpers = if rows > PARALLEL {
+        rayon::current_num_threads() - 1
+    } else {
+        0
+    };
+    std::thread::scope(|scope| {
+        (0..helpers).for_each(|_| drop(scope.spawn(|| cutter.work(&queue))));
+        cutter.work(&queue);
     });
+    drop(queue);
     let mut parts = cutter.parts.lock().expect("all threads are done").clone();
     parts.sort_unstable();
     let mut rest = cutter.records(&records);
@@ -526,5 +621,22 @@ mod tests {
         assert!(strict.iter().all(|&c| c == 0));
         let (relaxed, _) = classes_of(&[1, 1, 1, 1, 1, 1, 1, 0], &[0; 8], 2, 1, true);
         assert!(relaxed.iter().any(|&c| c > 0));
+    }
+
+    #[test]
+    fn the_largest_part_is_cut_first() {
+        let mut records = [0u32; 17];
+        let (small, rest) = records.split_at_mut(3);
+        let (large, middle) = rest.split_at_mut(9);
+        let queue = Queue::default();
+        for (part, start) in [(small, 0), (large, 3), (middle, 12)] {
+            queue.push(Waiting { part, start });
+        }
+        let starts: Vec<usize> = std::iter::from_fn(|| {
+            let taken = queue.take().map(|w| (w.start, Hand(&queue)));
+            taken.as_ref().map(|taken| taken.0)
+        })
+        .collect();
+        assert_eq!(starts, [3, 12, 0]);
     }
 }

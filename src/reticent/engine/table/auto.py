@@ -6,7 +6,7 @@ reader who knows who is in the table and all their quasi-identifiers.
 Not covered: as the method that wins. Which one wins depends on the data (minimality).
 
 Cost: at most the time limit of the policy (60 seconds where it says nothing), shared by the methods, and the step under way when it
-ends.
+ends. Of a large table the method that promises most on some of the persons goes first and has the time it needs (`rehearsal`).
 
 Reference: none; see `mondrian`, `local` and `optimal`.
 

@@ -104,13 +104,15 @@ class EncodedTable:
         return replace(self.asking(k), closed=self.closed or self.model, apart=k)
 
     def of_rows(self, rows: Int64s) -> EncodedTable:
-        """The same with some of the rows: all of some persons, who are numbered anew."""
-        assert self.people is not None  # noqa: S101 - whose rows are asked for
-        persons = np.unique(self.people.persons[rows], return_inverse=True)[1].astype(np.int64)
+        """The same with some of the rows: where people are counted, all of some persons, who are numbered anew."""
         times = None if self.times is None else self.times[rows]
-        people = of_persons(persons, [(codes[rows], width, tree) for codes, width, tree in self.people.columns], times)
         columns = replace(self.columns, codes={name: codes[rows] for name, codes in self.columns.codes.items()})
-        sensitive: list[SensitiveColumn] = [(people.pairs, len(people.owner), [])]
+        people, sensitive = None, [(codes[rows], width, tree) for codes, width, tree in self.sensitive]
+        if self.people is not None:
+            persons = np.unique(self.people.persons[rows], return_inverse=True)[1].astype(np.int64)
+            values = [(codes[rows], width, tree) for codes, width, tree in self.people.columns]
+            people = of_persons(persons, values, times)
+            sensitive = [(people.pairs, len(people.owner), [])]
         return replace(
             self,
             columns=columns,

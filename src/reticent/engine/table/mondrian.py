@@ -6,7 +6,7 @@ Guarantee: every class satisfies the k, l and t of the policy; strict cuts keep 
 Not covered: as `optimal`. The places of the cuts depend on the data (minimality).
 
 Cost: O(n m) per level of cuts for n records and m attributes, in the native core; large parts side by side. Ends early, with the
-classes it has, at the limits of the policy.
+classes it has, at the limits of the policy; the largest parts are cut first.
 
 Reference: K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
 

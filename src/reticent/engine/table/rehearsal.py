@@ -1,7 +1,7 @@
-"""A rehearsal on some of the persons of a large table: which search promises most, and how many persons its classes will have to hold.
+"""A rehearsal on some of the persons of a large table: which search promises most, how long it takes, and where it should begin.
 
 Guarantee: none of its own; what is published is searched on all records, and judged on all of them.
-Not covered: small tables, whose searches end soon anyway, and tables in which nobody has several records.
+Not covered: small tables, whose searches end soon anyway.
 Cost: the searches on at most `SAMPLE` records, for a quarter of the time that is left.
 Reference: none.
 Differences from the paper: ours. How large the classes of linked records must be depends on how frequent the values are, hardly on
@@ -49,18 +49,21 @@ def promising(encoded: EncodedTable, parts: Sequence[Part]) -> list[Part]:
 
 
 def some_persons(encoded: EncodedTable) -> EncodedTable | None:
-    """All records of some persons, the same ones whatever the order of the rows; none of a small table."""
-    if encoded.people is None or len(encoded.people.persons) < LARGE:
+    """All records of some persons, the same ones whatever the order of the rows; none of a small table.
+
+    Where everybody has one record, those who are alike in all quasi-identifiers stay together.
+    """
+    marks = np.zeros(len(encoded.codes(encoded.quasi[0])), dtype=np.uint64)
+    if len(marks) < LARGE:
         return None
-    persons = encoded.people.persons
-    key = np.zeros(len(persons), dtype=np.uint64)
     for name in encoded.quasi:
-        key = _mixed(key + encoded.codes(name).astype(np.uint64))
-    marks = np.zeros(encoded.people.count, dtype=np.uint64)
-    np.add.at(marks, persons, key)
-    marks = _mixed(marks)
-    bound = np.sort(marks)[int(len(marks) * SAMPLE / len(persons))]
-    return encoded.of_rows(np.flatnonzero(marks[persons] <= bound))
+        marks = _mixed(marks + encoded.codes(name).astype(np.uint64))
+    if encoded.people is not None:
+        sums = np.zeros(encoded.people.count, dtype=np.uint64)
+        np.add.at(sums, encoded.people.persons, marks)
+        marks = _mixed(sums)[encoded.people.persons]
+    bound = np.partition(marks, SAMPLE)[SAMPLE]
+    return encoded.of_rows(np.flatnonzero(marks <= bound))
 
 
 def _mixed(numbers: UInt64s) -> UInt64s:
@@ -87,7 +90,7 @@ def _tried(sample: EncodedTable, part: Part) -> _Try:
         return _Try(math.inf)
     loss = measured(sample, outcome).loss
     seconds = _since(begin, sample)
-    if part.whole or outcome.explain.get("stopped"):
+    if sample.people is None or part.whole or outcome.explain.get("stopped"):
         return _Try(loss, 0, seconds)
     begin, low, high, runs = sample.watch.left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
     while high - low > max(1, high // _CLOSE):
