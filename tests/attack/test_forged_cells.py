@@ -122,3 +122,30 @@ def test_lines_of_a_stream_that_differ_by_their_truths_are_refuted(tmp_path, met
             told(line)
     sink.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     assert verify(sink, places[1], original=places[0]).holds == (told is None)
+
+
+@pytest.mark.parametrize("told", [None, "row", "plain"])
+def test_later_lines_of_a_person_that_differ_by_their_truths_are_refuted(tmp_path, told):
+    counts = "".join(f"{sex},{name},{10 + at}\n" for sex in "fm" for at, name in enumerate(NAMES))
+    (tmp_path / "prior.csv").write_text(f"sex,value,count\n{counts}")
+    columns = {"id": "identifier", "sex": "quasi", "cost": "plain", "ill": "sensitive"}
+    rules = {"version": 1, "person": "id", "columns": columns, "privacy": {"l": L}, "stream": {"method": "veil"}}
+    (tmp_path / "policy.yaml").write_text(json.dumps(rules | {"prior": {"file": "prior.csv", "by": ["sex"]}}))
+    records = [
+        {"id": f"p{i % 40}", "sex": "fm"[i % 3 // 2], "cost": i, "ill": f"d{i % 40 % VALUES}"} for i in range(120)
+    ]
+    (tmp_path / "in.ndjson").write_text("".join(json.dumps(record) + "\n" for record in records))
+    places = [str(tmp_path / name) for name in ("in.ndjson", "policy.yaml", "house.db", "out.ndjson")]
+    with pytest.raises(SystemExit) as ended:
+        main(["stream", places[0], "-p", places[1], "--store", places[2], "--to", places[3]])
+    assert not ended.value.code
+    lines = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
+    line = next(line for line in lines if line["event"] > 0)
+    if told == "row":
+        line["row"] = 1 - line["row"]
+    elif told == "plain":
+        line["plain"] = "whatever"
+    (tmp_path / "out.ndjson").write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))
+    verdict = verify(places[3], places[1], original=places[0])
+    assert verdict.holds is (told is None), verdict
+    assert told != "row" or "later events have the row of the first sight" in [one.claim for one in verdict.refuted]

@@ -144,7 +144,7 @@ def _guarded(releases: Sequence[Published], judge: Callable[[], Verdict]) -> Ver
         return judge()
     except UnreadableClaimError:
         return Verdict((Finding("every claim can be read", holds=False),))
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError, pa.ArrowException):
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException):
         if all(release.manifest is None and release.wire is None for release in releases):
             raise
         return Verdict((Finding("tables and documents have the form of their shape", holds=False),))

@@ -98,7 +98,10 @@ def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
             elif part == "qi" and policy.columns[name].level and "candidates" in rows[0]:
                 sent = _leveled(cell, label, policy, name)
             if pa.types.is_integer(source[name].type):  # 12.0 for some of the 12s would tell of them
-                sent &= np.array([type(line[part].get(name)) is not float for line in rows], dtype=np.bool_)
+                shown = (line.get(part) for line in rows)
+                sent &= np.array(
+                    [isinstance(cells, dict) and type(cells.get(name)) is not float for cells in shown], dtype=np.bool_
+                )
             fit &= sent
     return fit
 
@@ -167,12 +170,18 @@ def _offers(
     lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))
     fields = rows_of_fields(line, policy, text_table(source)).tolist()
-    astray = sum(
-        record.get("event") == 0 and record.get("row") != row for record, row in zip(rows, fields, strict=True)
-    )
+    persons = source[policy.person].to_pylist() if policy.person is not None else range(len(rows))
+    first: dict[Any, int] = {}
+    astray = moved = 0
+    for record, row, person in zip(rows, fields, persons, strict=True):
+        if record.get("event") == 0:
+            astray += record.get("row") != first.setdefault(person, row)
+        else:  # whoever came before this input began is known elsewhere
+            moved += record.get("row") != first.get(person, record.get("row"))
     return [
         Finding(claim, lost <= most, lost, round(most, 1), "records whose truth is not offered"),
         none_of("a first sight has the row of its fields", astray),
+        none_of("later events have the row of the first sight", moved),
     ]
 
 
