@@ -96,7 +96,7 @@ def test_no_canary_leaves(export):
         assert CANARY not in text, file.name
         assert file.name.endswith("ndjson") or file.suffix == ".csv" or not NUMBERS.search(text), file.name
         assert not ids & set(re.findall(r"[0-9a-f-]{36}", text)), file.name
-        assert "T07:19" not in text
+        assert not re.search(r"T07:19(?!:\d\d\+00:00)", text), file.name  # but a manifest may be made at that time
     assert CANARY not in said
 
 

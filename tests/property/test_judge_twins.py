@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -60,18 +61,20 @@ def plain_order(qit: pa.Table, values: pa.Table) -> list[int]:
     rows = [tuple(key(row[name]) for name in names) for row in qit.to_pylist()]
     placed = list(zip(numbers(qit), rows, strict=True))
     lists = {group: sorted(row for at, row in placed if at == group) for group in sorted({g for g, _ in placed})}
+    written = [cell for column in (qit["group"], values["group"], values["count"]) for cell in set(column.to_pylist())]
     return [
         sum(a > b for a, b in pairwise(lines)),
         sum(a > b for a, b in pairwise(placed)),
         sum(a != b for a, b in enumerate(lists)),
         sum(a > b for a, b in pairwise(lists.values())),
+        sum(not re.fullmatch("0|[1-9][0-9]*", cell or "") for cell in written),
     ]
 
 
 @settings(max_examples=200, deadline=None)
 @given(
     qit=st.lists(st.tuples(GROUPS, CELLS, CELLS), max_size=12),
-    values=st.lists(st.tuples(GROUPS, CELLS), max_size=8),
+    values=st.lists(st.tuples(GROUPS, CELLS, GROUPS), max_size=8),
     in_order=st.booleans(),
 )
 def test_orders_are_counted_as_cell_by_cell(qit: list[Any], values: list[Any], in_order: bool) -> None:
@@ -81,7 +84,10 @@ def test_orders_are_counted_as_cell_by_cell(qit: list[Any], values: list[Any], i
         {name: pa.array([row[at] for row in qit], pa.string()) for at, name in enumerate(("group", "a", "b"))}
     )
     second = pa.table(
-        {name: pa.array([row[at] for row in values], pa.string()) for at, name in enumerate(("group", "value"))}
+        {
+            name: pa.array([row[at] for row in values], pa.string())
+            for at, name in enumerate(("group", "value", "count"))
+        }
     )
     assert [finding.measured or 0 for finding in check_order(first, second)] == plain_order(first, second)
 

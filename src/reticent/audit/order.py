@@ -59,8 +59,9 @@ def check_lines(table: pa.Table, name: str, columns: list[str]) -> list[Finding]
 def check_spelling(*columns: pa.ChunkedArray) -> Finding:
     """Groups and counts are written as whole numbers in one way: 7, and not 07 or +7, which would say something besides."""
     texts = pa.chunked_array([numbers(column)[1] for column in columns])
-    odd = len(texts) - int(pc.sum(pc.match_substring_regex(texts, r"^(0|[1-9][0-9]*)$")).as_py() or 0)
-    return none_of("groups and counts are written in one way", odd)
+    padded = pc.and_(pc.starts_with(texts, "0"), pc.greater(pc.binary_length(texts), 1))
+    plain = pc.and_not(pc.ascii_is_decimal(texts), padded)
+    return none_of("groups and counts are written in one way", len(texts) - int(pc.sum(plain).as_py() or 0))
 
 
 def _group_numbers(column: pa.ChunkedArray) -> tuple[Int64s, NDArray[Any]]:
