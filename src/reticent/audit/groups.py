@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 
 from reticent.arrays import Floats, Int64s
 
+_NEAR = 4
+"""Whole numbers lie near each other if so many times as many would fit between them."""
+
 
 @dataclass(frozen=True, repr=False)
 class Groups:
@@ -137,6 +140,8 @@ def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([own])
     if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
         column = as_text(column)
+    if pa.types.is_int64(column.type) and (own := _near_numbers(column)) is not None:
+        return pa.chunked_array([own])
     encoded, kind = _encoded(column), column.type
     if not pa.types.is_string(kind):
         texts = encoded.dictionary.cast(pa.string())
@@ -155,6 +160,20 @@ def _own_numbers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     words, times = encoded.dictionary, np.bincount(encoded.indices.to_numpy(zero_copy_only=False))
     alone = len(pc.unique(words)) == len(words)
     return encoded if alone and len(times) == len(words) and times.all() else None
+
+
+def _near_numbers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+    """Whole numbers that lie near each other, as those of groups: numbered by their size, without looking each up."""
+    if column.null_count or not len(column):
+        return None
+    cells = column.to_numpy()
+    low = int(cells.min())
+    if int(cells.max()) - low >= _NEAR * len(cells):
+        return None
+    there = np.bincount(cells - low) > 0
+    place = (np.cumsum(there) - 1).astype(np.int32)
+    texts = pa.array(np.flatnonzero(there) + low).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(place[cells - low], texts)
 
 
 def shared(*columns: pa.Array) -> list[Int64s]:

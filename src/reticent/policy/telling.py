@@ -10,6 +10,8 @@ from reticent.arrays import Int64s
 
 # Of what there is to know: what may be left.
 _LEFT = 0.05
+_APART = 64
+"""Room for each code that is not looked at."""
 _SURE, _OFTEN = 0.95, 20
 """Share of a value's records, and fewest of them, that make it a sign of another column's value."""
 
@@ -38,8 +40,19 @@ def pairs(one: Int64s, other: Int64s) -> Int64s:
     return one * (int(other.max(initial=0)) + 1) + other
 
 
+def numbered(codes: Int64s) -> tuple[Int64s, Int64s]:
+    """Codes under numbers without a gap, and the code of each number; without sorting, where they are not too far apart."""
+    if int(codes.max(initial=0)) > _APART * len(codes):
+        different, place = np.unique(codes, return_inverse=True)
+        return place.reshape(-1), different
+    different = np.flatnonzero(np.bincount(codes))
+    place = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
+    place[different] = np.arange(len(different))
+    return place[codes], different
+
+
 def _bits(codes: Int64s) -> float:
-    return bits_of(np.unique(codes, return_counts=True)[1])
+    return bits_of(np.bincount(numbered(codes)[0]))
 
 
 def bits_of(counts: Any) -> float:

@@ -34,6 +34,17 @@ def test_words_are_not_believed(column):
     assert set(texts) == set(column.to_pylist())
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [[3, 1, 1, 7], [-2, 5, -2], [0], [], [2**63 - 1, 2**63 - 2], [-(2**63), 2**63 - 1], [1, None, 2]],
+)
+def test_whole_numbers_near_and_far(cells):
+    column = pa.chunked_array([pa.array(cells, pa.int64())])
+    number, texts = codes(coded_column(column))
+    assert [texts[code] for code in number] == [None if cell is None else str(cell) for cell in cells]
+    assert len(set(texts)) == len(texts) == len(set(cells))
+
+
 def test_what_the_judge_reads_is_written_out():
     tables = AsText({"qit": pa.table({"group": [0, 1], "sex": worded([1, 0], ["f", "m"])})})
     assert tables.raw["qit"].equals(spelled(tables.raw["qit"]))

@@ -64,7 +64,7 @@ class Anatomy(TablePublisher):
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         persons = persons_of(table, self.policy)
-        refuse_tellers({name: table.column(name) for name in self._shown}, codes, persons=persons, hint=TELLERS)
+        refuse_tellers(shown, codes, persons=persons, hint=TELLERS)
         if persons is None or int(persons.max()) + 1 == len(persons):
             keep = self._eligible(codes, len(words), l)
             groups = self._grouped(codes[keep], len(words), l)
