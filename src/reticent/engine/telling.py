@@ -3,9 +3,10 @@
 Guarantee: a release is refused where one published column says nearly all that there is to know of the value; and under a prior, where
     nearly all persons who have one of its labels in common have the same value, beyond what the row of the prior says of them already.
     Groups claim nothing against readers who know how likely values are for a label.
-Not covered: what several columns tell together, one of many labels, or whole numbers without a gap, more of them than values, as ages are; how far such readers come is measured when a prior is made
-    (docs/veil.md). Of a stream the first large batch of a run is looked at, and no other.
-Cost: a sample of the persons, sorted once per column.
+Not covered: what several columns tell together, one of many labels, or whole numbers without a gap, more of them than values, as ages
+    are; how far such readers come is measured when a prior is made (docs/veil.md). Of a stream the first large batch of a run is looked
+    at, and no other; of tables that Spark veils, nothing.
+Cost: a sample of the persons, counted a few times per column.
 """
 
 from __future__ import annotations
