@@ -4,7 +4,8 @@ What is offered for a record is a function of the house's key, the person, the v
 is veiled by itself, and all together are what one machine with the same store would publish.
 
 Guarantee: that of `reticent.engine.table.veil`. The auditor's checks of sets, rows and columns run on Spark, over all published rows.
-Not covered: as there; and persons who stand in other publications of the store: Spark puts nobody into its ledger, and says so.
+Not covered: as there; and persons who stand in other publications of the store: Spark puts nobody into its ledger, and says so. Columns
+    that tell the value are not looked for, and a prior that was made with a seed is not told.
 Cost: one pass for repeated persons, one for the share of truths that are not offered, one for the judge, one when the result is
     written; Python on the executors. No state.
 Reference: docs/veil.md.
