@@ -2,12 +2,12 @@
 
 A pattern is Python code: an expression, statements, or `except` clauses.
 
-    $a              any expression or identifier; `$a` twice stands for the same code twice
+    $a              any expression or identifier; `$a` used twice matches the same code twice
     if $a: ...      any body; `else`, `elif` and the like are kept with it
     f(..., k=$a)    any further arguments; {**..., "k": $a} any further items of a dict
 
-If both sides are expressions, the pattern is found anywhere, otherwise only where a whole statement stands. Functions and classes
-inside the searched one are searched under their own name only.
+If both sides are expressions, the pattern matches anywhere, otherwise only whole statements. Functions and classes
+inside the searched symbol are not searched: they have symbols of their own.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = ("body", "handlers", "orelse", "finalbody")
 _SILENT = ("ctx", "kind", "type_comment")
 Holes: TypeAlias = dict[str, object]
-"""What each `$name` and each `...` of a pattern stands for."""
+"""What each `$name` and each `...` of a pattern matches."""
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be read, or does not stand exactly once where it is looked for."""
+    """A pattern that cannot be parsed, or does not match exactly once in its symbol."""
 
 
 def mutate(source: str, symbol: str, find: str, replace: str) -> str:
@@ -174,7 +174,7 @@ def _pairs(node: ast.Dict) -> list:
 
 
 def _items_fit(wanted: list, items: list, holes: Holes) -> bool:
-    """Whether some items stand among others, in their order; keeps the items, those that were wanted by their number."""
+    """Whether the wanted items are among the items, in order. Records all items, the wanted ones by number."""
     kept, number = [], 0
     for item in items:
         trial = dict(holes)

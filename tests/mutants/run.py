@@ -4,12 +4,13 @@
     python tests/mutants/run.py gate            those whose name or symbol holds a word
     python tests/mutants/run.py --part 1/4      the first of four parts
 
-The lists are the `*.toml` files in this folder. A mutant has a name, a symbol, the code to find there exactly once, the code to
-put in its place, and tests. A symbol is `package.module:Class.method`, `package.module:` for the module's own level, or
-`core/src/file.rs:function`. `pattern.py` and `rust.py` say how code is found: by its form, so that names may change.
+The lists are the `*.toml` files in this folder. A mutant has a name, a symbol, the code to find (exactly once in the
+symbol), the code to put in its place, and tests. A symbol is `package.module:Class.method`, `package.module:` for the
+module level, or `core/src/file.rs:function`. `pattern.py` and `rust.py` describe the patterns. Names in them are
+metavariables, so that a mutant survives a rename.
 
 A mutant of the core is compiled first. A test that fails without any mutant proves nothing. So the named tests run once
-unchanged, and on a busy machine every test that fails runs unchanged again, because it may have waited too long.
+unchanged. On a busy machine, every test that fails runs unchanged again, because it may have waited too long.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def survives(mutant: Mutant) -> str:
         return reason
     with tempfile.TemporaryDirectory(prefix="reticent-mutant-") as folder:
         source = Path(folder) / "src"
-        # With its bytecode, which holds for every file but the changed one: compiling the package takes longer than most tests.
+        # With the bytecode of all unchanged files: compiling the package takes longer than most tests.
         shutil.copytree(ROOT / "src", source)
         if mutant.native:
             if not _compiled(mutant, Path(folder), source):

@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """A word, literal, sign or hole, and where it stands in the text."""
+    """A word, literal, sign or metavariable, and its position in the text."""
 
     kind: str
     text: str
