@@ -30,6 +30,9 @@ MACHINE = ("seconds", "versions")
 TIME = re.compile(rb"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 STORE = "store.json"
 KEYED = ("digest", "chain")
+_SHORT = 12
+"""As a README shows the hash of a policy."""
+_PREFIX = re.compile(rf"\b[0-9a-f]{{{_SHORT}}}\b")
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -184,8 +187,11 @@ def symbolic(files: Mapping[str, bytes], known: Mapping[str, str]) -> tuple[dict
     def symbol(match: re.Match[str]) -> str:
         return symbols.setdefault(match[0], f"(digest {len(symbols) - len(known) + 1})")
 
-    texts = {name: DIGEST.sub(symbol, content.decode()).encode() for name, content in sorted(files.items())}
-    return texts, {name: digest for digest, name in symbols.items() if digest not in known}
+    texts = {name: DIGEST.sub(symbol, content.decode()) for name, content in sorted(files.items())}
+    short = {digest[:_SHORT]: f"{name[:-1]}, short)" for digest, name in symbols.items()}
+    whole = {name: _PREFIX.sub(lambda match: short.get(match[0], match[0]), text) for name, text in texts.items()}
+    digests = {name: digest for digest, name in symbols.items() if digest not in known}
+    return {name: text.encode() for name, text in whole.items()}, digests
 
 
 def decoded(name: str, content: bytes) -> Any:
@@ -202,7 +208,7 @@ def comparable(name: str, value: Any) -> Any:
     """Values under other names: the numbers of digests and the order of a store's rows follow from names."""
     if name == STORE:
         value = {table: sorted(rows, key=lambda row: json.dumps(row, sort_keys=True)) for table, rows in value.items()}
-    return json.loads(re.sub(r"\(digest \d+\)", "(digest)", json.dumps(value)))
+    return json.loads(re.sub(r"\(digest \d+", "(digest", json.dumps(value)))
 
 
 def _dump(value: Any) -> bytes:
