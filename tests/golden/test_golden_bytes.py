@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 from golden_files import comparable, decoded
-from golden_key_map import KeyMap
+from golden_key_map import SECTIONS, KeyMap
 from golden_runs import HERE, SCENARIOS, Scenario, run
 
 RECORDED = HERE / "bytes"
@@ -47,3 +47,37 @@ def test_each_recorded_folder_has_its_scenario():
     names = {scenario.name for scenario in SCENARIOS} | {"policies"}
     assert {path.name for path in RECORDED.iterdir()} == names
     assert sum(path.stat().st_size for path in RECORDED.rglob("*") if path.is_file()) < _LIMIT
+
+
+def test_the_key_map_renames_names_and_nothing_else():
+    pairs = {
+        "json_keys": {"release.json:counts.held": "withheld", "counts": "records"},
+        "stream_keys": {"qi": "quasi"},
+        "column_names": {"row": "stratum"},
+        "file_names": {"st.csv": "values.csv"},
+        "store_tables": {"reticent_kv": "reticent_state"},
+        "store_columns": {"reticent_kv.space": "area"},
+        "values": {"format=2": 1, "generalised": "generalized"},
+        "labels": {"a reader": "an attacker"},
+    }
+    new = KeyMap({name: pairs.get(name, {}) for name in SECTIONS})
+    old = {
+        "counts": {"held": 1},
+        "held": 2,
+        "format": 2,
+        "shape": "generalised",
+        "who": "a reader",
+        "files": {"st.csv": ""},
+    }
+    assert new.value("a/release.json", old) == {
+        "records": {"withheld": 1},
+        "held": 2,
+        "format": 1,
+        "shape": "generalized",
+        "who": "an attacker",
+        "files": {"values.csv": ""},
+    }
+    assert new.value("a/data.csv", [["row", "held"], ["row", "1"]]) == [["stratum", "held"], ["row", "1"]]
+    assert new.value("lines.ndjson", [{"qi": {"qi_1": 2}}]) == [{"quasi": {"qi_1": 2}}]
+    assert new.value("store.json", {"reticent_kv": [{"space": "x"}]}) == {"reticent_state": [{"area": "x"}]}
+    assert new.file("release/st.csv") == "release/values.csv"
