@@ -194,7 +194,7 @@ def test_a_missing_page_of_public_names_is_found(tree):
 
 
 def entry(**changes):
-    return {"file": "docs/*.md", "word": OLD, "line": "White", "reason": "A name."} | changes
+    return {"file": "docs/*.md", "word": OLD, "line": f"White {OLD}", "reason": "A name."} | changes
 
 
 def test_an_allowed_line_passes_and_no_other(tree):
@@ -203,9 +203,14 @@ def test_an_allowed_line_passes_and_no_other(tree):
     assert finding.startswith("docs/page.md:2: ")
 
 
+def test_a_word_next_to_an_allowed_one_is_found(tree):
+    plant(tree, "docs/page.md", f"The {OLD} is no White {OLD}.\n")
+    assert len(check(tree, allow=[entry()])) == 1
+
+
 def test_an_allow_entry_that_matches_nothing_is_found(tree):
     (finding,) = check(tree, allow=[entry()])
-    assert f"allow entry that matches nothing, remove it: docs/*.md, word '{OLD}', line 'White'" in finding
+    assert f"allow entry that matches nothing, remove it: docs/*.md, word '{OLD}', line 'White {OLD}'" in finding
 
 
 def test_an_allow_entry_without_a_reason_is_found(tree):
