@@ -44,7 +44,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
         hospital.table = _letters(hospital.table.drop_columns(["ward"]), hospital.sensitive)
         del hospital.columns["ward"]  # it gives the diagnosis away
         worlds = {"hospital": hospital}
-        folder = adult.folder("adult.data")
+        folder = adult.data_folder("adult.data")
         if folder is not None:
             worlds["adult"] = _adult(folder, size)
         return {title: _world(world, Path(place)) for title, world in worlds.items()}

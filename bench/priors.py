@@ -37,7 +37,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
 
 def _worlds(size: int) -> dict[str, tuple[pa.Table, Policy, int]]:
     worlds = {"hospital": (*_hospital(size), 10)}
-    folder = adult.folder("adult.data")
+    folder = adult.data_folder("adult.data")
     if folder is not None:
         worlds |= {"adult, as it is": (*_adult(folder, {}), 8)}
         up = {"age": 2, "education": 1, "native-country": 1, "marital-status": 1, "workclass": 1}

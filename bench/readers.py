@@ -145,7 +145,7 @@ def _worlds(size: int, folder: Path) -> dict[str, World]:
         "hospital, exact fields": _hospital(size, folder, exact=True),
         "feed": _feed(size * 3 // 2, folder),
     }
-    place = adult.folder("adult.data")
+    place = adult.data_folder("adult.data")
     return ({} if place is None else {"adult": _adult(place, size)}) | worlds
 
 

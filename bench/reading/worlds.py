@@ -29,7 +29,7 @@ class World:
 
 def worlds(n: int, seed: int) -> list[World]:
     out = [_hospital(n, seed), _feed(n, seed)]
-    folder = adult.folder("adult.data")
+    folder = adult.data_folder("adult.data")
     return out if folder is None else [_adult(adult.load_stream(folder), seed), *out]
 
 

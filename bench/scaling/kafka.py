@@ -194,10 +194,10 @@ def work(source: str, sink: str, folder: Path, group: str, workers: int) -> list
 
     from reticent.connectors.kafka import Settings, run_kafka
     from reticent.connectors.kafka.address import Address
-    from reticent.connectors.kafka.run import ends
+    from reticent.connectors.kafka.run import end_offsets
     from reticent.store import Store
 
-    goals, marks = ends(Address.parse(source)), list[list[float]]()
+    goals, marks = end_offsets(Address.parse(source)), list[list[float]]()
 
     def going(worker: Any) -> bool:
         positions = worker.positions()
@@ -206,7 +206,7 @@ def work(source: str, sink: str, folder: Path, group: str, workers: int) -> list
         return not positions or any(at < goals[shard] for shard, at in positions.items())
 
     with Store.open(folder / "store.db") as store:
-        run_kafka(source, sink, stream_feed.policy(folder), store, settings=Settings(group=group), going=going)
+        run_kafka(source, sink, stream_feed.policy(folder), store, settings=Settings(group=group), keep_running=going)
     return marks
 
 
@@ -215,9 +215,9 @@ def bare(source: str, sink: str, group: str, number: int, workers: int) -> list[
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from reticent.connectors.kafka.address import Address
-    from reticent.connectors.kafka.client import uncollected
-    from reticent.connectors.kafka.flight import Flight, Part, Route
-    from reticent.connectors.kafka.run import ends
+    from reticent.connectors.kafka.client import pause_gc
+    from reticent.connectors.kafka.flight import Route, ShardBatch, Transaction
+    from reticent.connectors.kafka.run import end_offsets
     from reticent.connectors.kafka.session import Settings, consumer_settings, producer_settings
 
     settings, origin, target = Settings(group=group), Address.parse(source), Address.parse(sink)
@@ -226,21 +226,21 @@ def bare(source: str, sink: str, group: str, number: int, workers: int) -> list[
     consumer = Consumer(consumer_settings(origin, settings))
     mine = range(number, _SHARDS, workers)
     consumer.assign([TopicPartition(origin.topic, shard, 0) for shard in mine])
-    route, goal = Route(origin.topic, target.topic, "", settings.lease), ends(origin)
+    route, goal = Route(origin.topic, target.topic, "", settings.lease), end_offsets(origin)
     flight, done, marks = None, dict.fromkeys(mine, 0), list[list[float]]()
     while any(done[shard] < goal[shard] for shard in mine):
-        with uncollected():
+        with pause_gc():
             messages = consumer.consume(settings.batch, settings.linger)
             read = Counter(map(Message.partition, messages))
             del messages
         if flight is not None:
-            flight.end()
+            flight.finish()
         marks.append([time.monotonic(), time.process_time(), sum(done.values())])
         done = {shard: at + read[shard] for shard, at in done.items()}
-        parts = [Part(shard, done[shard], lines=_LINE * size) for shard, size in read.items()]
-        flight = Flight(producer, route, parts, consumer.consumer_group_metadata()) if parts else None
+        parts = [ShardBatch(shard, done[shard], lines=_LINE * size) for shard, size in read.items()]
+        flight = Transaction(producer, route, parts, consumer.consumer_group_metadata()) if parts else None
     if flight is not None:
-        flight.end()
+        flight.finish()
     marks.append([time.monotonic(), time.process_time(), sum(done.values())])
     consumer.close()
     return marks

@@ -105,13 +105,13 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import pyarrow as pa
     import stream_feed
 
-    from reticent.connectors.spark.streams import make_packer, step
-    from reticent.connectors.spark.workplace import pack, unpack
+    from reticent.connectors.spark.streams import make_packer, process_shard
+    from reticent.connectors.spark.workplace import pack_policy, unpack_policy
     from reticent.engine.rng import Rng
 
     policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
-    bundle, rng = pack(policy), Rng.from_seed(1)
-    unpack(bundle)
+    bundle, rng = pack_policy(policy), Rng.from_seed(1)
+    unpack_policy(bundle)
     batches = [pa.record_batch({"record": values[at : at + 10_000]}) for at in range(0, records, 10_000)]
     began = time.process_time()
     packed: dict[int, list[str | None]] = {number: [] for number in range(shards)}
@@ -120,7 +120,7 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
             packed[number] += chunk
     chosen = time.process_time()
     for number, mine in packed.items():
-        step(bundle, rng, number, None, mine, 0)
+        process_shard(bundle, rng, number, None, mine, 0)
     return {
         "choose_shards": round(1000 * (chosen - began)),
         "release": round(1000 * (time.process_time() - chosen)),

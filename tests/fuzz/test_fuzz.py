@@ -20,7 +20,7 @@ from reticent.api import anonymize
 from reticent.connectors.fhir.read import read_fhir
 from reticent.connectors.files import read_table
 from reticent.connectors.hl7 import Hl7Lines
-from reticent.connectors.inputs import READY_FHIR
+from reticent.connectors.inputs import DEFAULT_FHIR
 from reticent.connectors.stream import Stream
 from reticent.datasets.policies import policy_yaml
 from reticent.errors import InternalError, ReticentError
@@ -95,7 +95,7 @@ def test_fhir(resources):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "all.ndjson"
         file.write_text("\n".join(json.dumps(line) for line in lines))
-        tried(lambda: read_fhir(file, READY_FHIR))
+        tried(lambda: read_fhir(file, DEFAULT_FHIR))
 
 
 known = st.sampled_from(

@@ -11,7 +11,7 @@ import pytest
 from kafka_topics import Topics
 
 from reticent.connectors.kafka import Settings, run_kafka
-from reticent.connectors.kafka.placement import Placement, murmur2
+from reticent.connectors.kafka.placement import PartitionCheck, murmur2
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.store import Store
@@ -109,7 +109,7 @@ def test_workers_agree_on_one_partitioner(kafka, tmp_path, policy):
     with Store.open(tmp_path / "store.db") as store:
         work(topics, policy, store)
         (stream,) = store.publishers()
-        late = Placement(store, stream, "id", 2)
+        late = PartitionCheck(store, stream, "id", 2)
         letters = np.frombuffer(b"".join(b"q%03d" % i for i in range(200)), np.uint8).reshape(-1, 4)
         there = [letters[i].tobytes().decode() for i in np.flatnonzero(murmur2(letters) % 2 == 1)]
         with pytest.raises(DataError, match="Partition 1"):

@@ -23,12 +23,12 @@ def watched(monkeypatch):
     asked, sessions = [], []
     opened = session.Session._open_producer
 
-    class Impatient(watch.Watch):
+    class Impatient(watch.LivenessCheck):
         def __init__(self, consumer, topic, _) -> None:
             super().__init__(consumer, topic, SILENCE)
 
         def _ask(self, partition, position, **more) -> None:
-            super()._ask(partition, position, **more)
+            super()._check_end(partition, position, **more)
             asked.append(partition)
 
     def open_(self, name):
@@ -56,7 +56,7 @@ def test_an_answer_that_names_no_broker_does_not_silence_a_worker(kafka, relay, 
     def work() -> int:
         with Store.open(tmp_path / "store.db") as store:
             going = lambda _: not done.is_set()  # noqa: E731 - short
-            return run_kafka(source, sink, wanted, store, settings=settings, going=going).published
+            return run_kafka(source, sink, wanted, store, settings=settings, keep_running=going).published
 
     with ThreadPoolExecutor(1) as pool:
         worker = pool.submit(work)
@@ -94,7 +94,7 @@ def test_a_worker_that_has_nothing_to_do_keeps_its_session(kafka, watched, tmp_p
     with Store.open(tmp_path / "store.db") as store:
         source, sink = topics.url(topics.source), topics.url(topics.sink)
         settings = Settings(batch=50, linger=0.02, session=3.0)
-        assert run_kafka(source, sink, wanted, store, settings=settings, going=going).published == 100
+        assert run_kafka(source, sink, wanted, store, settings=settings, keep_running=going).published == 100
     assert len(sessions) == 1
     producer.abort_transaction(30)
     topics.check(wanted, tmp_path)

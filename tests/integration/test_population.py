@@ -11,7 +11,7 @@ from store_scenes import BASE, COLUMNS, EvolvingScene, SeriesScene, StreamScene,
 
 from reticent import EvolvingTable, Series, anonymize
 from reticent.cli import main
-from reticent.connectors.shards import claim
+from reticent.connectors.shards import claim_population
 from reticent.connectors.stream import Stream
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -250,8 +250,8 @@ def test_a_stream_on_many_machines_takes_everybody(kind, tmp_path):
     where = tmp_path / "store.db"
     with Store.open(where) as store:
         store.register("kafka feed workers", policy_hash=StreamScene.policy.hash)
-        assert not claim(StreamScene.policy, store, "kafka feed workers")
-        assert not claim(StreamScene.policy, store, "kafka feed workers")  # the next worker
+        assert not claim_population(StreamScene.policy, store, "kafka feed workers")
+        assert not claim_population(StreamScene.policy, store, "kafka feed workers")  # the next worker
         assert seen_of(store)["kafka feed workers"]["everybody"]
     with pytest.raises(GuaranteeError, match=f"80 of 80 persons {SHARED}"):
         KINDS[kind](where, people(0, 80))
@@ -262,8 +262,8 @@ def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
     with Store.open(tmp_path / "store.db") as store:
         store.register("spark", policy_hash=StreamScene.policy.hash)
         with pytest.raises(GuaranteeError, match="Other publications"):
-            claim(StreamScene.policy, store, "spark")
-        assert claim(StreamScene.policy, store, "spark", despite=True)
+            claim_population(StreamScene.policy, store, "spark")
+        assert claim_population(StreamScene.policy, store, "spark", allow_republication=True)
         assert {name: about["elsewhere"] for name, about in seen_of(store).items()} == {"table-1": 80, "spark": 0}
 
 

@@ -144,7 +144,7 @@ def test_a_table_is_read_as_its_rows_in_json_are(policy):
 
 
 def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folder, policy):
-    from reticent.connectors.kafka.session import Held, Session, Settings
+    from reticent.connectors.kafka.session import OwnedShard, Session, Settings
     from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
@@ -152,7 +152,7 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folde
     session = Session.__new__(Session)
     session._settings = Settings()
     session._job = SimpleNamespace(source=SimpleNamespace(topic="in"), bury=buried.extend, placement=None)
-    session.shards = {0: Held(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
+    session.shards = {0: OwnedShard(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
     values = [line.encode() for line in LINES]
     for first in range(0, len(values), 77):
         part = values[first : first + 77]
@@ -166,7 +166,7 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folde
 
 def test_a_shard_of_spark_gives_the_lines_of_the_command_line(by_command, policy):
     pytest.importorskip("pandas")
-    from reticent.connectors.spark.streams import release
+    from reticent.connectors.spark.streams import release_blocks
     from reticent.engine.rng import Rng
     from reticent.publication.stream import StreamPublication
 
@@ -175,7 +175,7 @@ def test_a_shard_of_spark_gives_the_lines_of_the_command_line(by_command, policy
     for number, line in enumerate(LINES):  # one by one: a shard puts the rows of a micro-batch in an order of its own
         if state is not None:
             shard = StreamPublication(policy, rng=Rng.from_seed(SEED), state=state)
-        frame, first = release(shard, [line], first, 0)
+        frame, first = release_blocks(shard, [line], first, 0)
         state = shard.snapshot() if number % 100 == 99 else None
         for kind, text in zip(frame["kind"], frame["lines"], strict=True):
             if kind == "line":

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from reticent.cli.completion import completion
-from reticent.cli.options import Ordered
+from reticent.cli.options import OrderedGroup
 
 # Command -> module that holds a click command of that name, or a group called `app`.
 COMMANDS = {
@@ -42,7 +42,7 @@ COMMANDS = {
 }
 
 
-class Lazy(Ordered):
+class LazyGroup(OrderedGroup):
     """Imports a command's module only when that command, or the list of all, is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -84,7 +84,7 @@ class Lazy(Ordered):
         return result
 
 
-@click.group(cls=Lazy, context_settings={"show_default": True})
+@click.group(cls=LazyGroup, context_settings={"show_default": True})
 @click.version_option(
     package_name="reticent", prog_name="reticent", message="%(prog)s %(version)s", help="Print the version."
 )
@@ -121,7 +121,7 @@ def entry() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no bug
     ended: list[int] = []
-    atexit.register(_leave, ended)  # registered first, called last
+    atexit.register(_exit_process, ended)  # registered first, called last
     try:
         main()
     except SystemExit as end:
@@ -129,7 +129,7 @@ def entry() -> None:
         raise
 
 
-def _leave(ended: list[int]) -> None:
+def _exit_process(ended: list[int]) -> None:
     """Ends the process when all else is done: to take a million objects apart one by one costs a fifth of a second."""
     with contextlib.suppress(OSError, ValueError, AttributeError, IndexError):
         code = ended[0]
@@ -138,7 +138,7 @@ def _leave(ended: list[int]) -> None:
         os._exit(code)
 
 
-def _in_front(args: list[str]) -> list[str]:
+def _move_global_options(args: list[str]) -> list[str]:
     """The options of every command may stand anywhere before `--`; they are moved to where they are read."""
     end = args.index("--") if "--" in args else len(args)
     ours = [word for word in args[:end] if word in ("--quiet", "--verbose")]
@@ -150,7 +150,7 @@ def main(args: list[str] | None = None) -> Any:
     from reticent.cli.failure import explain
 
     try:
-        app(_in_front(sys.argv[1:] if args is None else args), prog_name="reticent")
+        app(_move_global_options(sys.argv[1:] if args is None else args), prog_name="reticent")
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback may show a cell
         sys.exit(explain(error))
     except KeyboardInterrupt:

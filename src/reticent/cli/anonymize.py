@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reticent.cli import options
-from reticent.cli.output import describe, emit, say, summary, told_by, working
+from reticent.cli.output import describe, emit, say, search_progress, show_progress, summary
 from reticent.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @options.output_folder
 @click.option("--method", help="Instead of the policy's table.method.")
 @click.option(
-    "--store", type=options.PLACE, help="Remembers who was published, and keeps the key of the veil: a file or a URL."
+    "--store",
+    type=options.PATH_OR_URL,
+    help="Remembers who was published, and keeps the key of the veil: a file or a URL.",
 )
 @options.despite_ledger
 @click.option("--draft", is_flag=True, help="Publish nothing: keep the figures in the folder, to be compared.")
@@ -75,13 +77,13 @@ def anonymize(
         with Store.open(store) as opened:
             refuse_ahead(output, opened)
     watch = _core.table.Watch()
-    with working("Searching for the release", told_by(watch)):
+    with show_progress("Searching for the release", search_progress(watch)):
         release = release_table(
             table, rules, method=method, store=store, seed=seed, despite_ledger=despite_ledger, watch=watch
         )
     columns = [] if isinstance(table, str) else damages(release, table, rules)
     del table
-    with working("Writing"):
+    with show_progress("Writing"):
         release.to_dir(output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)
@@ -109,7 +111,7 @@ def _on_disk(
     start = time.perf_counter()
     rules = Policy.load(policy).with_method("table", method)
     check(rules)
-    with working("Counting, searching, writing and judging"):
+    with show_progress("Counting, searching, writing and judging"):
         release = release_file(data, rules, output, memory=memory)
     seconds = time.perf_counter() - start
     describe(release, seconds)
@@ -119,7 +121,7 @@ def _on_disk(
 
 
 def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int | None, *, json: bool) -> None:
-    from reticent.cli.drafts import keep_draft
+    from reticent.cli.drafts import save_draft
     from reticent.publication.draft import make
     from reticent.release.damage import damage_in_words
 
@@ -127,7 +129,7 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
     table, rules = load_inputs(data, policy, None)
     if isinstance(table, str):
         raise PolicyError("Linked tables have no drafts.", hint="Leave --draft out.")
-    with working("Searching for the release, and for what would help"):
+    with show_progress("Searching for the release, and for what would help"):
         draft = make(table, rules, method=method, seed=seed)
     seconds = time.perf_counter() - start
     describe(draft.release, seconds, "would be released")
@@ -135,7 +137,7 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
         say(f"  {line}")
     for one in draft.alternatives:
         say(f"  Would help: {one.words}.")
-    number = keep_draft(output, draft, rules, str(policy))
+    number = save_draft(output, draft, rules, str(policy))
     say(f"Draft {number}: nothing was published. Compare: reticent drafts {output}. To publish, leave --draft out.")
     if json:
         emit(summary(draft.release, seconds) | {"draft": number} | draft.to_dict())
@@ -159,5 +161,5 @@ def load_inputs(
         refuse_taken(Path(output))
     if rules.tables is not None:
         return data, rules
-    with working("Reading"):
+    with show_progress("Reading"):
         return read_input(data, rules), rules

@@ -14,7 +14,7 @@ from reticent.cli.output import emit, say
 @click.argument(
     "releases",
     nargs=-1,
-    type=options.PLACE,
+    type=options.PATH_OR_URL,
     metavar="RELEASE...",
     required=True,
     help="A release folder, a stream's file, or a database that `export` filled; several = a series under the veil, in order.",
@@ -48,10 +48,10 @@ def ask(
     from reticent.read.received import read
 
     received = read(*releases, sensitive=sensitive)
-    columns = _apart(by, (*received.columns, received.sensitive))
+    columns = _split_names(by, (*received.columns, received.sensitive))
     if len(releases) > 1 and not any(word.strip().startswith("release") for word in (*columns, *where)):
         columns = ["release", *columns]
-    asked = (_apart(value, received.values) or None, list(where), columns)
+    asked = (_split_names(value, received.values) or None, list(where), columns)
     answer = (received.share if share else received.count)(*asked, interval=interval, smooth=smooth)
     if json:
         say(repr(answer))
@@ -62,7 +62,7 @@ def ask(
         say(f"Written: {answer.plot(plot)}.")
 
 
-def _apart(options: tuple[str, ...], known: tuple[str, ...]) -> list[str]:
+def _split_names(options: tuple[str, ...], known: tuple[str, ...]) -> list[str]:
     """Values or columns apart at their commas, unless one has the comma in its name."""
     parts: list[str] = []
     for option in options:

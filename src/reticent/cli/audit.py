@@ -17,11 +17,15 @@ from reticent.errors import PolicyError
 @options.policy_file
 @click.option("--output", "-o", type=options.PATH, required=True, help="The report, a .html file.")
 @click.argument(
-    "releases", nargs=-1, type=options.PLACE, metavar="DIR|FILE...", help="Releases, in order; or anybody's table."
+    "releases",
+    nargs=-1,
+    type=options.PATH_OR_URL,
+    metavar="DIR|FILE...",
+    help="Releases, in order; or anybody's table.",
 )
-@click.option("--original", type=options.PLACE, help="The private input: utility, and right guesses counted.")
+@click.option("--original", type=options.PATH_OR_URL, help="The private input: utility, and right guesses counted.")
 @click.option("--population", help="A table of the population, or its number of people.")
-@click.option("--external", type=options.PLACE, help="A table that an attacker might hold or learn from.")
+@click.option("--external", type=options.PATH_OR_URL, help="A table that an attacker might hold or learn from.")
 @click.option("--ledger", help="The store whose ledger tells who stood where.")
 @click.option("--compare", type=options.PATH, multiple=True, help="A candidate policy to try on --original; repeat it.")
 @click.option(

@@ -16,25 +16,25 @@ SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _NAME = "reticent"
 VARIABLE = "_RETICENT_COMPLETE"
 """By which a shell asks."""
-_MINE = "this one"
+_CURRENT = "this one"
 
 
-def completion(option: str, work: str, words: str) -> Callable[[FC], FC]:
+def completion(option: str, action: str, words: str) -> Callable[[FC], FC]:
     """An option of the root that installs completion, or prints the script; a shell may be named behind it."""
 
     def act(context: click.Context, _: click.Parameter, shell: str | None) -> None:
         if shell is None or context.resilient_parsing:
             return
-        name = own_shell() if shell == _MINE else shell
+        name = current_shell() if shell == _CURRENT else shell
         if name not in SHELLS:
             raise click.UsageError(f"Name your shell behind {option}: {', '.join(SHELLS)}.")
-        click.echo(install(context.command, name) if work == "install" else script(context.command, name))
+        click.echo(install(context.command, name) if action == "install" else script(context.command, name))
         context.exit()
 
     return click.option(
         option,
         is_flag=False,
-        flag_value=_MINE,
+        flag_value=_CURRENT,
         metavar="[SHELL]",
         callback=act,
         expose_value=False,
@@ -43,7 +43,7 @@ def completion(option: str, work: str, words: str) -> Callable[[FC], FC]:
     )
 
 
-def own_shell() -> str:
+def current_shell() -> str:
     """The shell of whoever asks, as far as the environment tells."""
     return Path(os.environ.get("SHELL", "")).stem or ("powershell" if os.name == "nt" else "")
 
@@ -94,7 +94,7 @@ class PowerShellComplete(ShellComplete):
         return f"{item.value}\t{item.help or ''}"
 
 
-class _Place(NamedTuple):
+class _ScriptFiles(NamedTuple):
     """The file of the script; the shell's own file and the line in it that reads the script, where it is not looked for."""
 
     file: Path
@@ -104,7 +104,7 @@ class _Place(NamedTuple):
 
 def install(command: click.Command, shell: str) -> str:
     """Writes the script where the shell finds it; says what to do next."""
-    text, place = script(command, shell), _place(shell)
+    text, place = script(command, shell), _script_files(shell)
     place.file.parent.mkdir(parents=True, exist_ok=True)
     place.file.write_text(text, encoding="utf-8")
     if place.start is not None:
@@ -116,16 +116,16 @@ def install(command: click.Command, shell: str) -> str:
     return f"Completion for {shell} is in {place.file}. Open a new terminal to use it."
 
 
-def _place(shell: str) -> _Place:
+def _script_files(shell: str) -> _ScriptFiles:
     home = Path.home()
     if shell == "bash":
         file = home / ".bash_completions" / f"{_NAME}.sh"
-        return _Place(file, home / ".bashrc", f"source '{file}'")
+        return _ScriptFiles(file, home / ".bashrc", f"source '{file}'")
     if shell == "zsh":
         file = home / ".zfunc" / f"_{_NAME}"
-        return _Place(file, home / ".zshrc", f"autoload -Uz compinit; compinit; source '{file}'")
+        return _ScriptFiles(file, home / ".zshrc", f"autoload -Uz compinit; compinit; source '{file}'")
     if shell == "fish":
-        return _Place(home / ".config" / "fish" / "completions" / f"{_NAME}.fish")
+        return _ScriptFiles(home / ".config" / "fish" / "completions" / f"{_NAME}.fish")
     import subprocess
 
     asked = subprocess.run(
@@ -133,4 +133,4 @@ def _place(shell: str) -> _Place:
     )
     profile = Path(asked.stdout.strip())
     file = profile.with_name(f"{_NAME}.ps1")
-    return _Place(file, profile, f". '{file}'")
+    return _ScriptFiles(file, profile, f". '{file}'")

@@ -15,11 +15,11 @@ from typing import Any
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, figures, quiet, say
+from reticent.cli.output import emit, figures, is_quiet, say
 
-app = options.Ordered(help="Make synthetic data, with a policy beside it.")
+app = options.OrderedGroup(help="Make synthetic data, with a policy beside it.")
 
-repeatable = click.option(
+seed_option = click.option(
     "--seed", type=click.IntRange(min=0), help="Makes the data repeatable; without it each call differs."
 )
 output_file = click.option(
@@ -27,43 +27,45 @@ output_file = click.option(
 )
 output_folder = click.option("-o", "--output", type=options.PATH, required=True, help="Folder to write to.")
 
-visits_each = click.option(
+visits_option = click.option(
     "--visits",
     type=click.FloatRange(min=1, max=50),
     help="Mean visits per person; -n counts visits. Without it one per person.",
 )
-whole_courses = click.option(
+courses_option = click.option(
     "--courses",
     is_flag=True,
     help="Several diagnoses of a visit, drugs, procedures, families, deaths; a policy of linked tables.",
 )
-with_outbreak = click.option("--outbreak", is_flag=True, help="An outbreak, six-fold, in the middle of the feed.")
-of_disease = click.option("--disease", help="With --outbreak: which diagnosis; influenza unless told.")
+outbreak_option = click.option("--outbreak", is_flag=True, help="An outbreak, six-fold, in the middle of the feed.")
+disease_option = click.option("--disease", help="With --outbreak: which diagnosis; influenza unless told.")
 
 LAYOUTS = ("evolving", "m-distinct", "ipums")
 
 
-Made = Callable[[Callable[..., dict[str, Any]]], click.Command]
+DatasetDecorator = Callable[[Callable[..., dict[str, Any]]], click.Command]
 
 
-def dataset(writer: str, rows: int, *more: Callable[[Any], Any], output: Callable[[Any], Any] = output_file) -> Made:
+def dataset(
+    writer: str, rows: int, *more: Callable[[Any], Any], output: Callable[[Any], Any] = output_file
+) -> DatasetDecorator:
     """A command that writes a data set: `writer` names its function, `rows` is its usual size; it is given what the command gives back."""
 
-    def made(settings: Callable[..., dict[str, Any]]) -> click.Command:
+    def decorate(settings: Callable[..., dict[str, Any]]) -> click.Command:
         @wraps(settings)
         def command(output: Path, rows: int, seed: int | None, json: bool, **chosen: Any) -> None:
             _write(writer, output, rows, seed, settings(**chosen), json=json)
 
         words = "How many rows (series: persons in the first release)."
         size = click.option("-n", "--rows", type=click.IntRange(min=1), default=rows, help=words)
-        for option in (options.json, *reversed(more), repeatable, size, output):
+        for option in (options.json, *reversed(more), seed_option, size, output):
             command = option(command)
         return app.command()(command)
 
-    return made
+    return decorate
 
 
-@dataset("files.write_hospital", 100_000, visits_each)
+@dataset("files.write_hospital", 100_000, visits_option)
 def hospital(visits: float | None) -> dict[str, Any]:
     """One year of admissions with ICD-10 diagnoses."""
     return {"visits": visits}
@@ -81,7 +83,7 @@ def nps() -> dict[str, Any]:
     return {}
 
 
-@dataset("files.write_feed", 100_000, with_outbreak, of_disease)
+@dataset("files.write_feed", 100_000, outbreak_option, disease_option)
 def feed(outbreak: bool, disease: str | None) -> dict[str, Any]:
     """Admissions in time: seasons, households, persons who return."""
     return {"outbreak": _outbreak(outbreak, disease)}
@@ -101,8 +103,8 @@ def series(releases: int) -> dict[str, Any]:
 @dataset(
     "fhir.write_fhir",
     10_000,
-    visits_each,
-    whole_courses,
+    visits_option,
+    courses_option,
     click.option("--bundles", is_flag=True, help="Bundles instead of NDJSON."),
     click.option("--r5", is_flag=True, help="FHIR R5 instead of R4."),
     output=output_folder,
@@ -117,8 +119,8 @@ def fhir(visits: float | None, **form: bool) -> dict[str, Any]:
 @dataset(
     "omop.write_omop",
     10_000,
-    visits_each,
-    whole_courses,
+    visits_option,
+    courses_option,
     output=click.option("-o", "--output", type=options.PATH, required=True, help="SQLite database to write."),
 )
 def omop(visits: float | None, courses: bool) -> dict[str, Any]:
@@ -129,8 +131,8 @@ def omop(visits: float | None, courses: bool) -> dict[str, Any]:
 @dataset(
     "adt.write_adt",
     10_000,
-    with_outbreak,
-    of_disease,
+    outbreak_option,
+    disease_option,
     click.option("--courses", is_flag=True, help="Second diagnoses, next of kin, deaths."),
     output=output_folder,
 )
@@ -153,19 +155,19 @@ def _write(writer: str, output: Path, rows: int, seed: int | None, settings: dic
     written: list[int] = []
     with ExitStack() as stack:
         bar = None
-        if sys.stderr.isatty() and not quiet():
+        if sys.stderr.isatty() and not is_quiet():
             bar = stack.enter_context(
                 click.progressbar(length=rows * settings.get("releases", 1), label="Writing", file=sys.stderr)
             )
 
-        def heard(number: int) -> None:
+        def count_rows(number: int) -> None:
             written.append(number)
             if bar is not None:
                 bar.update(number)
 
         module, _, name = writer.partition(".")
         write = getattr(import_module(f"reticent.datasets.{module}"), name)
-        files: tuple[Path, ...] = write(output, rows, seed, on_rows=heard, **settings)
+        files: tuple[Path, ...] = write(output, rows, seed, on_rows=count_rows, **settings)
     seconds = time.perf_counter() - start
     say(f"{sum(written):,} rows in {seconds:.1f} s (seed {seed}):")
     for path in files:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
-from reticent.cli.output import hushed, say
+from reticent.cli.output import say, suppress_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ def demo(output: Path | None, rows: int) -> None:
     show_steps(output, rows)
 
 
-ALL = 99
+ALL_LINES = 99
 """Lines of a command that is shown whole."""
 _WIDTH = 118
 
@@ -43,7 +43,7 @@ def show_steps(folder: Path, rows: int) -> None:
     say(f"In {folder}, with people who do not exist. The lines after $ are what you would type; --help tells the rest.")
     with contextlib.chdir(folder):
         _table(rows)
-        _evolving(rows)
+        _evolving_table(rows)
         _series(rows)
         _feed(rows)
         _audit()
@@ -62,7 +62,7 @@ def _run(*args: Any, first: int = 0, last: int = 0) -> None:
     words = [str(arg) for arg in args]
     say(f"$ reticent {shlex.join(words)}")
     output = io.StringIO()
-    with contextlib.redirect_stderr(output), hushed():
+    with contextlib.redirect_stderr(output), suppress_progress():
         app(words, standalone_mode=False)
     lines = output.getvalue().splitlines()
     for line in lines if first + last >= len(lines) else [*lines[:first], *lines[len(lines) - last :]]:
@@ -73,7 +73,7 @@ def _table(rows: int) -> None:
     _title(1, "One table, released once: a policy says what must hold, and nothing leaves that the judge refutes.")
     _run("datasets", "hospital", "-n", rows, "--seed", 1, "-o", "hospital.csv")
     say("Dates, places and stays become coarser until every group shows ten diagnoses.")
-    _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "general", first=ALL)
+    _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "general", first=ALL_LINES)
     _run("verify", "general", "-p", "hospital.policy.yaml", first=3, last=1)
     say(
         "The veil instead: fields at one level each, and each diagnosis among ten candidates. Its key stays in a store."
@@ -83,7 +83,7 @@ def _table(rows: int) -> None:
     _run("verify", "veil", "-p", "hospital.policy.yaml", last=1)
 
 
-def _evolving(rows: int) -> None:
+def _evolving_table(rows: int) -> None:
     _title(2, "A table that changes: each diagnosis stands among ten candidates, the same in every version.")
     from reticent.connectors.files import read_table, write_table
 
@@ -142,7 +142,7 @@ def _ask() -> None:
     rows = read_table("hospital.csv").to_pylist()
     chapter = Counter(row["diagnosis"][0] for row in rows).most_common(1)[0][0]
     where = "length_of_stay>=7"
-    _run("ask", "veil", "--value", f"{chapter}*", "--where", where, "--by", "sex", first=ALL)
+    _run("ask", "veil", "--value", f"{chapter}*", "--where", where, "--by", "sex", first=ALL_LINES)
     for row in read("veil").count(f"{chapter}*", where=where, by="sex").to_list():
         mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"].startswith(chapter)]
         truth = sum(int(r["length_of_stay"]) >= 7 for r in mine)

@@ -30,14 +30,14 @@ def drafts(folder: Path, json: bool) -> None:
     Drafts are private: figures only, in no store and no ledger. To publish one, run its command without --draft.
     """
     entries = sorted(read_drafts(folder), key=lambda entry: entry["metrics"].get("loss", 0.0))
-    for line in compared(entries):
+    for line in comparison_lines(entries):
         say(line)
     say("To publish one: reticent anonymize DATA -p ITS-POLICY -o RELEASE")
     if json:
         emit({"drafts": entries})
 
 
-def keep_draft(folder: Path, draft: Draft, policy: Policy, name: str) -> int:
+def save_draft(folder: Path, draft: Draft, policy: Policy, name: str) -> int:
     """Writes the figures of a draft, for its owner only; gives back its number."""
     import datetime as dt
     import json
@@ -67,7 +67,7 @@ def read_drafts(folder: Path) -> list[dict[str, Any]]:
         raise DataError(f"A draft in {folder} cannot be read.", hint="Take it out of the folder.") from None
 
 
-def compared(entries: list[dict[str, Any]]) -> list[str]:
+def comparison_lines(entries: list[dict[str, Any]]) -> list[str]:
     """The drafts as lines of a table."""
     head = ("draft", "policy", "method", "asks", "loss", "left out", "kept", "coarser", "wiped", "costs most")
     rows = [head, *map(_row, entries)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reticent.cli import options
-from reticent.cli.output import describe, emit, figures, say, summary, working
+from reticent.cli.output import describe, emit, figures, say, show_progress, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from reticent.engine.evolving.change import Change
     from reticent.kept import EvolvingTable
 
-app = options.Ordered(help="A table that changes, published version by version.")
+app = options.OrderedGroup(help="A table that changes, published version by version.")
 
-again_flag = click.option(
+again_option = click.option(
     "--again", is_flag=True, help="Take in the file that was the last change once more, not by mistake."
 )
 
@@ -44,7 +44,7 @@ def init(store: str, policy: Path, method: str | None, seed: int | None, json: b
 @app.command("insert")
 @options.store
 @options.data
-@again_flag
+@again_option
 @options.json
 def insert(store: str, data: str, again: bool, json: bool) -> None:
     """Add the records of a file, in one transaction."""
@@ -63,7 +63,7 @@ def update(store: str, data: str, json: bool) -> None:
 @app.command("apply")
 @options.store
 @options.data
-@again_flag
+@again_option
 @options.json
 def apply(store: str, data: str, again: bool, json: bool) -> None:
     """Apply a change feed: a file whose column `op` says insert, update or delete, in one transaction."""
@@ -72,7 +72,7 @@ def apply(store: str, data: str, again: bool, json: bool) -> None:
 
 @app.command("delete")
 @options.store
-@click.argument("data", type=options.PLACE, help="A file with a column of person ids or record ids.")
+@click.argument("data", type=options.PATH_OR_URL, help="A file with a column of person ids or record ids.")
 @click.option("--by", help="The identifier column to delete by.")
 @options.json
 def delete(store: str, data: str, by: str | None, json: bool) -> None:
@@ -94,7 +94,7 @@ def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: s
 
     start = time.perf_counter()
     refuse_taken(Path(output))
-    with working("Publishing"), EvolvingTable(store) as table:
+    with show_progress("Publishing"), EvolvingTable(store) as table:
         recovered = table.status()["undelivered"] > 0
         release = table.publish(output, again=again, format=form, despite_ledger=despite_ledger)
         status = table.status()
@@ -128,7 +128,7 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
     from reticent.release import Counts
 
     start = time.perf_counter()
-    with working("Changing"):
+    with show_progress("Changing"):
         table = EvolvingTable(store)
         change = work(table)
         records = table.status()["records"]

@@ -35,7 +35,7 @@ def export(release: Path, url: str, name: str, policy: Path | None, json: bool) 
 
     standard, _, place = url.partition(":")
     if standard in ("fhir", "omop"):
-        counts = _standard(standard, release, Path(place), None if policy is None else Policy.load(policy))
+        counts = _write_standard(standard, release, Path(place), None if policy is None else Policy.load(policy))
         say(f"Written to {place}: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) + ".")
         if json:
             emit({"written": counts})
@@ -48,7 +48,7 @@ def export(release: Path, url: str, name: str, policy: Path | None, json: bool) 
         emit({"tables": list(tables)})
 
 
-def _standard(standard: str, release: Path, place: Path, policy: Policy | None) -> dict[str, int]:
+def _write_standard(standard: str, release: Path, place: Path, policy: Policy | None) -> dict[str, int]:
     if standard == "fhir":
         from reticent.connectors.fhir.write import write_fhir_release
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, quiet, say
+from reticent.cli.output import emit, is_quiet, say
 from reticent.errors import ConnectorError, PolicyError
 from reticent.policy.spec import ROLES, unknown
 
 if TYPE_CHECKING:
-    from reticent.cli.kinds import Kind
+    from reticent.cli.kinds import PolicyPlan
     from reticent.policy.guess import Guess
 
 
 @click.command()
 @click.argument(
     "data",
-    type=options.PLACE,
+    type=options.PATH_OR_URL,
     help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.",
 )
 @click.option("--output", "-o", type=options.PATH, default=Path("policy.yaml"), help="The policy file to write.")
@@ -51,11 +51,11 @@ def init(
     """
     import shlex
 
-    from reticent.cli.init import ask_roles, told_roles
-    from reticent.cli.kinds import kind_for, refuse_kind, render
-    from reticent.cli.veil_policy import VEIL, method_of, veil_kind
+    from reticent.cli.init import apply_options, ask_roles
+    from reticent.cli.kinds import plan_for, refuse_kind, render
+    from reticent.cli.veil_policy import VEIL, method_of, veil_plan
     from reticent.connectors.files import write_text
-    from reticent.connectors.inputs import read_input_head, section_for
+    from reticent.connectors.inputs import policy_section_of, read_input_head
     from reticent.policy import Policy
     from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, one_sensitive, without_tellers
 
@@ -63,17 +63,17 @@ def init(
     chosen = method_of(kind, method)
     head = read_input_head(data, SAMPLE)
     missing = guess_missing(head)
-    guesses = told_roles(guess(head), person, sensitive)
+    guesses = apply_options(guess(head), person, sensitive)
     guesses = guesses if yes else ask_roles(guesses)
     if kind != "table" or chosen in (VEIL, "anatomy"):
         guesses = one_sensitive(guesses)
     guesses = without_tellers(head, guesses)
     person = person or guess_person(guesses)
     if chosen == VEIL:
-        plan = veil_kind(kind, data, output, guesses, person, section_for(data), missing)
+        plan = veil_plan(kind, data, output, guesses, person, policy_section_of(data), missing)
     else:
-        plan = kind_for(kind, chosen, data, output, guesses, person, head, missing)
-    files = plan.files | {output: render(guesses, person, section_for(data), plan, missing)}
+        plan = plan_for(kind, chosen, data, output, guesses, person, head, missing)
+    files = plan.files | {output: render(guesses, person, policy_section_of(data), plan, missing)}
     for path in files:
         if path.exists():
             raise ConnectorError(f"{path} exists.", hint="Give another file to --output.")
@@ -82,7 +82,7 @@ def init(
     Policy.load(output)
     _explain(guesses, missing, plan)
     say(f"Written to {', '.join(map(str, reversed(files)))}. Read and correct, then:")
-    for command in (shlex.join(["reticent", "policy", "check", str(output)]), *plan.then):
+    for command in (shlex.join(["reticent", "policy", "check", str(output)]), *plan.next_commands):
         say(f"  {command}")
     if json:
         emit(
@@ -96,7 +96,7 @@ def init(
         )
 
 
-def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None:
+def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: PolicyPlan) -> None:
     """One line per guess, then what they come to."""
     width = max(len(g.column) for g in guesses)
     for g in guesses:
@@ -114,11 +114,11 @@ def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: Kind) -> None
         )
 
 
-_QUESTIONS = 8
+_MAX_QUESTIONS = 8
 """Nobody answers more of them with care."""
 
 
-def told_roles(guesses: list[Guess], person: str | None, sensitive: str | None) -> list[Guess]:
+def apply_options(guesses: list[Guess], person: str | None, sensitive: str | None) -> list[Guess]:
     """The guesses with what options say: the column of the person stays inside, the one to protect comes before all other illnesses."""
     names = tuple(g.column for g in guesses)
     for option, name in (("--person", person), ("--sensitive", sensitive)):
@@ -141,13 +141,13 @@ def told_roles(guesses: list[Guess], person: str | None, sensitive: str | None) 
 
 def ask_roles(guesses: list[Guess]) -> list[Guess]:
     """The guesses as a person has corrected them."""
-    if quiet() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if is_quiet() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return guesses
-    doubtful = [g.column for g in guesses if g.unsure][:_QUESTIONS]
-    return [_asked(g) if g.column in doubtful else g for g in guesses]
+    doubtful = [g.column for g in guesses if g.unsure][:_MAX_QUESTIONS]
+    return [_ask_role(g) if g.column in doubtful else g for g in guesses]
 
 
-def _asked(guess: Guess) -> Guess:
+def _ask_role(guess: Guess) -> Guess:
     """One question; the first letter of a role is enough, and Enter keeps the guess."""
     while True:
         say(f"{guess.column}: {guess.why}. Role ({', '.join(ROLES)})? Enter: {guess.role}")

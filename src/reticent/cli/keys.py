@@ -9,7 +9,7 @@ import click
 from reticent.cli import options
 from reticent.cli.output import say
 
-app = options.Ordered(help="Make or rotate the key file of pseudonyms and date shifts.")
+app = options.OrderedGroup(help="Make or rotate the key file of pseudonyms and date shifts.")
 
 key_file = click.argument("file", type=options.PATH, help="The key file; keep it as safe as the data itself.")
 

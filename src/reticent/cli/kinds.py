@@ -17,16 +17,16 @@ from reticent.policy.check import KINDS
 from reticent.policy.guess import SUPPRESSION, Guess, K, guess_l
 from reticent.policy.spec import unknown
 
-METHOD = "auto"
+DEFAULT_METHOD = "auto"
 """Of a first table."""
-_L = 10
+_MAX_L = 10
 
 
 @dataclass(frozen=True)
-class Kind:
+class PolicyPlan:
     """Lines for the policy, files beside it, and what to type next."""
 
-    then: tuple[str, ...]
+    next_commands: tuple[str, ...]
     lines: tuple[str, ...] = ()
     updates: bool = False
     levels: dict[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ def render(
     guesses: list[Guess],
     person: str | None,
     section: str | None,
-    plan: Kind,
+    plan: PolicyPlan,
     missing: tuple[str, ...],
 ) -> str:
     """The policy as text, each guess with its reason."""
@@ -65,7 +65,7 @@ def render(
     return "\n".join(lines) + "\n"
 
 
-def kind_for(
+def plan_for(
     name: str,
     method: str | None,
     data: str,
@@ -74,20 +74,20 @@ def kind_for(
     person: str | None,
     head: pa.Table,
     missing: tuple[str, ...],
-) -> Kind:
+) -> PolicyPlan:
     """The kind of release that was asked for, by a method other than the veil, as far as the data tells."""
-    _refuse_nothing_known(guesses)
+    _require_quasi(guesses)
     if name == "table":
         return _table(method, data, output, guesses, head)
-    sensitive = required(name, guesses, person)
+    sensitive = require_sensitive(name, guesses, person)
     counts = count_values(data, sensitive, missing)
-    lines, files = [f"privacy: {{l: {_possible(counts, sensitive)}}}", f"{name}: {{method: {method}}}"], {}
+    lines, files = [f"privacy: {{l: {_possible_l(counts, sensitive)}}}", f"{name}: {{method: {method}}}"], {}
     if name == "stream":
         prior = output.with_suffix(".prior.csv")
         files = {prior: _csv(counts)}
         lines[:0] = [f"# {prior.name} counts the values of the data that init was given: it should come from the past."]
         lines.append(f"prior: {{file: {prior.name}}}")
-    return Kind(commands(name, data, output), tuple(lines), updates=name == "series", files=files)
+    return PolicyPlan(commands(name, data, output), tuple(lines), updates=name == "series", files=files)
 
 
 def commands(kind: str, data: str, output: Path, *, keyed: bool = False) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def commands(kind: str, data: str, output: Path, *, keyed: bool = False) -> tupl
     }[kind]
 
 
-def required(name: str, guesses: list[Guess], person: str | None) -> str:
+def require_sensitive(name: str, guesses: list[Guess], person: str | None) -> str:
     """The sensitive column; refuses data that lack what a kind cannot do without."""
     sensitive = next((g.column for g in guesses if g.role == "sensitive"), None)
     if sensitive is None:
@@ -135,7 +135,7 @@ def refuse_kind(kind: str, data: str) -> None:
         )
 
 
-def _refuse_nothing_known(guesses: list[Guess]) -> None:
+def _require_quasi(guesses: list[Guess]) -> None:
     """Without a column that others know there is nothing to tell persons apart by, and no release to make."""
     if any(g.role == "quasi" for g in guesses):
         return
@@ -151,7 +151,7 @@ def command(*words: object) -> str:
     return shlex.join(["reticent", *map(str, words)])
 
 
-def _table(method: str | None, data: str, output: Path, guesses: list[Guess], head: pa.Table) -> Kind:
+def _table(method: str | None, data: str, output: Path, guesses: list[Guess], head: pa.Table) -> PolicyPlan:
     """One table: k, and an l that the sensitive columns allow."""
     l, ill = guess_l(head, guesses), [g.column for g in guesses if g.role == "sensitive"]
     if method == "anatomy" and l is None:
@@ -167,13 +167,13 @@ def _table(method: str | None, data: str, output: Path, guesses: list[Guess], he
         note = f"No l: one value of '{ill[0]}' is too frequent to be hidden among others."
     else:
         note = f"l = {l}: every class shows at least {l} different values of {', '.join(ill)}."
-    lines = (f"privacy: {{{', '.join(demands)}}}   # {note}", f"table: {{method: {method or METHOD}}}")
-    return Kind(commands("table", data, output), lines, notes=(note,))
+    lines = (f"privacy: {{{', '.join(demands)}}}   # {note}", f"table: {{method: {method or DEFAULT_METHOD}}}")
+    return PolicyPlan(commands("table", data, output), lines, notes=(note,))
 
 
-def _possible(counts: dict[str | None, int], column: str) -> int:
+def _possible_l(counts: dict[str | None, int], column: str) -> int:
     """The largest l up to ten that the most frequent value allows."""
-    l = min(_L, sum(counts.values()) // max(counts.values()))
+    l = min(_MAX_L, sum(counts.values()) // max(counts.values()))
     if l < 2:
         raise PolicyError(
             f"One value of '{column}' makes up more than half of the records: it cannot be hidden among others.",

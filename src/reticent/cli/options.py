@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 
-class Place(click.types.StringParamType):
+class PathOrUrl(click.types.StringParamType):
     """A path or an address; the shell completes it as a path."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
@@ -16,12 +16,14 @@ class Place(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
-PLACE = Place()
+PATH_OR_URL = PathOrUrl()
 PATH = click.Path(path_type=Path)
-EXISTING = click.Path(path_type=Path, exists=True)
+EXISTING_PATH = click.Path(path_type=Path, exists=True)
 
-data = click.argument("data", type=PLACE, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL.")
-store = click.argument("store", type=PLACE, metavar="STORE", help="A file, or a postgresql:// URL.")
+data = click.argument(
+    "data", type=PATH_OR_URL, help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; a database URL."
+)
+store = click.argument("store", type=PATH_OR_URL, metavar="STORE", help="A file, or a postgresql:// URL.")
 policy_file = click.option("--policy", "-p", type=PATH, required=True, help="The policy file (YAML, JSON or TOML).")
 output_folder = click.option("--output", "-o", type=PATH, required=True, help="A new folder for the release.")
 seed = click.option("--seed", type=int, help="Make it repeatable: for tests and reproductions only.")
@@ -35,7 +37,7 @@ despite_ledger = click.option(
 )
 
 
-class Ordered(click.Group):
+class OrderedGroup(click.Group):
     """Lists its commands in the order in which they were written, and helps whoever gives none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _QUIET: list[bool] = []
 _LARGE = 1000
-_SCALE = " (0: all as it was, 1: nothing left)"
+_LOSS_SCALE = " (0: all as it was, 1: nothing left)"
 
 
 def be_quiet() -> None:
@@ -29,14 +29,14 @@ def be_quiet() -> None:
     _QUIET.append(True)
 
 
-def quiet() -> bool:
+def is_quiet() -> bool:
     """Whether the lines for people are left out."""
     return bool(_QUIET)
 
 
 def say(text: str = "") -> None:
     """A line for people."""
-    if quiet():
+    if is_quiet():
         return
     print(text, file=sys.stderr)  # noqa: T201
 
@@ -67,13 +67,13 @@ def summary(release: Release, seconds: float) -> dict[str, Any]:
     return figures(release.counts, seconds, release.guarantee.claims, release.metrics) | more
 
 
-def describe(release: Release, seconds: float, done: str = "released") -> None:
+def describe(release: Release, seconds: float, verb: str = "released") -> None:
     """A release in plain words."""
     from reticent.release.wording import claims_in_words
 
     counts = release.counts
     say(
-        f"{counts.published:,} of {counts.rows_in:,} records {done} with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed."
+        f"{counts.published:,} of {counts.rows_in:,} records {verb} with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed."
     )
     for line in claims_in_words(release.guarantee.claims):
         say(f"  - {line}")
@@ -85,22 +85,22 @@ def describe(release: Release, seconds: float, done: str = "released") -> None:
     for name, value in release.metrics.items():
         if name == "loss" or release.shape != "generalised":
             figure = f"{value:,.0f}" if value >= _LARGE else f"{value:.4g}"
-            say(f"  {name.replace('_', ' ')}: {figure}{_SCALE if name == 'loss' else ''}")
+            say(f"  {name.replace('_', ' ')}: {figure}{_LOSS_SCALE if name == 'loss' else ''}")
     if release.seeded:
         say("  Made with a seed: fit for tests, not for publication.")
 
 
-EVERY = 5.0
+PROGRESS_INTERVAL = 5.0
 """Seconds between two lines where there is no terminal."""
-_TICK = 0.25
-_HUSHED: list[bool] = []
+_TERMINAL_INTERVAL = 0.25
+_PROGRESS_OFF: list[bool] = []
 
 
-def told_by(watch: Watch) -> Callable[[], str]:
+def search_progress(cancellation: Watch) -> Callable[[], str]:
     """What a search has to say of itself: nodes, the best so far, and the bound it has proved."""
 
     def words() -> str:
-        nodes, best, bound = watch.progress
+        nodes, best, bound = cancellation.progress
         parts = [f"{nodes:,} nodes checked"] if nodes else []
         parts += [f"best loss so far {best:.4f}"] if 0 < best < float("inf") else []
         parts += [f"none below {bound:.4f}"] if 0 < bound < float("inf") else []
@@ -110,31 +110,33 @@ def told_by(watch: Watch) -> Callable[[], str]:
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
+def suppress_progress() -> Iterator[None]:
     """No progress meanwhile: the outcome of a command is shown by another one, and its first lines are to be the outcome."""
-    _HUSHED.append(True)
+    _PROGRESS_OFF.append(True)
     try:
         yield
     finally:
-        _HUSHED.pop()
+        _PROGRESS_OFF.pop()
 
 
 @contextmanager
-def working(what: str, tell: Callable[[], str] | None = None, *, every: float = EVERY) -> Iterator[None]:
+def show_progress(
+    what: str, status: Callable[[], str] | None = None, *, interval: float = PROGRESS_INTERVAL
+) -> Iterator[None]:
     """Says that something long goes on, how long already, and how far as `tell` knows it."""
-    if quiet() or _HUSHED:
+    if is_quiet() or _PROGRESS_OFF:
         yield
         return
     start, done = time.monotonic(), threading.Event()
 
     def words() -> str:
-        news = tell() if tell is not None else ""
+        news = status() if status is not None else ""
         return f"{what}: {', '.join(filter(None, (news, f'{time.monotonic() - start:.0f} s')))}"
 
     # Beside the lines of --verbose a line that is written over would leave its end behind.
     talking = logging.getLogger("reticent").isEnabledFor(logging.DEBUG)
-    line = _Line() if sys.stderr.isatty() and not talking else None
-    tick = _TICK if line is not None else every
+    line = _StatusLine() if sys.stderr.isatty() and not talking else None
+    tick = _TERMINAL_INTERVAL if line is not None else interval
     if line is not None:
         line.show(what)
     if talking:
@@ -158,24 +160,24 @@ def working(what: str, tell: Callable[[], str] | None = None, *, every: float = 
 @contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
     """Names each step while it runs and how long it took: on a terminal, nothing elsewhere."""
-    if quiet() or not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         yield lambda step: None  # noqa: ARG005
         return
     with ExitStack() as current:
 
         def step(name: str) -> None:
             current.close()
-            current.callback(_took, name, time.monotonic())
-            current.enter_context(working(name))
+            current.callback(_say_duration, name, time.monotonic())
+            current.enter_context(show_progress(name))
 
         yield step
 
 
-def _took(name: str, start: float) -> None:
+def _say_duration(name: str, start: float) -> None:
     say(f"  {name}: {time.monotonic() - start:.1f} s")
 
 
-class _Line:
+class _StatusLine:
     """The last line of a terminal, written over again and again; plain characters, which every terminal knows."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from reticent.cli.output import emit, say
 if TYPE_CHECKING:
     from reticent.policy import Policy
 
-app = options.Ordered(help="Check a policy, or print the schema of policies.")
+app = options.OrderedGroup(help="Check a policy, or print the schema of policies.")
 
 
 @app.command()
@@ -26,7 +26,7 @@ def check(file: Path, json: bool) -> None:
 
     policy = Policy.load(file)
     notes = check_policy(policy)
-    _try_engines(policy)
+    _build_engines(policy)
     say(f"{file}: the policy is sound.")
     for note in notes:
         say(f"  - {note}")
@@ -34,7 +34,7 @@ def check(file: Path, json: bool) -> None:
         emit({"sound": True, "hash": policy.hash, "notes": notes})
 
 
-def _try_engines(policy: Policy) -> None:
+def _build_engines(policy: Policy) -> None:
     """A section that is written must work: its engine is built, and refuses what it could not keep."""
     from reticent.engine import publisher
     from reticent.engine.rng import Rng

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, say, working
+from reticent.cli.output import emit, say, show_progress
 from reticent.errors import ConnectorError, PolicyError
 
 
 @click.command()
-@click.argument("data", type=options.PLACE, help="The past, or a sample of other persons.")
+@click.argument("data", type=options.PATH_OR_URL, help="The past, or a sample of other persons.")
 @options.policy_file
 @click.option("--output", "-o", type=options.PATH, required=True, help="A new file for the prior.")
 @click.option("--by", help="Published columns to depend on, as sex,age:2; chosen where it gains otherwise.")
@@ -65,9 +65,9 @@ def prior(
         raise PolicyError("--released and --public: what is to be protected is not public.", hint="Give one of them.")
     if len(rules.sensitive) != 1:
         raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
-    with working("Reading"):
+    with show_progress("Reading"):
         past = read_input(data, rules)
-    with working("Counting, and reading as an informed reader would"):
+    with show_progress("Counting, and reading as an informed reader would"):
         usual = list(rules.prior.by) if rules.prior is not None and rules.prior.by else None
         columns = usual if by is None else [name.strip() for name in by.split(",") if name.strip()]
         rng, sensitive, l = np.random.default_rng(seed), rules.sensitive[0], rules.l_of("table")

@@ -9,13 +9,15 @@ import click
 
 from reticent.cli import options
 from reticent.cli.anonymize import load_inputs
-from reticent.cli.output import describe, emit, say, summary, working
+from reticent.cli.output import describe, emit, say, show_progress, summary
 
 
 @click.command()
-@click.argument("data", type=options.PLACE, help="All records as they are now.")
+@click.argument("data", type=options.PATH_OR_URL, help="All records as they are now.")
 @options.policy_file
-@click.option("--store", type=options.PLACE, required=True, help="Where the series is remembered: a path or a URL.")
+@click.option(
+    "--store", type=options.PATH_OR_URL, required=True, help="Where the series is remembered: a path or a URL."
+)
 @options.output_folder
 @options.method
 @options.despite_ledger
@@ -41,7 +43,7 @@ def republish(
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output, "series", method)
-    with working("Grouping"):
+    with show_progress("Grouping"):
         series = Series(store, rules, seed=seed, despite_ledger=despite_ledger)
         release = series.publish(table, output, format=form)
     seconds = time.perf_counter() - start

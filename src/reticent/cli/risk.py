@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from reticent.cli import options
-from reticent.cli.output import emit, say, working
+from reticent.cli.output import emit, say, show_progress
 
 
 @click.command()
@@ -28,7 +28,7 @@ def risk(
     from reticent.api import risk as measure
     from reticent.connectors.files import write_text
 
-    with working("Counting"):
+    with show_progress("Counting"):
         measured = measure(data, quasi=_names(quasi), sensitive=_names(sensitive), person=person)
     say(repr(measured))
     say(f"Next: {shlex.join(['reticent', 'init', data, '-o', 'policy.yaml'])}")

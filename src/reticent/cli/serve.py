@@ -23,9 +23,9 @@ from reticent.errors import ConnectorError, PolicyError
 )
 @click.option("--demo", is_flag=True, help="Synthetic data, and no tokens on this machine.")
 @click.option("--studio/--no-studio", default=True, help="Serve the studio's pages too.")
-@click.option("--certificate", type=options.EXISTING, help="TLS certificate chain (PEM).")
-@click.option("--key", type=options.EXISTING, help="Its private key (PEM).")
-@click.option("--oidc", type=options.EXISTING, help="Sign in to the studio through this provider (YAML).")
+@click.option("--certificate", type=options.EXISTING_PATH, help="TLS certificate chain (PEM).")
+@click.option("--key", type=options.EXISTING_PATH, help="Its private key (PEM).")
+@click.option("--oidc", type=options.EXISTING_PATH, help="Sign in to the studio through this provider (YAML).")
 @click.option(
     "--plain-http",
     is_flag=True,

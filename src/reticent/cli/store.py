@@ -10,13 +10,13 @@ from reticent.cli import options
 from reticent.cli.output import emit, say
 from reticent.errors import PolicyError
 
-app = options.Ordered(help="Back up, restore, check and upgrade a store.")
+app = options.OrderedGroup(help="Back up, restore, check and upgrade a store.")
 
-place = click.argument("store", type=options.PLACE, metavar="STORE", help="The store's file.")
+store_argument = click.argument("store", type=options.PATH_OR_URL, metavar="STORE", help="The store's file.")
 
 
 @app.command("backup")
-@place
+@store_argument
 @click.argument("target", type=options.PATH, help="A new file for the copy.")
 def backup(store: str, target: Path) -> None:
     """Copy a store while it is in use."""
@@ -27,8 +27,8 @@ def backup(store: str, target: Path) -> None:
 
 
 @app.command("restore")
-@click.argument("backup", type=options.PLACE, help="What `store backup` made; in a server, the store itself.")
-@place
+@click.argument("backup", type=options.PATH_OR_URL, help="What `store backup` made; in a server, the store itself.")
+@store_argument
 @click.option(
     "--published",
     multiple=True,
@@ -56,7 +56,7 @@ def restore(backup: str, store: str, published: tuple[str, ...], json: bool) -> 
 
 
 @app.command("check")
-@place
+@store_argument
 @options.json
 def check(store: str, json: bool) -> None:
     """Look at every row of a store; exit code 5 when one is damaged."""
@@ -111,7 +111,7 @@ def key(file: Path) -> None:
 
 @app.command("rekey")
 @options.store
-@click.option("--to", type=options.EXISTING, help="The key file from now on.")
+@click.option("--to", type=options.EXISTING_PATH, help="The key file from now on.")
 @click.option("--passphrase", is_flag=True, help="Ask for a passphrase from now on.")
 @click.option("--decrypt", is_flag=True, help="Leave the store unencrypted.")
 def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
@@ -133,7 +133,7 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
 
 
 @app.command("upgrade")
-@place
+@store_argument
 def upgrade(store: str) -> None:
     """Bring a store of an older version to this one; back it up first."""
     from reticent.store.schema import VERSION

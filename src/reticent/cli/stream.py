@@ -29,14 +29,14 @@ _MOST_REASONS = 3
 @click.command()
 @click.argument(
     "source",
-    type=options.PLACE,
+    type=options.PATH_OR_URL,
     help="CSV, NDJSON or HL7 v2: a file (or Parquet, a workbook, ...), - for standard input, mllp://host:port, or kafka://broker/topic.",
 )
 @options.policy_file
-@click.option("--store", type=options.PLACE, required=True, help="The private side: a file or a database URL.")
+@click.option("--store", type=options.PATH_OR_URL, required=True, help="The private side: a file or a database URL.")
 @click.option(
     "--to",
-    type=options.PLACE,
+    type=options.PATH_OR_URL,
     default="-",
     help="Where released lines go: a file, - for standard output, or kafka://broker/topic.",
 )
@@ -106,10 +106,10 @@ def stream(
     ):
         reasons: Counter[str] = Counter()
         keep = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters())) if dead_letters else None
-        feed.on_dead = _noting(reasons, keep)
+        feed.on_dead = _dead_letter_counter(reasons, keep)
         start = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))
         summary = feed.run(start, sink, format=format, replayed=replayed, final=final, watch=Progress())
-    _tell(summary, reasons)
+    _say_summary(summary, reasons)
     if json:
         released = figures(summary.counts, summary.seconds, summary.guarantee.claims, summary.metrics)
         emit(released | {"dead_letters": summary.dead_letters, "waiting": summary.waiting})
@@ -128,7 +128,9 @@ def _stop_on_signals(feed: Stream) -> int:
     return wake
 
 
-def _noting(reasons: Counter[str], keep: Callable[[int, str, bytes], None] | None) -> Callable[[int, str, bytes], None]:
+def _dead_letter_counter(
+    reasons: Counter[str], keep: Callable[[int, str, bytes], None] | None
+) -> Callable[[int, str, bytes], None]:
     """Counts why lines could not be read, and hands them on."""
 
     def note(seq: int, reason: str, line: bytes) -> None:
@@ -139,18 +141,20 @@ def _noting(reasons: Counter[str], keep: Callable[[int, str, bytes], None] | Non
     return note
 
 
-def _tell(done: Summary, reasons: Counter[str]) -> None:
+def _say_summary(summary: Summary, reasons: Counter[str]) -> None:
     say(
-        f"{done.counts.published:,} of {done.counts.rows_in:,} records released, {done.counts.held:,} held, "
-        f"{done.counts.suppressed:,} suppressed, {done.dead_letters:,} dead letters; this run {done.seconds:.1f} s."
+        f"{summary.counts.published:,} of {summary.counts.rows_in:,} records released, {summary.counts.held:,} held, "
+        f"{summary.counts.suppressed:,} suppressed, {summary.dead_letters:,} dead letters; this run {summary.seconds:.1f} s."
     )
     for reason, count in reasons.most_common(_MOST_REASONS):
         say(f"  {count:,} lines were set aside: {reason}.")
-    if done.waiting:
-        say(f"  The last line has no end yet and waits ({done.waiting:,} bytes); --final takes it as it is.")
+    if summary.waiting:
+        say(f"  The last line has no end yet and waits ({summary.waiting:,} bytes); --final takes it as it is.")
 
 
-def _stream_kafka(route: tuple[str, str], policy: Policy, store: str, own: Settings, *, json: bool, **how: Any) -> None:
+def _stream_kafka(
+    route: tuple[str, str], policy: Policy, store: str, settings: Settings, *, json: bool, **how: Any
+) -> None:
     """Works as one of a group, from topic to topic, until it is told to stop."""
     from reticent.connectors.kafka import run_kafka
     from reticent.release import Counts
@@ -163,7 +167,7 @@ def _stream_kafka(route: tuple[str, str], policy: Policy, store: str, own: Setti
             hint="Write SOURCE and --to both as kafka://broker:9092/topic.",
         )
     with Store.open(store) as private:
-        done = run_kafka(*route, policy, private, settings=own, **how)
+        done = run_kafka(*route, policy, private, settings=settings, **how)
     say(f"{done.published:,} records released, {done.dead_letters:,} dead letters; {done.seconds:.1f} s.")
     if done.shared:
         say(f"Not covered: {DESPITE}.")

@@ -10,7 +10,7 @@ from reticent.cli import options
 from reticent.cli.output import emit, say
 from reticent.errors import PolicyError, StateError
 
-app = options.Ordered(help="Make, list and revoke tokens of the service.")
+app = options.OrderedGroup(help="Make, list and revoke tokens of the service.")
 
 service_store = click.option(
     "--store",

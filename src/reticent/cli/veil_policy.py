@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 import yaml
 
-from reticent.cli.kinds import Kind, commands, render, required
+from reticent.cli.kinds import PolicyPlan, commands, render, require_sensitive
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
 from reticent.engine.veil.prior.fitted import FittedPrior, kernel_name, write_fit
 from reticent.engine.veil.prior.released import fit_released
@@ -23,24 +23,24 @@ from reticent.policy.spec import unknown
 
 VEIL = "veil"
 EPSILON = 1.0
-_MOST_L = 10
+_MAX_L = 10
 # Persons per candidate below which a prior says too little.
-_EACH = 80
-_VALUES = 3
+_PERSONS_PER_CANDIDATE = 80
+_VALUES_PER_CANDIDATE = 3
 """Values per candidate, at least."""
 
 
-_FEWER = (
+_FEWER_VALUES_NOTE = (
     "With noise the records tell {} values apart, rarer ones under their parents: that carries l = {}. A prior of the past or of public "
     "statistics carries more (reticent prior)."
 )
 
-_FIRST = (
+_FIRST_RECORD_NOTE = (
     "{:,} records are further ones of somebody: the first of each person is released (records: first). For all of them name the column "
     "of their order: person: {{column: ..., events: ...}}."
 )
 
-_CHANGES = (
+_NO_KERNEL_NOTE = (
     "No kernel: values that change later are not offered, and nothing is published where they are more than a tenth. If values change, make one "
     "before the first publication, of past exports one below the other: reticent prior PAST -p POLICY -o prior.csv."
 )
@@ -55,7 +55,7 @@ def method_of(kind: str, method: str | None) -> str | None:
     return method or (None if kind == "table" else VEIL)
 
 
-def veil_kind(
+def veil_plan(
     kind: str,
     data: str,
     output: Path,
@@ -63,18 +63,18 @@ def veil_kind(
     person: str | None,
     section: str | None,
     missing: tuple[str, ...],
-) -> Kind:
+) -> PolicyPlan:
     """Levels, sections and files for the veil; refuses data that are too few, or lack a sensitive column or the person."""
-    sensitive = required(kind, guesses, person)
+    sensitive = require_sensitive(kind, guesses, person)
 
-    def drafted(levels: dict[str, int]) -> Policy:
-        text = render(guesses, person, section, Kind((), ("privacy: {l: 2}",), levels=levels), missing)
+    def draft_policy(levels: dict[str, int]) -> Policy:
+        text = render(guesses, person, section, PolicyPlan((), ("privacy: {l: 2}",), levels=levels), missing)
         return Policy.from_dict(yaml.safe_load(text), base=output.parent)
 
-    policy = drafted({})
+    policy = draft_policy({})
     table = without_markers(read_hl7(data), policy.missing) if is_hl7(data) else read_input(data, policy)
     levels = propose_levels(table.slice(0, SAMPLE), policy)
-    policy = drafted(levels)
+    policy = draft_policy(levels)
     persons = table.num_rows if person is None else pc.count_distinct(table.column(person)).as_py()
     if kind == "series" and persons < table.num_rows:
         raise DataError(
@@ -89,12 +89,12 @@ def veil_kind(
     fitted = fit_released(table, policy, l=l, epsilon=EPSILON, kernel=kind == "stream", rng=rng)
     offered = int(fitted.prior.shares.any(axis=0).sum())
     carried = possible_l(persons, offered)
-    notes = [] if carried == l else [_FEWER.format(offered, carried)]
+    notes = [] if carried == l else [_FEWER_VALUES_NOTE.format(offered, carried)]
     first = kind in ("table", "evolving") and persons < table.num_rows
-    notes += [_FIRST.format(table.num_rows - persons)] if first else []
-    notes += [_CHANGES] if kind in ("evolving", "series") else []
+    notes += [_FIRST_RECORD_NOTE.format(table.num_rows - persons)] if first else []
+    notes += [_NO_KERNEL_NOTE] if kind in ("evolving", "series") else []
     l, fitted = carried, fitted.for_l(carried)
-    return Kind(
+    return PolicyPlan(
         commands(kind, data, output, keyed=True),
         tuple(_lines(kind, l, prior, kernel=fitted.kernel is not None)),
         levels=levels,
@@ -112,7 +112,7 @@ def _files(fitted: FittedPrior, prior: Path) -> dict[Path, str]:
 
 def possible_l(persons: int, values: int) -> int:
     """The largest l up to ten that so many persons and values carry: where most sets offer most values, nothing can be counted."""
-    l = min(_MOST_L, persons // _EACH, max(min(values, 2), values // _VALUES))
+    l = min(_MAX_L, persons // _PERSONS_PER_CANDIDATE, max(min(values, 2), values // _VALUES_PER_CANDIDATE))
     if l < 2:
         raise DataError(
             f"{persons:,} persons with {values} values are too few for a prior.",

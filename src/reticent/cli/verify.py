@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument(
     "releases",
     nargs=-1,
-    type=options.PLACE,
+    type=options.PATH_OR_URL,
     metavar="DIR|FILE...",
     required=True,
     help="Releases; several = a series, in order. Or anybody's table.",
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--policy", "-p", type=options.PATH, required=True, help="The policy file.")
 @click.option("--ledger", help="The store of the series: tells who stood in which group.")
 @click.option(
-    "--original", type=options.PLACE, help="The private input of a table: also recompute the claims of persons."
+    "--original", type=options.PATH_OR_URL, help="The private input of a table: also recompute the claims of persons."
 )
 @click.option("everything", "--all", is_flag=True, help="Print every check, not one line per claim.")
 @options.json
@@ -44,7 +44,7 @@ def verify(
     from reticent.api import verify as judge
 
     verdict = judge(list(releases), policy, store=ledger, original=original)
-    for line in map(_line, verdict.findings) if everything else folded(verdict.findings):
+    for line in map(_line, verdict.findings) if everything else summarize_findings(verdict.findings):
         say(line)
     for note in verdict.notes:
         say(f"  note: {note}")
@@ -65,7 +65,7 @@ def verify(
         raise click.exceptions.Exit(4)
 
 
-def folded(findings: Sequence[Finding]) -> list[str]:
+def summarize_findings(findings: Sequence[Finding]) -> list[str]:
     """One line per claim with its worst figure, the checks of form as one line, and every check that fails."""
     sound = [finding for finding in findings if finding.holds]
     claims = {finding.claim: [f for f in sound if f.claim == finding.claim] for finding in sound if _is_claim(finding)}

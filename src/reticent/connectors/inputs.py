@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from reticent.connectors.files import first_of, read_batches, read_head, read_table
 from reticent.connectors.sql.read import read_sql, read_sql_batches
-from reticent.connectors.sql.url import is_sql, parse
+from reticent.connectors.sql.url import is_sql, parse_url
 from reticent.errors import ConnectorError, DataError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
 
-READY_FHIR = FhirSettings(mapping="encounters")
+DEFAULT_FHIR = FhirSettings(mapping="encounters")
 
 
 def read_input(data: str, policy: Policy | None = None) -> pa.Table:
@@ -28,10 +28,10 @@ def read_input(data: str, policy: Policy | None = None) -> pa.Table:
         DataError: the data is missing, damaged, or not a table.
         ConnectorError: a database refuses.
     """
-    return without_markers(_decoded(_read(data, policy)), policy.missing if policy is not None else ())
+    return without_markers(_decode_dictionaries(_read(data, policy)), policy.missing if policy is not None else ())
 
 
-def _decoded(table: pa.Table) -> pa.Table:
+def _decode_dictionaries(table: pa.Table) -> pa.Table:
     """The table without dictionaries, as categories of other programs are written: what counts are the values."""
     for place, name in enumerate(table.column_names):
         kind = table.schema.field(place).type
@@ -46,7 +46,7 @@ def _read(data: str, policy: Policy | None) -> pa.Table:
     if is_fhir(data):
         from reticent.connectors.fhir.read import read_fhir
 
-        return read_fhir(data, READY_FHIR if policy is None or policy.fhir is None else policy.fhir)
+        return read_fhir(data, DEFAULT_FHIR if policy is None or policy.fhir is None else policy.fhir)
     if is_hl7(data):
         raise DataError(f"{data} holds HL7 messages, which are released as a stream.", hint="Use reticent stream.")
     return read_table(data)
@@ -97,12 +97,12 @@ def read_input_head(data: str, rows: int) -> pa.Table:
     if is_fhir(data):
         from reticent.connectors.fhir.read import read_fhir_batches
 
-        return first_of(read_fhir_batches(data, READY_FHIR), rows)
+        return first_of(read_fhir_batches(data, DEFAULT_FHIR), rows)
     return read_head(data, rows)
 
 
 def _sql_head(data: str, rows: int) -> pa.Table:
-    source = parse(data)
+    source = parse_url(data)
     try:
         return first_of(read_sql_batches(data, SqlSettings(mapping="omop").statement), rows)
     except ConnectorError:
@@ -115,10 +115,10 @@ def _sql_head(data: str, rows: int) -> pa.Table:
         ) from None
 
 
-def section_for(data: str) -> str | None:
+def policy_section_of(data: str) -> str | None:
     """The line a guessed policy needs so that the data can be read again the same way."""
     if is_sql(data):
-        return "sql: omop" if parse(data).query is None else None
+        return "sql: omop" if parse_url(data).query is None else None
     if is_hl7(data):
         return "hl7: adt"
     return "fhir: encounters" if is_fhir(data) else None

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from reticent.connectors.fhir.paths import Getter
 from reticent.connectors.sql.read import NoRowsError, read_sql
-from reticent.connectors.sql.url import is_sql, parse
+from reticent.connectors.sql.url import is_sql, parse_url
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.settings.inputs import FhirColumn
 from reticent.policy.settings.linked import VISIT, Layout, LinkedSettings
 
 LOG = logging.getLogger(__name__)
-_FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".ndjson")
-_ROWS = 16_384
+_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".ndjson")
+_BATCH_ROWS = 16_384
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
@@ -40,28 +40,28 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
     assert settings is not None  # noqa: S101 - the caller looked
     layout = settings.layout(policy.released)
     if settings.mapping == "fhir":
-        return _fhir(data, policy, settings, layout)
+        return _read_fhir_tables(data, policy, settings, layout)
     standard = {
         "standard": settings.mapping or "tables",
         "tables": {name: list(one.columns) for name, one in layout.items()},
     }
     if is_sql(data):
-        if parse(data).query is not None:
+        if parse_url(data).query is not None:
             raise PolicyError("The URL names one table.", hint="Name the database alone; the policy names its tables.")
-        return {name: _query(data, policy, settings, one) for name, one in layout.items()}, standard
-    return {name: _file(data, policy, one) for name, one in layout.items()}, standard
+        return {name: _read_sql_table(data, policy, settings, one) for name, one in layout.items()}, standard
+    return {name: _read_file_table(data, policy, one) for name, one in layout.items()}, standard
 
 
-def _fhir(
+def _read_fhir_tables(
     data: str, policy: Policy, settings: LinkedSettings, layout: dict[str, Layout]
 ) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     from reticent.connectors.fhir.paths import version_of
-    from reticent.connectors.fhir.read import ALIAS, checked, say
+    from reticent.connectors.fhir.read import LINKED_PATIENT, iter_resources, log_warnings
     from reticent.connectors.fhir.spill import text_batch
-    from reticent.connectors.fhir.systems import Systems
+    from reticent.connectors.fhir.systems import CodeSystems
 
     paths, said = settings.paths, Counter[str]()
-    systems = Systems()
+    systems = CodeSystems()
     take = {
         name: [_whole_days(systems.getter(column, paths[column]), paths[column], said) for column in one.columns]
         for name, one in layout.items()
@@ -70,26 +70,26 @@ def _fhir(
     held: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in layout}
     version = None
-    for resource, (patient, visit), cells in checked(data, take):
+    for resource, (patient, visit), cells in iter_resources(data, take):
         kind = resource["resourceType"]
         version = version or version_of(resource)
         said[f"{kind} without a patient: left out"] += patient is None
-        said[ALIAS] += kind == "Patient" and "link" in resource
+        said[LINKED_PATIENT] += kind == "Patient" and "link" in resource
         keys = (patient,) if kind == "Patient" else (patient, visit)
         rows = held[kind]
         rows.append((*keys, *cells))
-        if len(rows) >= _ROWS:
+        if len(rows) >= _BATCH_ROWS:
             batches[kind].append(text_batch(rows, names[kind]))
             rows.clear()
     tables = {
         kind: pa.Table.from_batches([*batches[kind], text_batch(rows, names[kind])]) for kind, rows in held.items()
     }
-    say(data, said)
+    log_warnings(data, said)
     for needed in ("Patient", "Encounter"):
         if not tables[needed].num_rows:
             raise DataError(f"{data} has no {needed}.", hint="Export Patient, Encounter and Condition together.")
     columns = {kind: {name: paths[name].place for name in one.columns} for kind, one in layout.items()}
-    known, unknown = systems.told()
+    known, unknown = systems.resolve()
     for name in unknown:
         LOG.warning("The codes of '%s' are of several systems, or of none that is known: it is not told.", name)
     return tables, {"standard": "fhir", "version": version or "R4", "tables": columns, "systems": known}
@@ -118,7 +118,7 @@ def _is_day(cell: str) -> bool:
         return False
 
 
-def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:
+def _read_sql_table(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:
     """A table of a database; the location of persons stands in a table of its own."""
     names = (layout.name, layout.person, layout.visit or "visit", str(policy.person), *layout.columns)
     if not all(map(_NAME.match, names)):
@@ -141,11 +141,11 @@ def _query(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) 
         return pa.table({name.rpartition(" AS ")[2]: pa.array([], pa.string()) for name in columns})
 
 
-def _file(data: str, policy: Policy, layout: Layout) -> pa.Table:
+def _read_file_table(data: str, policy: Policy, layout: Layout) -> pa.Table:
     from reticent.connectors.files import read_table
 
     folder = Path(data)
-    path = next((path for form in _FILES if (path := folder / f"{layout.name}{form}").is_file()), None)
+    path = next((path for form in _SUFFIXES if (path := folder / f"{layout.name}{form}").is_file()), None)
     if path is None:
         raise DataError(f"{data} has no file of the table '{layout.name}'.", hint=f"Name it {layout.name}.csv.")
     table = read_table(str(path))

@@ -58,14 +58,16 @@ def pin_shards(policy: Policy, store: Store, name: str, shards: int) -> None:
         )
 
 
-def claim(policy: Policy, store: Store, name: str, *, despite: bool = False) -> bool:
+def claim_population(policy: Policy, store: Store, name: str, *, allow_republication: bool = False) -> bool:
     """Takes everybody for a stream in shards, whose records the ledger does not see; whether others stand in the store, too."""
-    population = Population(store, name, policy, kind="stream", method=policy.stream.method, despite=despite)
+    population = Population(
+        store, name, policy, kind="stream", method=policy.stream.method, despite=allow_republication
+    )
     population.claim_everybody()
     return population.shared > 0
 
 
-def spread(batch: Batch, person: str | None, shards: int, key: bytes) -> npt.NDArray[np.int32]:
+def assign_shards(batch: Batch, person: str | None, shards: int, key: bytes) -> npt.NDArray[np.int32]:
     """The shard of every record of a read; those that were set aside have shard 0. Without a person the whole record is one."""
     columns = [batch.table.column(name) for name in ([person] if person else batch.table.column_names)]
     whole = columns[0] if person else pc.binary_join_element_wise(*(pc.fill_null(c, "") for c in columns), "\x1f")

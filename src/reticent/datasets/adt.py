@@ -8,7 +8,7 @@ from typing import Any
 
 from reticent.datasets import courses, feed
 from reticent.datasets.policies import policy_yaml
-from reticent.datasets.writers import Heard, private_file, write, write_text
+from reticent.datasets.writers import RowCallback, private_file, write, write_text
 
 _MESSAGE = (
     "MSH|^~\\&|HIS|HOSPITAL|||{time}||ADT^A01^ADT_A01|{number}|P|2.5\r"
@@ -35,7 +35,7 @@ def write_adt(
     *,
     outbreak: str | None = None,
     further: bool = False,
-    on_rows: Heard = None,
+    on_rows: RowCallback = None,
 ) -> tuple[Path, ...]:
     """Writes adt.hl7, prior.csv, kernel.csv and policy.yaml into a folder; says which files.
 

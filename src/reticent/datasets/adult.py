@@ -15,13 +15,13 @@ import pyarrow.csv
 
 from reticent.errors import DataError
 
-_BESIDE = Path("../shared/data")
+_DEFAULT_DATA = Path("../shared/data")
 """Where the data of several projects may lie together."""
 
 
-def folder(file: str) -> Path | None:
+def data_folder(file: str) -> Path | None:
     """The folder ``adult`` with this file in it: of the folder that ``RETICENT_DATA`` names, or of one beside the project."""
-    place = Path(os.environ.get("RETICENT_DATA", _BESIDE)) / "adult"
+    place = Path(os.environ.get("RETICENT_DATA", _DEFAULT_DATA)) / "adult"
     return place if (place / file).is_file() else None
 
 
@@ -81,12 +81,12 @@ def _read(path: Path, delimiter: str, names: tuple[str, ...] = ()) -> pa.Table:
             parse_options=pa.csv.ParseOptions(delimiter=delimiter),
             convert_options=pa.csv.ConvertOptions(null_values=[], strings_can_be_null=False),
         )
-        return pa.table({name: _trimmed(table[name]) for name in names or COLUMNS}).combine_chunks()
+        return pa.table({name: _trim(table[name]) for name in names or COLUMNS}).combine_chunks()
     except (pa.ArrowInvalid, KeyError):
         raise DataError(
             f"The file {path.name} is not in the format of the Adult set.", hint="Download it again."
         ) from None
 
 
-def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _trim(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.utf8_trim_whitespace(column) if pa.types.is_string(column.type) else column

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, numbered, sliced, strings, zipf
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, numbered_ids, slice_blocks, strings, zipf
 from reticent.errors import PolicyError
 
 GENDERS = ("female", "male")
@@ -40,7 +40,7 @@ _MARITAL = (
 _ORIGINS = 8
 _TIERS = 4
 WAGES = ("low", "high")
-_WORDS = {"gender": GENDERS, "sex": GENDERS, "marital_status": MARITAL, "wage": WAGES}
+_LABELS = {"gender": GENDERS, "sex": GENDERS, "marital_status": MARITAL, "wage": WAGES}
 # Mean number of children, and share of those who worked no week or all of the year, in the same age groups.
 _CHILDREN = (0.02, 0.6, 1.4, 1.6, 0.5, 0.1)
 _IDLE = (0.6, 0.2, 0.15, 0.15, 0.4, 0.85)
@@ -67,7 +67,7 @@ class Layout:
     @property
     def sizes(self) -> dict[str, int]:
         """The domain size of each column."""
-        known = {"age": self.ages} | {name: len(words) for name, words in _WORDS.items()}
+        known = {"age": self.ages} | {name: len(words) for name, words in _LABELS.items()}
         return {name: known.get(name) or int(getattr(self, name)) for name in self.columns}
 
 
@@ -112,7 +112,7 @@ def batches(n: int, seed: int = 0, size: int = BATCH, *, layout: str = "evolving
     """``n`` persons in tables of ``size`` rows; the rows do not depend on ``size``."""
     if layout not in LAYOUTS:
         raise PolicyError("There is no such census layout.", hint=f"Choose one of: {', '.join(LAYOUTS)}.")
-    return sliced(lambda number: _block(layout, seed, number), n, size)
+    return slice_blocks(lambda number: _block(layout, seed, number), n, size)
 
 
 def generate(n: int, seed: int = 0, *, layout: str = "evolving") -> pa.Table:
@@ -139,17 +139,17 @@ def prior(layout: str = "evolving") -> pa.Table:
             row = (education * _TIERS // shape.education * len(GENDERS) + gender) * len(_AGE_GROUPS)
             weights = groups * model["education"].shares[:, education]
             shares = weights @ model["occupation"].shares[row : row + len(_AGE_GROUPS)] / len(GENDERS)
-            parts.append(_counted(gender, education, shares, shape))
+            parts.append(_prior_part(gender, education, shares, shape))
     return pa.concat_tables(parts)
 
 
-def _counted(gender: int, education: int, shares: NDArray[np.float64], shape: Layout) -> pa.Table:
+def _prior_part(gender: int, education: int, shares: NDArray[np.float64], shape: Layout) -> pa.Table:
     codes = np.arange(len(shares))
     return pa.table(
         {
-            "gender": _labelled("gender", np.full_like(codes, gender), shape),
-            "education": _labelled("education", np.full_like(codes, education), shape),
-            "value": _labelled("occupation", codes, shape),
+            "gender": _labels("gender", np.full_like(codes, gender), shape),
+            "education": _labels("education", np.full_like(codes, education), shape),
+            "value": _labels("occupation", codes, shape),
             "count": np.ceil(shares * 1e6).astype(np.int64),
         }
     )
@@ -161,8 +161,8 @@ def _block(layout: str, seed: int, number: int) -> pa.Table:
     codes = _codes(rng, shape, model)
     if number == 0:
         codes = {name: _complete(rng, codes[name], size) for name, size in shape.sizes.items()}
-    columns = {"person_id": numbered("C", np.arange(BLOCK) + number * BLOCK, 9)}
-    columns |= {name: _labelled(name, codes[name], shape) for name in shape.columns}
+    columns = {"person_id": numbered_ids("C", np.arange(BLOCK) + number * BLOCK, 9)}
+    columns |= {name: _labels(name, codes[name], shape) for name in shape.columns}
     return pa.table(columns)
 
 
@@ -183,10 +183,10 @@ def _codes(rng: np.random.Generator, shape: Layout, model: dict[str, Choice]) ->
         "education": education,
         "occupation": model["occupation"].draw(rng, (tier * len(GENDERS) + gender) * len(_AGE_GROUPS) + group),
     }
-    return drawn | _work(rng, shape, model, drawn, group) if "wage" in shape.columns else drawn
+    return drawn | _work_columns(rng, shape, model, drawn, group) if "wage" in shape.columns else drawn
 
 
-def _work(
+def _work_columns(
     rng: np.random.Generator,
     shape: Layout,
     model: dict[str, Choice],
@@ -220,7 +220,7 @@ def _model(layout: str) -> dict[str, Choice]:
         "age": Choice(1.0 / (1.0 + np.exp((years - 68) / 9.0)) + 0.002),
         "marital_status": Choice(_MARITAL),
         "birthplace": Choice(zipf(shape.birthplace, 1.0, 4.0)),
-        "race": Choice(_turned(rng, zipf(shape.race, 2.0, 0.2), _ORIGINS)),
+        "race": Choice(_permute_tails(rng, zipf(shape.race, 2.0, 0.2), _ORIGINS)),
         "education": Choice(np.exp(-(((levels - peak) / (0.22 * shape.education)) ** 2)) + 0.01),
         "occupation": Choice(
             zipf(shape.occupation, shape.tail, 8.0) * rng.lognormal(0.0, 0.7, (groups, shape.occupation))
@@ -249,7 +249,7 @@ def _weeks(idle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     return shares
 
 
-def _turned(rng: np.random.Generator, shares: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
+def _permute_tails(rng: np.random.Generator, shares: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
     """The same tail for each group, most of it common to all, a part in an order of its own."""
     return np.stack([0.8 * shares + 0.2 * shares[rng.permutation(len(shares))] for _ in range(groups)])
 
@@ -263,10 +263,10 @@ def _complete(rng: np.random.Generator, codes: NDArray[np.int64], size: int) -> 
     return codes
 
 
-def _labelled(name: str, codes: NDArray[np.int64], shape: Layout) -> pa.Array:
+def _labels(name: str, codes: NDArray[np.int64], shape: Layout) -> pa.Array:
     if name in ("age", "children", "weeks_worked"):
         return pa.array(codes + (shape.first_age if name == "age" else 0), pa.int32())
-    if name in _WORDS:
-        return strings(_WORDS[name], codes)
+    if name in _LABELS:
+        return strings(_LABELS[name], codes)
     prefix = "J" if name == "occupation" else "L" if name == "relationship" else name[0].upper()
-    return numbered(prefix, codes + 1, len(str(shape.sizes[name])))
+    return numbered_ids(prefix, codes + 1, len(str(shape.sizes[name])))

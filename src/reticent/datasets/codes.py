@@ -49,7 +49,7 @@ AGES: tuple[tuple[str, int, int], ...] = (
 )
 """Ranges that occur only from one age to another, both included."""
 
-FAVOURED: tuple[tuple[str, int, int, float], ...] = (
+FAVORED: tuple[tuple[str, int, int, float], ...] = (
     ("F00-F05", 65, 120, 10.0),
     ("G30-G31", 65, 120, 4.0),
     ("H25-H26", 65, 120, 3.0),
@@ -125,7 +125,7 @@ CHAPTER_OF: tuple[int, ...] = tuple(chapter for _, chapter in _PAIRS)
 """For each category the position of its chapter in ``reticent.policy.icd10.CHAPTERS``."""
 
 
-def within(code: str, span: str) -> bool:
+def is_within(code: str, span: str) -> bool:
     """Whether a category lies in a range written like ``C51-C58``.
 
     >>> within("C53", "C51-C58"), within("C60", "C51-C58")
@@ -135,6 +135,6 @@ def within(code: str, span: str) -> bool:
     return first <= code <= last
 
 
-def inside(spans: tuple[str, ...]) -> NDArray[np.bool_]:
+def codes_in(spans: tuple[str, ...]) -> NDArray[np.bool_]:
     """Which of ``CODES`` lie in one of some ranges."""
-    return np.array([any(within(code, span) for span in spans) for code in CODES])
+    return np.array([any(is_within(code, span) for span in spans) for code in CODES])

@@ -44,11 +44,15 @@ def visits(rows: dict[str, list[Any]], seed: int) -> list[Visit]:
 
 
 def _visit(key: str) -> Visit:
-    def some(kind: str, words: Sequence[str], most: int) -> tuple[str, ...]:
+    def draw_codes(kind: str, words: Sequence[str], most: int) -> tuple[str, ...]:
         count = _number(f"{key} {kind}") % (most + 1)
         return tuple(words[_number(f"{key} {kind} {place}") % len(words)] for place in range(count))
 
-    return Visit(some("further", CODES, _MOST_FURTHER), some("drug", _DRUGS, 2), some("procedure", _PROCEDURES, 1))
+    return Visit(
+        draw_codes("further", CODES, _MOST_FURTHER),
+        draw_codes("drug", _DRUGS, 2),
+        draw_codes("procedure", _PROCEDURES, 1),
+    )
 
 
 def person(key: str, seed: int) -> Person:
@@ -58,7 +62,7 @@ def person(key: str, seed: int) -> Person:
     return Person(died, _number(f"{seed} {key} family") % _FAMILIES == 0)
 
 
-def moved_together(rows: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
+def move_together(rows: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
     """The rows with family members at the address of the person before them."""
     names = ("region", "postcode")
     out = {name: list(cells) for name, cells in rows.items()}

@@ -29,7 +29,9 @@ def generator(seed: int, kind: str, block: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(kind.encode()), block])
 
 
-def sliced(block: Callable[[int], pa.Table], rows: int, size: int = BATCH, length: int = BLOCK) -> Iterator[pa.Table]:
+def slice_blocks(
+    block: Callable[[int], pa.Table], rows: int, size: int = BATCH, length: int = BLOCK
+) -> Iterator[pa.Table]:
     """Tables of ``size`` rows (the last one shorter) cut from blocks of ``length`` rows that are made on demand."""
     if rows < 0 or size < 1:
         raise PolicyError("A table needs zero or more rows and batches of at least one.", hint="Check -n.")
@@ -78,7 +80,7 @@ def strings(values: Sequence[str], codes: NDArray[np.int64]) -> pa.Array:
     return pa.array(values, pa.string()).take(pa.array(codes))
 
 
-def numbered(prefix: str, numbers: NDArray[np.int64], width: int) -> pa.Array:
+def numbered_ids(prefix: str, numbers: NDArray[np.int64], width: int) -> pa.Array:
     """Strings such as P0000012: a prefix and the number with leading zeros."""
     digits = numbers[:, None] // 10 ** np.arange(width - 1, -1, -1) % 10
     text = np.empty((len(numbers), len(prefix) + width), dtype=np.uint8)

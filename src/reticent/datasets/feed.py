@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reticent.datasets import households, illnesses, people
-from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, slice_blocks, strings
 from reticent.datasets.illnesses import VALUES, Outbreak
 from reticent.datasets.seasons import MONTHS
 
@@ -33,7 +33,7 @@ ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatien
 _FOUNDER, _RELATIVE, _RETURN = range(3)
 _FOUNDERS, _RELATIVES = BLOCK * 5 // 8, BLOCK // 8
 _NEW = _FOUNDERS + _RELATIVES
-_REACH = 4  # blocks: nobody refers to a person who first came earlier, about eight weeks
+_REFERENCE_BLOCKS = 4  # blocks: nobody refers to a person who first came earlier, about eight weeks
 _SOON, _LATE, _BACK = 1_500.0, 8_000.0, 4_000.0  # mean distances: two days and ten of founders, four of new persons
 _SOURCES = 3  # founders looked at for a catching illness, so that half of these reach a relative
 _CATCH = 0.85
@@ -41,12 +41,12 @@ _CANDIDATES = 3  # persons looked at for a chronic illness before anybody else c
 _SAME_CHRONIC, _SAME_ACUTE, _RELATED = 0.65, 0.25, 0.45
 _PAST = (3, 10, 16, 23)  # blocks of a fortnight each: February, May, August, November
 _PER_DAY = 1_200.0
-_WHOLE = 1_000_000  # records that the public law is written for
+_PRIOR_TOTAL = 1_000_000  # records that the public law is written for
 _START = np.datetime64("2026-01-05T00:00:00")  # a Monday
 _HOURS = (3, 2, 2, 2, 2, 3, 5, 9, 12, 13, 13, 12, 11, 11, 10, 9, 9, 8, 8, 7, 6, 5, 4, 4)
 _WEEKDAYS = (1.15, 1.1, 1.05, 1.05, 1.05, 0.85, 0.75)
 
-_CATCHING, _CHRONIC, _ONCE = (illnesses.marked(mark) for mark in ("catching", "chronic", "once"))
+_CATCHING, _CHRONIC, _ONCE = (illnesses.values_with_flag(mark) for mark in ("catching", "chronic", "once"))
 _ROUTE = Choice((38, 18, 20, 6, 8, 10))
 
 
@@ -79,8 +79,8 @@ def batches(n: int, seed: int = 0, size: int = BATCH, *, outbreak: str | None = 
 
     ``outbreak`` is the diagnosis that breaks out in the middle of the feed, if any.
     """
-    source = _Source(seed, outbreak=Outbreak.amid(n, outbreak) if outbreak else None)
-    return sliced(lambda number: _table(source, number), n, size)
+    source = _Source(seed, outbreak=Outbreak.in_middle(n, outbreak) if outbreak else None)
+    return slice_blocks(lambda number: _table(source, number), n, size)
 
 
 def generate(n: int, seed: int = 0, *, outbreak: str | None = None) -> pa.Table:
@@ -99,25 +99,25 @@ def prior_by_sex(seed: int = 0) -> pa.Table:
     for number in _PAST:
         persons = _admissions(source, number)[1]
         np.add.at(counts, (persons.sex, persons.diagnosis), 1)
-    return _counted([(sex, row) for sex, row in zip(people.SEXES, counts, strict=True)], ("sex",))
+    return _prior_table([(sex, row) for sex, row in zip(people.SEXES, counts, strict=True)], ("sex",))
 
 
 def strata() -> pa.Table:
     """What is publicly known of admissions like these: the law of the feed by sex and age, as a table that is a prior."""
-    shares = [(sex, band, np.ceil(share * _WHOLE).astype(np.int64)) for sex, band, share in illnesses.strata()]
-    return _counted(shares, ("sex", "age"))
+    shares = [(sex, band, np.ceil(share * _PRIOR_TOTAL).astype(np.int64)) for sex, band, share in illnesses.strata()]
+    return _prior_table(shares, ("sex", "age"))
 
 
 def kernel() -> pa.Table:
     """How the diagnoses of a person follow one another, as a table of value, next and probability."""
-    following = illnesses.following(np.where(_CHRONIC, _SAME_CHRONIC, _SAME_ACUTE), _RELATED)
+    following = illnesses.transition_matrix(np.where(_CHRONIC, _SAME_CHRONIC, _SAME_ACUTE), _RELATED)
     at, to = np.nonzero(following)
     values = pa.array(VALUES, pa.string())
     chance = np.round(following[at, to], 9)
     return pa.table({"value": values.take(pa.array(at)), "next": values.take(pa.array(to)), "probability": chance})
 
 
-def _counted(rows: list[tuple[Any, ...]], by: tuple[str, ...]) -> pa.Table:
+def _prior_table(rows: list[tuple[Any, ...]], by: tuple[str, ...]) -> pa.Table:
     """Rows of cells and counts as a prior; what cannot be has no line."""
     lines = [
         (*cells, value, int(count))
@@ -151,23 +151,23 @@ def _admissions(source: _Source, number: int) -> tuple[NDArray[np.int64], househ
     new, back = np.flatnonzero(plan.role != _RETURN), plan.rows(_RETURN)
     who = np.empty(BLOCK, dtype=np.int64)
     who[new] = number * _NEW + np.arange(_NEW)
-    who[back], returning = _returning(source, number)
-    return who, households.merged(BLOCK, [(new, _persons(source, number)), (back, returning)])
+    who[back], returning = _returns(source, number)
+    return who, households.merge(BLOCK, [(new, _persons(source, number)), (back, returning)])
 
 
-def _returning(source: _Source, number: int) -> tuple[NDArray[np.int64], households.Persons]:
+def _returns(source: _Source, number: int) -> tuple[NDArray[np.int64], households.Persons]:
     """Persons who come back, chronic ones first, with the diagnosis of this visit."""
     plan, rng = _plan(source, number), source.rng("returns", number)
     rows = plan.rows(_RETURN)
     seen = number * _NEW + np.cumsum(plan.role != _RETURN)[rows]
     window = _window(source, number)
-    choice = _earlier(rng, _BACK, seen, _NEW, _CANDIDATES)
-    who = _first(choice, _CHRONIC[window.diagnosis[choice - _base(number) * _NEW]])
-    persons = window.take(who - _base(number) * _NEW)
-    return who, persons.having(_again(source, rng, persons, rows + number * BLOCK, plan.month[rows]))
+    choice = _earlier_persons(rng, _BACK, seen, _NEW, _CANDIDATES)
+    who = _first_match(choice, _CHRONIC[window.diagnosis[choice - _first_block(number) * _NEW]])
+    persons = window.take(who - _first_block(number) * _NEW)
+    return who, persons.with_diagnosis(_later_diagnosis(source, rng, persons, rows + number * BLOCK, plan.month[rows]))
 
 
-def _again(
+def _later_diagnosis(
     source: _Source,
     rng: np.random.Generator,
     persons: households.Persons,
@@ -179,12 +179,12 @@ def _again(
     profile = illnesses.profile(persons.age, persons.sex, month)
     same = rng.random(len(rows)) < np.where(_CHRONIC[before], _SAME_CHRONIC, _SAME_ACUTE)
     related = rng.random(len(rows)) < _RELATED
-    near = illnesses.related().draw(rng, profile * len(VALUES) + before)
-    other = np.where(related, near, illnesses.later().draw(rng, profile))
-    return np.where(same & ~_ONCE[before], before, _spread(source, rng, other, profile, rows))
+    near = illnesses.related_onset().draw(rng, profile * len(VALUES) + before)
+    other = np.where(related, near, illnesses.later_onset().draw(rng, profile))
+    return np.where(same & ~_ONCE[before], before, _add_outbreak(source, rng, other, profile, rows))
 
 
-@lru_cache(maxsize=2 * _REACH)
+@lru_cache(maxsize=2 * _REFERENCE_BLOCKS)
 def _persons(source: _Source, number: int) -> households.Persons:
     """The persons who first come in a block, in the order of arrival, with the diagnosis of that visit."""
     plan = _plan(source, number)
@@ -193,17 +193,17 @@ def _persons(source: _Source, number: int) -> households.Persons:
         (np.flatnonzero(role == _FOUNDER), _founders(source, number)),
         (np.flatnonzero(role == _RELATIVE), _relatives(source, number)),
     ]
-    return households.merged(_NEW, parts)
+    return households.merge(_NEW, parts)
 
 
-@lru_cache(maxsize=2 * _REACH)
+@lru_cache(maxsize=2 * _REFERENCE_BLOCKS)
 def _founders(source: _Source, number: int) -> households.Persons:
     plan, rng = _plan(source, number), source.rng("founders", number)
     rows = plan.rows(_FOUNDER)
     persons = households.founders(rng, number * _FOUNDERS + np.arange(_FOUNDERS))
     profile = illnesses.profile(persons.age, persons.sex, plan.month[rows])
     diagnosis = illnesses.onset().draw(rng, profile)
-    return persons.having(_spread(source, rng, diagnosis, profile, rows + number * BLOCK))
+    return persons.with_diagnosis(_add_outbreak(source, rng, diagnosis, profile, rows + number * BLOCK))
 
 
 def _relatives(source: _Source, number: int) -> households.Persons:
@@ -211,20 +211,20 @@ def _relatives(source: _Source, number: int) -> households.Persons:
     plan, rng = _plan(source, number), source.rng("relatives", number)
     rows = plan.rows(_RELATIVE)
     seen = number * _FOUNDERS + np.cumsum(plan.role == _FOUNDER)[rows]
-    hosts = households.joined([_founders(source, block) for block in range(_base(number), number + 1)])
-    soon = _earlier(rng, _SOON, seen, _FOUNDERS, _SOURCES) - _base(number) * _FOUNDERS
-    late = _earlier(rng, _LATE, seen, _FOUNDERS, 1)[0] - _base(number) * _FOUNDERS
+    hosts = households.concatenate([_founders(source, block) for block in range(_first_block(number), number + 1)])
+    soon = _earlier_persons(rng, _SOON, seen, _FOUNDERS, _SOURCES) - _first_block(number) * _FOUNDERS
+    late = _earlier_persons(rng, _LATE, seen, _FOUNDERS, 1)[0] - _first_block(number) * _FOUNDERS
     catching = _CATCHING[hosts.diagnosis[soon]]
-    host = hosts.take(np.where(catching.any(axis=0), _first(soon, catching), late))
+    host = hosts.take(np.where(catching.any(axis=0), _first_match(soon, catching), late))
     persons = households.relatives(rng, host)
     profile = illnesses.profile(persons.age, persons.sex, plan.month[rows])
     caught = catching.any(axis=0) & (rng.random(len(rows)) < _CATCH)
     caught &= illnesses.onset().shares[profile, host.diagnosis] > 0
-    own = _spread(source, rng, illnesses.onset().draw(rng, profile), profile, rows + number * BLOCK)
-    return persons.having(np.where(caught, host.diagnosis, own))
+    own = _add_outbreak(source, rng, illnesses.onset().draw(rng, profile), profile, rows + number * BLOCK)
+    return persons.with_diagnosis(np.where(caught, host.diagnosis, own))
 
 
-def _spread(
+def _add_outbreak(
     source: _Source,
     rng: np.random.Generator,
     diagnosis: NDArray[np.int64],
@@ -241,30 +241,30 @@ def _spread(
     return np.where(chance < extra, epidemic, diagnosis)
 
 
-def _earlier(
+def _earlier_persons(
     rng: np.random.Generator, mean: float, seen: NDArray[np.int64], per_block: int, count: int
 ) -> NDArray[np.int64]:
     """For each of ``seen``, the number of persons so far, some of them: the further back, the rarer."""
     back = rng.exponential(mean, (count, len(seen))).astype(np.int64)
     # Early in a feed few have been there: the remainder still finds somebody, so that short feeds have returns too.
-    return np.asarray(seen - 1 - back % np.minimum(seen, (_REACH - 1) * per_block))
+    return np.asarray(seen - 1 - back % np.minimum(seen, (_REFERENCE_BLOCKS - 1) * per_block))
 
 
-def _first(choice: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _first_match(choice: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
     """In each column the first choice that is wanted; where none is, the first."""
     return np.asarray(choice[wanted.argmax(axis=0), np.arange(choice.shape[1])])
 
 
-def _base(number: int) -> int:
+def _first_block(number: int) -> int:
     """The earliest block that a block refers to."""
-    return max(0, number - _REACH + 1)
+    return max(0, number - _REFERENCE_BLOCKS + 1)
 
 
 def _window(source: _Source, number: int) -> households.Persons:
-    return households.joined([_persons(source, block) for block in range(_base(number), number + 1)])
+    return households.concatenate([_persons(source, block) for block in range(_first_block(number), number + 1)])
 
 
-@lru_cache(maxsize=2 * _REACH)
+@lru_cache(maxsize=2 * _REFERENCE_BLOCKS)
 def _plan(source: _Source, number: int) -> _Plan:
     """Each block brings the same number of new persons, so a block knows who came before it without making them."""
     rng = source.rng("plan", number)

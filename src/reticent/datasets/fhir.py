@@ -16,7 +16,7 @@ from typing import IO, Any
 from reticent.datasets import courses
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import Heard, private_file, write_text
+from reticent.datasets.writers import RowCallback, private_file, write_text
 
 KINDS = ("Patient", "Encounter", "Condition", "Observation")
 COURSES = ("Procedure", "MedicationRequest", "RelatedPerson")
@@ -71,7 +71,7 @@ def write_fhir(
     *,
     visits: float | None = None,
     form: Form | None = None,
-    on_rows: Heard = None,
+    on_rows: RowCallback = None,
 ) -> tuple[Path, ...]:
     """Writes n encounters with their patients, conditions and observations, and a policy; says which files."""
     form = form or Form()
@@ -85,7 +85,7 @@ def write_fhir(
             files = {kind: stack.enter_context(private_file(path)) for kind, path in zip(kinds, paths, strict=True)}
         for number, table in enumerate(admissions(n, seed, size, visits), 1):
             rows = table.to_pydict()
-            texts = _resources(rows if not form.courses else courses.moved_together(rows, seed), seed, form)
+            texts = _resources(rows if not form.courses else courses.move_together(rows, seed), seed, form)
             if form.bundles:
                 paths.append(_bundle(folder / f"bundle-{number:04d}.json", texts))
             for kind, file in files.items():
@@ -128,10 +128,10 @@ def _resources(rows: dict[str, list[Any]], seed: int, form: Form) -> dict[str, l
     conditions = zip(keys, ids, keys, rows["diagnosis"], names, strict=True)
     pressures = [100 + stay for stay in rows["length_of_stay"]]
     texts = {
-        "Patient": _filled(_PATIENT, compress(people, first), form),
-        "Encounter": _filled(_ENCOUNTER, visits, form),
-        "Condition": _filled(_CONDITION, conditions, form),
-        "Observation": _filled(_OBSERVATION, zip(keys, ids, keys, pressures, strict=True), form),
+        "Patient": _fill(_PATIENT, compress(people, first), form),
+        "Encounter": _fill(_ENCOUNTER, visits, form),
+        "Condition": _fill(_CONDITION, conditions, form),
+        "Observation": _fill(_OBSERVATION, zip(keys, ids, keys, pressures, strict=True), form),
     }
     return _with_courses(texts, rows, keys, seed, form) if form.courses else texts
 
@@ -156,14 +156,14 @@ def _with_courses(
             lists[kind] += [(f"{key}-{place}", person, key, code, *last) for place, code in enumerate(codes)]
     family = [key for key in dict.fromkeys(rows["patient_id"]) if courses.person(key, seed).family]
     return texts | {
-        "Condition": texts["Condition"] + _filled(_CONDITION, lists["Condition"], form),
-        "Procedure": _filled(_PROCEDURE, lists["Procedure"], form),
-        "MedicationRequest": _filled(_MEDICATION, lists["MedicationRequest"], form),
-        "RelatedPerson": _filled(_RELATED, [(key, key, key) for key in family], form),
+        "Condition": texts["Condition"] + _fill(_CONDITION, lists["Condition"], form),
+        "Procedure": _fill(_PROCEDURE, lists["Procedure"], form),
+        "MedicationRequest": _fill(_MEDICATION, lists["MedicationRequest"], form),
+        "RelatedPerson": _fill(_RELATED, [(key, key, key) for key in family], form),
     }
 
 
-def _filled(text: str, rows: Iterable[tuple[Any, ...]], form: Form) -> list[str]:
+def _fill(text: str, rows: Iterable[tuple[Any, ...]], form: Form) -> list[str]:
     for old, new in _R5 if form.r5 else ():
         text = text.replace(old, new) if old != '"note":' or '"Condition"' in text else text
     return [text % row for row in rows]

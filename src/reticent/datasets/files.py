@@ -11,41 +11,49 @@ import pyarrow as pa
 from reticent.datasets import census, feed, hospital, nps, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import Heard, csv_text, table_file, write, write_text
+from reticent.datasets.writers import RowCallback, csv_text, table_file, write, write_text
 from reticent.errors import PolicyError
 
 
 def write_hospital(
-    path: Path, n: int, seed: int = 0, *, visits: float | None = None, on_rows: Heard = None
+    path: Path, n: int, seed: int = 0, *, visits: float | None = None, on_rows: RowCallback = None
 ) -> tuple[Path, ...]:
     """Writes n hospital admissions, one per person or ``visits`` in the mean, and their policy; says which files."""
     write(admissions(n, seed, visits=visits), path, on_rows=on_rows)
-    return _beside(path, hospital.prior(), "hospital") if visits is None else (path, _policy(path, "visits"))
+    return (
+        _write_prior_and_policy(path, hospital.prior(), "hospital")
+        if visits is None
+        else (path, _write_policy(path, "visits"))
+    )
 
 
 def write_census(
-    path: Path, n: int, seed: int = 0, *, layout: str = "evolving", on_rows: Heard = None
+    path: Path, n: int, seed: int = 0, *, layout: str = "evolving", on_rows: RowCallback = None
 ) -> tuple[Path, ...]:
     """Writes a census table in one of its layouts and its policy; says which files were written."""
     write(census.batches(n, seed, layout=layout), path, on_rows=on_rows)
-    return _beside(path, census.prior(layout), layout) if layout == "evolving" else (path, _policy(path, layout))
+    return (
+        _write_prior_and_policy(path, census.prior(layout), layout)
+        if layout == "evolving"
+        else (path, _write_policy(path, layout))
+    )
 
 
-def write_nps(path: Path, n: int = nps.RECORDS, seed: int = 0, *, on_rows: Heard = None) -> tuple[Path, ...]:
+def write_nps(path: Path, n: int = nps.RECORDS, seed: int = 0, *, on_rows: RowCallback = None) -> tuple[Path, ...]:
     """Writes one day of a national patients sample, its prior and its policy; says which files were written."""
     write(nps.batches(n, seed), path, on_rows=on_rows)
-    return _beside(path, nps.prior(), "nps")
+    return _write_prior_and_policy(path, nps.prior(), "nps")
 
 
 def write_feed(
-    path: Path, n: int, seed: int = 0, *, outbreak: str | None = None, on_rows: Heard = None
+    path: Path, n: int, seed: int = 0, *, outbreak: str | None = None, on_rows: RowCallback = None
 ) -> tuple[Path, ...]:
     """Writes a feed of admissions, its prior and kernel beside it and the policy; says which files were written.
 
     ``outbreak`` names the diagnosis that breaks out, if any; prior and kernel are of a world without it.
     They are called ``prior.csv`` and ``kernel.csv``; where others lie there already, they are named after the feed.
     """
-    beside = [_place(path, "prior", feed.strata()), _place(path, "kernel", feed.kernel())]
+    beside = [_free_path(path, "prior", feed.strata()), _free_path(path, "kernel", feed.kernel())]
     write(feed.batches(n, seed, outbreak=outbreak), path, on_rows=on_rows)
     text = policy_yaml("feed")
     for name, (place, table) in zip(("prior.csv", "kernel.csv"), beside, strict=True):
@@ -56,7 +64,7 @@ def write_feed(
     return path, *(place for place, _ in beside), policy
 
 
-def _place(path: Path, name: str, table: pa.Table) -> tuple[Path, pa.Table]:
+def _free_path(path: Path, name: str, table: pa.Table) -> tuple[Path, pa.Table]:
     """Where a table beside the feed goes."""
     place = path.with_name(f"{name}.csv")
     if path == place:
@@ -66,7 +74,9 @@ def _place(path: Path, name: str, table: pa.Table) -> tuple[Path, pa.Table]:
     return place, table
 
 
-def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: Heard = None) -> tuple[Path, ...]:
+def write_series(
+    folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: RowCallback = None
+) -> tuple[Path, ...]:
     """Writes release_1.csv and so on, updates.csv, prior.csv and policy.yaml into a folder; says which files were written.
 
     All releases grow together, one block of persons at a time, so memory does not depend on ``n``.
@@ -86,7 +96,7 @@ def write_series(folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_r
     return (*paths, folder / "updates.csv", folder / "prior.csv", folder / "policy.yaml")
 
 
-def _beside(data: Path, counts: pa.Table, kind: str) -> tuple[Path, ...]:
+def _write_prior_and_policy(data: Path, counts: pa.Table, kind: str) -> tuple[Path, ...]:
     """The prior and the policy that names it, beside the data."""
     past, policy = data.with_suffix(".prior.csv"), data.with_suffix(".policy.yaml")
     write_text(csv_text(counts), past)
@@ -94,7 +104,7 @@ def _beside(data: Path, counts: pa.Table, kind: str) -> tuple[Path, ...]:
     return data, past, policy
 
 
-def _policy(data: Path, kind: str) -> Path:
+def _write_policy(data: Path, kind: str) -> Path:
     path = data.with_suffix(".policy.yaml")
     write_text(policy_yaml(kind), path)
     return path

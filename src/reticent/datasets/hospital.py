@@ -16,9 +16,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reticent.datasets import people
-from reticent.datasets.codes import AGES, CHAPTER_OF, CODES, FAVOURED, FEMALE, LEADING, MALE, SEASONS, inside, within
-from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings, zipf
-from reticent.datasets.seasons import CURVES, EVEN, of_days
+from reticent.datasets.codes import (
+    AGES,
+    CHAPTER_OF,
+    CODES,
+    FAVORED,
+    FEMALE,
+    LEADING,
+    MALE,
+    SEASONS,
+    codes_in,
+    is_within,
+)
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, slice_blocks, strings, zipf
+from reticent.datasets.seasons import CURVES, EVEN, day_shares
 from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
 from reticent.policy.labels import block, chapter
@@ -89,7 +100,7 @@ _RARE = 0.001
 
 def batches(n: int, seed: int = 0, size: int = BATCH) -> Iterator[pa.Table]:
     """``n`` admissions in tables of ``size`` rows; the rows do not depend on ``size``."""
-    return sliced(lambda number: _block(seed, number), n, size)
+    return slice_blocks(lambda number: _block(seed, number), n, size)
 
 
 def generate(n: int, seed: int = 0) -> pa.Table:
@@ -143,11 +154,11 @@ def days(rng: np.random.Generator, diagnosis: NDArray[np.int64], even: NDArray[n
 @cache
 def _curve() -> NDArray[np.int64]:
     """For each of ``CODES`` the row of ``_DAY``; 0 has no season."""
-    names = [next((name for span, name in SEASONS if within(code, span)), None) for code in CODES]
+    names = [next((name for span, name in SEASONS if is_within(code, span)), None) for code in CODES]
     return np.array([1 + list(CURVES).index(name) if name else 0 for name in names])
 
 
-def law(age: int, sex: str) -> NDArray[np.float64]:
+def true_shares(age: int, sex: str) -> NDArray[np.float64]:
     """The true shares of ``CODES`` among the patients of an age and sex.
 
     >>> float(law(30, "male")[CODES.index("O80")])
@@ -171,14 +182,14 @@ def prior() -> pa.Table:
     rows = []
     for decade, ages in _decades().items():
         for sex, name in enumerate(people.SEXES):
-            shares = np.bincount(place, sum(p * _among(band, sex) for band, p in ages), minlength=len(labels))
+            shares = np.bincount(place, sum(p * _code_shares(band, sex) for band, p in ages), minlength=len(labels))
             counts = np.ceil(shares * 1e6 - 0.5).astype(int)
             rows += [(name, decade, str(labels[at]), int(counts[at])) for at in np.flatnonzero(counts)]
     columns = zip(*rows, strict=True)
     return pa.table(dict(zip(("sex", "birth_date", "value", "count"), map(list, columns), strict=True)))
 
 
-def _among(band: int, sex: int) -> NDArray[np.float64]:
+def _code_shares(band: int, sex: int) -> NDArray[np.float64]:
     """The share of each code and this sex among the patients of an age band."""
     women = _FEMALE_SHARE[band]
     return np.asarray(diagnoses().shares[band * len(people.SEXES) + sex] * (1 - women if sex else women))
@@ -187,7 +198,7 @@ def _among(band: int, sex: int) -> NDArray[np.float64]:
 def _domain() -> list[str]:
     """Per code the value of the prior that holds it: itself, or what is left of its block or chapter."""
     bands = enumerate(np.asarray(_PATIENTS) / sum(_PATIENTS))
-    total = sum(p * (_among(band, 0) + _among(band, 1)) for band, p in bands)
+    total = sum(p * (_code_shares(band, 0) + _code_shares(band, 1)) for band, p in bands)
     labels = np.array(CODES, dtype=object)
     for node in (block, chapter):
         _, place = np.unique(labels.astype(str), return_inverse=True)
@@ -239,10 +250,10 @@ def diagnoses() -> Choice:
     weights = np.zeros((bands, len(people.SEXES), len(CODES)))
     for band in range(bands):
         allowed = np.array([_fits_age(code, BANDS[band], BANDS[band + 1] - 1) for code in CODES])
-        favour = np.array([_favour(code, BANDS[band]) for code in CODES])
+        favour = np.array([_favor(code, BANDS[band]) for code in CODES])
         chapters = np.array([row[band] for row in _CHAPTERS.values()])[row_of]
         for sex, barred in enumerate((MALE, FEMALE)):
-            share = tail * (allowed & ~inside(barred)) * favour
+            share = tail * (allowed & ~codes_in(barred)) * favour
             total = np.bincount(from_chapter, share, minlength=22)[from_chapter]
             weights[band, sex] = np.divide(share * chapters, total, out=np.zeros_like(share), where=total > 0)
     # Breast cancer in men: rare, not impossible.
@@ -263,12 +274,12 @@ def _tails() -> NDArray[np.float64]:
 
 
 def _fits_age(code: str, low: int, high: int) -> bool:
-    return all(first <= low and high <= last for span, first, last in AGES if within(code, span))
+    return all(first <= low and high <= last for span, first, last in AGES if is_within(code, span))
 
 
-def _favour(code: str, age: int) -> float:
+def _favor(code: str, age: int) -> float:
     return max(
-        (factor for span, first, last, factor in FAVOURED if within(code, span) and first <= age <= last), default=1
+        (factor for span, first, last, factor in FAVORED if is_within(code, span) and first <= age <= last), default=1
     )
 
 
@@ -283,5 +294,5 @@ def wards(rng: np.random.Generator, band: NDArray[np.int64], diagnosis: NDArray[
 
 
 _BAND = Choice(_PATIENTS)
-_DAY = Choice([of_days(curve) for curve in (EVEN, *CURVES.values())])
+_DAY = Choice([day_shares(curve) for curve in (EVEN, *CURVES.values())])
 ROUTE = Choice([(30, 8, 4, 8, 2, 48)] + [(46, 20, 22, 5, 7, 0)] * 4 + [(40, 20, 28, 6, 6, 0)] * 6)

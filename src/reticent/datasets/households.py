@@ -14,7 +14,7 @@ from reticent.datasets.draw import Choice
 OLDEST = 99
 _ADULT = 18
 _AGES = np.array((0, 5, 15, 30, 45, 60, 75, 85, OLDEST + 1))
-_ADMITTED = Choice((8, 6, 13, 14, 17, 20, 15, 7))  # in a hundred, from one of these ages to the next
+_AGE_CHOICE = Choice((8, 6, 13, 14, 17, 20, 15, 7))  # in a hundred, from one of these ages to the next
 _CHILD, _PARENT = 0.35, 0.2  # the others are partners, or brothers and sisters of a child
 
 
@@ -30,21 +30,21 @@ class Persons:
 
     def take(self, rows: NDArray[np.int64]) -> Persons:
         """The persons at some rows."""
-        return _each(lambda name: getattr(self, name)[rows])
+        return _from_columns(lambda name: getattr(self, name)[rows])
 
-    def having(self, diagnosis: NDArray[np.int64]) -> Persons:
+    def with_diagnosis(self, diagnosis: NDArray[np.int64]) -> Persons:
         """The same persons with another diagnosis."""
         return replace(self, diagnosis=diagnosis)
 
 
-def joined(parts: Sequence[Persons]) -> Persons:
+def concatenate(parts: Sequence[Persons]) -> Persons:
     """Several as one."""
-    return _each(lambda name: np.concatenate([getattr(part, name) for part in parts]))
+    return _from_columns(lambda name: np.concatenate([getattr(part, name) for part in parts]))
 
 
-def merged(count: int, parts: Iterable[tuple[NDArray[np.int64], Persons]]) -> Persons:
+def merge(count: int, parts: Iterable[tuple[NDArray[np.int64], Persons]]) -> Persons:
     """``count`` persons put together from parts, each with the rows that it takes."""
-    result = _each(lambda _: np.empty(count, dtype=np.int64))
+    result = _from_columns(lambda _: np.empty(count, dtype=np.int64))
     for rows, part in parts:
         for field in fields(Persons):
             getattr(result, field.name)[rows] = getattr(part, field.name)
@@ -54,7 +54,7 @@ def merged(count: int, parts: Iterable[tuple[NDArray[np.int64], Persons]]) -> Pe
 def founders(rng: np.random.Generator, household: NDArray[np.int64]) -> Persons:
     """The first person of each household that a hospital sees, not yet ill."""
     count = len(household)
-    band = _ADMITTED.draw(rng, 0, count)
+    band = _AGE_CHOICE.draw(rng, 0, count)
     age = rng.integers(_AGES[band], _AGES[band + 1])
     sex = (rng.random(count) >= 0.52).astype(np.int64)
     postcode = people.postcodes(rng, people.regions(rng, count))
@@ -75,5 +75,5 @@ def relatives(rng: np.random.Generator, host: Persons) -> Persons:
     return replace(host, age=np.clip(age, 0, OLDEST), sex=sex)
 
 
-def _each(column: Callable[[str], NDArray[np.int64]]) -> Persons:
+def _from_columns(column: Callable[[str], NDArray[np.int64]]) -> Persons:
     return Persons(**{field.name: column(field.name) for field in fields(Persons)})

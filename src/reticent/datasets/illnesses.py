@@ -32,13 +32,13 @@ VALUES: tuple[str, ...] = tuple(line[0] for line in _LINES)
 """Every diagnosis of the feed."""
 
 
-def marked(mark: str) -> NDArray[np.bool_]:
+def values_with_flag(flag: str) -> NDArray[np.bool_]:
     """Which of the values have a mark.
 
     >>> [VALUES[i] for i in marked("once").nonzero()[0]]
     ['appendicitis', 'childbirth']
     """
-    return np.array([mark in line[4].split() for line in _LINES])
+    return np.array([flag in line[4].split() for line in _LINES])
 
 
 CHAPTER = np.array([next(i for i, (low, high, _) in enumerate(CHAPTERS) if low <= line[1] <= high) for line in _LINES])
@@ -62,22 +62,22 @@ def onset() -> Choice:
 
 
 @cache
-def later() -> Choice:
+def later_onset() -> Choice:
     """What befalls a person who was ill before: the same without what happens once."""
-    return Choice(onset().shares * ~marked("once"))
+    return Choice(onset().shares * ~values_with_flag("once"))
 
 
 @cache
-def related() -> Choice:
+def related_onset() -> Choice:
     """What follows an illness, another of its chapter; the profile is ``profile(...) * len(VALUES) + illness``."""
-    other = later().shares[:, None, :] * ~np.eye(len(VALUES), dtype=np.bool_)
+    other = later_onset().shares[:, None, :] * ~np.eye(len(VALUES), dtype=np.bool_)
     near = other * (CHAPTER[:, None] == CHAPTER)
     # The only one of its chapter that this person can have is followed by any other.
     weights = np.where(near.any(axis=2, keepdims=True), near, other)
     return Choice(weights.reshape(-1, len(VALUES)))
 
 
-def law(age: int, sex: str, month: int | None = None) -> NDArray[np.float64]:
+def true_shares(age: int, sex: str, month: int | None = None) -> NDArray[np.float64]:
     """The true shares of ``VALUES`` among persons of an age and sex, in a month (1 to 12) or over the year.
 
     Holds for a person's first admission, unless caught at home. Later ones follow the person's own past.
@@ -102,27 +102,27 @@ def strata() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
     for sex in ("female", "male"):
         for low, high in zip(BANDS, ends, strict=True):
             name = f"<{high}" if low == 0 else f"{low}+" if high is None else f"[{low}, {high})"
-            yield sex, name, law(low, sex)
+            yield sex, name, true_shares(low, sex)
 
 
-def following(same: NDArray[np.float64], within: float) -> NDArray[np.float64]:
+def transition_matrix(same: NDArray[np.float64], within: float) -> NDArray[np.float64]:
     """How illnesses follow one another, over all profiles: rows are the illness before, columns the next.
 
     Each comes back as often as ``same`` says; of the others so many lie ``within`` its chapter.
     """
     size = len(VALUES)
     weights = onset().shares / np.maximum(onset().shares.sum(axis=0), 1e-300)  # who has an illness, by profile
-    near = np.einsum("pv,pvw->vw", weights, related().shares.reshape(-1, size, size))
-    other = within * near + (1 - within) * weights.T @ later().shares
-    stay = same * ~marked("once")
+    near = np.einsum("pv,pvw->vw", weights, related_onset().shares.reshape(-1, size, size))
+    other = within * near + (1 - within) * weights.T @ later_onset().shares
+    stay = same * ~values_with_flag("once")
     return np.asarray(np.diag(stay) + (1 - stay)[:, None] * other)
 
 
-FACTOR = 6.5
+PEAK_FACTOR = 6.5
 """How many times as likely the diagnosis is at the height. Relatives and returning persons follow less than in proportion:
 about six times as frequent among all."""
 
-_LONGEST = 50_400  # six weeks of 1,200 admissions a day
+_MAX_LENGTH = 50_400  # six weeks of 1,200 admissions a day
 _RAMP = 0.2  # of the outbreak, to rise and again to fall
 
 
@@ -140,17 +140,17 @@ class Outbreak:
             raise PolicyError("The feed has no such diagnosis.", hint=f"Choose one of: {', '.join(VALUES)}.")
 
     @classmethod
-    def amid(cls, n: int, value: str = "influenza") -> Outbreak:
+    def in_middle(cls, n: int, value: str = "influenza") -> Outbreak:
         """The outbreak of a feed of ``n`` rows: its middle third, at most six weeks.
 
         >>> Outbreak.amid(90_000)
         Outbreak(value='influenza', first=30000, last=60000)
         """
-        length = min(n // 3, _LONGEST)
+        length = min(n // 3, _MAX_LENGTH)
         first = (n - length) // 2
         return cls(value, first, first + length)
 
     def strength(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """How many times as likely the diagnosis is at each row: 1 outside, ``FACTOR`` at the height."""
         part = (rows - self.first) / max(1, self.last - self.first)
-        return np.asarray(1 + (FACTOR - 1) * np.clip(np.minimum(part, 1 - part) / _RAMP, 0, 1))
+        return np.asarray(1 + (PEAK_FACTOR - 1) * np.clip(np.minimum(part, 1 - part) / _RAMP, 0, 1))

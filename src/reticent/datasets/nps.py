@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, numbered, sliced, strings, zipf
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, numbered_ids, slice_blocks, strings, zipf
 
 RECORDS = 117_047
 """Records of the paper's day."""
@@ -42,7 +42,7 @@ NOTIFIABLE = CODES[:100]
 
 def batches(n: int = RECORDS, seed: int = 0, size: int = BATCH) -> Iterator[pa.Table]:
     """``n`` records in tables of ``size`` rows; the rows do not depend on ``size``."""
-    return sliced(lambda number: _block(seed, number), n, size)
+    return slice_blocks(lambda number: _block(seed, number), n, size)
 
 
 def generate(n: int = RECORDS, seed: int = 0) -> pa.Table:
@@ -71,10 +71,10 @@ def _block(seed: int, number: int) -> pa.Table:
     route = model["route"].draw(rng, band)
     disease = model["disease"].draw(rng, band * len(SEXES) + sex)
     if number < _PARTS:
-        disease = _spread(rng, disease, number)
+        disease = _add_missing_diseases(rng, disease, number)
     return pa.table(
         {
-            "record_id": numbered("N", np.arange(BLOCK) + number * BLOCK, 9),
+            "record_id": numbered_ids("N", np.arange(BLOCK) + number * BLOCK, 9),
             "age": pa.array(age, pa.int32()),
             "length_of_stay": pa.array(model["stay"].draw(rng, route), pa.int32()),
             "sex": strings(SEXES, sex),
@@ -85,7 +85,7 @@ def _block(seed: int, number: int) -> pa.Table:
     )
 
 
-def _spread(rng: np.random.Generator, codes: NDArray[np.int64], part: int) -> NDArray[np.int64]:
+def _add_missing_diseases(rng: np.random.Generator, codes: NDArray[np.int64], part: int) -> NDArray[np.int64]:
     """Puts the diseases of this part that did not occur in random places of the others, which have parts of their own."""
     missing = np.setdiff1d(np.arange(part, DISEASES, _PARTS), codes)
     codes[rng.permutation(np.flatnonzero(codes % _PARTS != part))[: len(missing)]] = missing

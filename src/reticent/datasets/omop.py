@@ -14,7 +14,7 @@ from reticent.connectors.files import atomic_path
 from reticent.datasets import courses, people
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.visits import admissions
-from reticent.datasets.writers import Heard, make_folder, write_text
+from reticent.datasets.writers import RowCallback, make_folder, write_text
 from reticent.errors import ConnectorError
 
 TABLES = {
@@ -54,7 +54,7 @@ def rows(
     at = persons = 0
     for batch in admissions(n, seed, 32_768, visits):
         known = len(places)
-        cells = courses.moved_together(batch.to_pydict(), seed) if further else batch.to_pydict()
+        cells = courses.move_together(batch.to_pydict(), seed) if further else batch.to_pydict()
         tables = _rows(cells, at, persons, places)
         yield from tables.items()
         if further:
@@ -104,7 +104,7 @@ def _courses(
             ("procedure_occurrence", course.procedures),
         ):
             for place, code in enumerate(codes):
-                out[table].append((_FURTHER + key * 10 + place, person, key, 0, start, code))
+                out[table].append((_COURSE_KEY_OFFSET + key * 10 + place, person, key, 0, start, code))
         out["measurement"].append((key, person, key, 3004249, start, 100 + key % 60))
     for row in tables["person"]:
         died = courses.person(row[-1], seed).died
@@ -113,7 +113,7 @@ def _courses(
     return out
 
 
-_FURTHER = 1_000_000_000
+_COURSE_KEY_OFFSET = 1_000_000_000
 
 
 def write_omop(
@@ -123,7 +123,7 @@ def write_omop(
     *,
     visits: float | None = None,
     further: bool = False,
-    on_rows: Heard = None,
+    on_rows: RowCallback = None,
 ) -> tuple[Path, ...]:
     """Writes a SQLite database with n visits and a policy beside it; says which files.
 
@@ -148,7 +148,7 @@ def write_omop(
 def _fill(
     base: sqlite3.Connection,
     parts: Iterator[tuple[str, list[tuple[Any, ...]]]],
-    on_rows: Heard,
+    on_rows: RowCallback,
     tables: dict[str, str],
 ) -> None:
     base.execute("PRAGMA journal_mode=MEMORY")  # the file appears when it is complete: nothing to roll back on disk

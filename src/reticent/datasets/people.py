@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reticent.datasets.draw import Choice, numbered, strings, zipf
+from reticent.datasets.draw import Choice, numbered_ids, strings, zipf
 
 SEXES = ("female", "male")
 
@@ -87,9 +87,9 @@ def region_of(postcode: NDArray[np.int64]) -> NDArray[np.int64]:
 def patient_ids(persons: NDArray[np.int64]) -> pa.Array:
     """A distinct id for each person number, in no visible order."""
     # Odd and not a multiple of 5, hence one-to-one modulo a power of ten.
-    return numbered("P", (persons * 7_368_787 + 104_729) % 10**10, 10)
+    return numbered_ids("P", (persons * 7_368_787 + 104_729) % 10**10, 10)
 
 
 def household_ids(households: NDArray[np.int64]) -> pa.Array:
     """A distinct id for each household number, in no visible order."""
-    return numbered("H", (households * 6_180_339 + 99_991) % 10**9, 9)
+    return numbered_ids("H", (households * 6_180_339 + 99_991) % 10**9, 9)

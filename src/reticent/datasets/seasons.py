@@ -19,7 +19,7 @@ EVEN = (1.0,) * MONTHS
 _LENGTHS = np.array((31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31))
 
 
-def of_days(curve: tuple[float, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def day_shares(curve: tuple[float, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The share of each of 365 days, by the month it lies in."""
     days = np.repeat(curve, _LENGTHS)
     return np.asarray(days / days.sum())

@@ -48,7 +48,7 @@ RECURRING = (
 FAMILIES: tuple[tuple[str, ...], ...] = tuple(tuple(line.split(" > ")) for line in PROGRESSIVE + RECURRING)
 VALUES: tuple[str, ...] = tuple(value for family in FAMILIES for value in family)
 
-_FROM = {
+_MIN_AGE = {
     "high blood pressure": 15,
     "fatty liver": 15,
     "raised blood sugar": 15,
@@ -150,7 +150,7 @@ def _onset() -> Choice:
     stages = [0.5 ** np.arange(len(values)) for values in FAMILIES]
     rows = []
     for age in _AGES:
-        family = zipf(len(FAMILIES), 0.5)[order] * [age >= _FROM.get(values[0], 0) for values in FAMILIES]
+        family = zipf(len(FAMILIES), 0.5)[order] * [age >= _MIN_AGE.get(values[0], 0) for values in FAMILIES]
         if age >= _OLD:
             family *= np.where(np.arange(len(FAMILIES)) < len(PROGRESSIVE), 2.0, 0.7)
         rows.append(np.concatenate([share * stage / stage.sum() for share, stage in zip(family, stages, strict=True)]))
@@ -169,7 +169,7 @@ def _history(n: int, releases: int, seed: int, number: int) -> Iterator[tuple[in
     persons = _arrive(rng, entry)
     for release in range(1, releases + 1):
         if release > 1:
-            _live(rng, persons, release)
+            _advance_release(rng, persons, release)
         yield release, _table(ids, persons, persons.present & (entry <= release))
 
 
@@ -187,7 +187,7 @@ def _arrive(rng: np.random.Generator, entry: NDArray[np.int64]) -> _Persons:
     )
 
 
-def _live(rng: np.random.Generator, persons: _Persons, release: int) -> None:
+def _advance_release(rng: np.random.Generator, persons: _Persons, release: int) -> None:
     """Lets the time between two releases pass for those who had arrived before."""
     known = persons.entry < release
     persons.age = np.where(known, np.minimum(persons.age + 1, _OLDEST), persons.age)

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from reticent.datasets import codes, hospital, people
 from reticent.datasets.codes import CHAPTER_OF, CODES
-from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, sliced, strings
+from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, slice_blocks, strings
 from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
 
-MOST = 50
+MAX_MEAN = 50
 """The largest mean of visits."""
 
 _GROUP = 100
@@ -49,11 +49,11 @@ def admissions(n: int, seed: int = 0, size: int = BATCH, visits: float | None = 
 
 def batches(n: int, seed: int = 0, size: int = BATCH, *, mean: float = 3.0) -> Iterator[pa.Table]:
     """``n`` admissions of about ``n / mean`` persons, in tables of ``size`` rows that do not depend on ``size``."""
-    if not 1 <= mean <= MOST:
-        raise PolicyError("The mean of visits is out of range.", hint=f"Give 1 to {MOST} visits per person.")
+    if not 1 <= mean <= MAX_MEAN:
+        raise PolicyError("The mean of visits is out of range.", hint=f"Give 1 to {MAX_MEAN} visits per person.")
     rows = round(_GROUP * mean)
     groups = max(1, BLOCK // rows)
-    return sliced(lambda number: _block(seed, number, groups, rows), n, size, groups * rows)
+    return slice_blocks(lambda number: _block(seed, number, groups, rows), n, size, groups * rows)
 
 
 def generate(n: int, seed: int = 0, *, mean: float = 3.0) -> pa.Table:
@@ -77,7 +77,7 @@ def _block(seed: int, number: int, groups: int, rows: int) -> pa.Table:
         "patient_id": people.patient_ids(np.arange(count) + number * count).take(pa.array(who)),
         "visit": pa.array(visits.number, pa.int32()),
         "name": people.names(rng, sex).take(pa.array(who)),
-        "birth_date": pa.array(_born(rng, band, visits)[who], pa.date32()),
+        "birth_date": pa.array(_birth_dates(rng, band, visits)[who], pa.date32()),
         "sex": strings(people.SEXES, sex[who]),
         "region": strings(people.REGIONS, region[who]),
         "postcode": strings(people.POSTCODES, postcode[who]),
@@ -96,33 +96,35 @@ def _visits(rng: np.random.Generator, profile: NDArray[np.int64], groups: int, r
     person = np.repeat(np.arange(len(main)), counts)
     start = np.repeat(np.cumsum(counts) - counts, counts)
     number = np.arange(len(person)) - start
-    diagnosis = np.where(number == 0, main[person], _further(rng, main[person], profile[person]))
+    diagnosis = np.where(number == 0, main[person], _further_diagnoses(rng, main[person], profile[person]))
     day = hospital.days(rng, diagnosis, rng.integers(0, 365, len(person)))
     # Each person's days rise; the diagnoses follow their own days, but for birth and death.
-    place = codes.inside(codes.DEATH).astype(np.int64) - codes.inside(codes.BIRTH)
+    place = codes.codes_in(codes.DEATH).astype(np.int64) - codes.codes_in(codes.BIRTH)
     order = np.lexsort((day, place[diagnosis], person))
     return _Visits(person, number + 1, day[np.lexsort((day, person))], diagnosis[order])
 
 
 def _counts(rng: np.random.Generator, main: NDArray[np.int64], groups: int, rows: int) -> NDArray[np.int64]:
     """How often each person comes: at least once, and each group of persons as often as it should together."""
-    frailty = np.where(_marks()[0][main], _CHRONIC_VISITS, 1.0) * rng.gamma(2.0, 0.5, len(main))
+    frailty = np.where(_chronic_and_once()[0][main], _CHRONIC_VISITS, 1.0) * rng.gamma(2.0, 0.5, len(main))
     group = np.repeat(np.arange(groups), rows - _GROUP)
     further = Choice(frailty.reshape(groups, _GROUP)).draw(rng, group) + group * _GROUP
     return np.asarray(1 + np.bincount(further, minlength=len(main)))
 
 
-def _further(rng: np.random.Generator, main: NDArray[np.int64], profile: NDArray[np.int64]) -> NDArray[np.int64]:
+def _further_diagnoses(
+    rng: np.random.Generator, main: NDArray[np.int64], profile: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """The diagnosis of a visit that is not the one for the main illness."""
-    chronic, once = _marks()
+    chronic, once = _chronic_and_once()
     same = rng.random(len(main)) < np.where(chronic[main], _SAME_CHRONIC, _SAME_ACUTE)
     chapter = np.asarray(CHAPTER_OF)[main]
-    near = _related().draw(rng, profile * len(CHAPTERS) + chapter)
-    other = np.where(rng.random(len(main)) < _RELATED, near, _later().draw(rng, profile))
+    near = _related_diagnoses().draw(rng, profile * len(CHAPTERS) + chapter)
+    other = np.where(rng.random(len(main)) < _RELATED, near, _later_diagnoses().draw(rng, profile))
     return np.where(same & ~once[main], main, other)
 
 
-def _born(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -> NDArray[np.datetime64]:
+def _birth_dates(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -> NDArray[np.datetime64]:
     """Birth dates such that nobody leaves the age band within the year."""
     bounds = np.asarray(hospital.BANDS)
     low, high = bounds[band], bounds[band + 1]
@@ -130,7 +132,7 @@ def _born(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) ->
     part = np.where(band == len(bounds) - 2, part**3, part)  # above 85 the years thin out quickly
     age = (low + part * (high - 1 - low)) * _YEAR
     first = visits.number == 1
-    birth = codes.inside(codes.BIRTH)[visits.diagnosis[first]]
+    birth = codes.codes_in(codes.BIRTH)[visits.diagnosis[first]]
     baby = np.where(birth, visits.day[first], (part * (visits.day[first] + 1)).astype(np.int64))
     return np.asarray(hospital.DAY_ZERO + np.where(band == 0, baby, -np.ceil(age).astype(np.int64)))
 
@@ -150,21 +152,21 @@ def _stay(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) ->
 
 
 @cache
-def _marks() -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _chronic_and_once() -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which codes are chronic, and which happen once."""
-    return codes.inside(codes.CHRONIC), codes.inside(codes.ONCE)
+    return codes.codes_in(codes.CHRONIC), codes.codes_in(codes.ONCE)
 
 
 @cache
-def _later() -> Choice:
+def _later_diagnoses() -> Choice:
     """The law of the hospital without what happens once."""
-    return Choice(hospital.diagnoses().shares * ~_marks()[1])
+    return Choice(hospital.diagnoses().shares * ~_chronic_and_once()[1])
 
 
 @cache
-def _related() -> Choice:
+def _related_diagnoses() -> Choice:
     """The same within a chapter, which is the second part of the profile; whole where the chapter is empty."""
-    shares = _later().shares[:, None, :]
+    shares = _later_diagnoses().shares[:, None, :]
     near = shares * (np.asarray(CHAPTER_OF) == np.arange(len(CHAPTERS))[:, None])
     weights = np.where(near.any(axis=2, keepdims=True), near, shares)
     return Choice(weights.reshape(-1, len(CODES)))

@@ -16,7 +16,7 @@ from reticent.connectors.files import atomic_file, open_table
 from reticent.connectors.files.atomic import system_errors
 from reticent.errors import PolicyError
 
-Heard = Callable[[int], None] | None
+RowCallback = Callable[[int], None] | None
 """Hears how many rows were written."""
 
 SUFFIXES = (".csv", ".parquet", ".arrow", ".ndjson")
@@ -38,7 +38,7 @@ def table_file(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], N
         yield append
 
 
-def write(batches: Iterable[pa.Table], path: Path, *, on_rows: Heard = None) -> None:
+def write(batches: Iterable[pa.Table], path: Path, *, on_rows: RowCallback = None) -> None:
     """Writes all batches to one file; ``on_rows`` hears of each batch."""
     incoming = iter(batches)
     first = next(incoming)

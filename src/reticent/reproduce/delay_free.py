@@ -180,7 +180,7 @@ def run(
 
 
 def _streams(data: Path | None, *, quick: bool, seed: int) -> list[Stream]:
-    where = data or adult.folder("adult.data")
+    where = data or adult.data_folder("adult.data")
     streams = [medical(2_000 if quick else nps.RECORDS, seed)]
     if where is not None:
         streams.insert(0, demographic(where, 2_000 if quick else 32_561))

@@ -103,7 +103,7 @@ def run(
     """Runs both tables and the figure, writes `supervision.json` and the plots into `out`, and returns the figures."""
     from reticent.reproduce.plots import draw_supervision as draw
 
-    where = data or adult_set.folder("adult_30162.csv")
+    where = data or adult_set.data_folder("adult_30162.csv")
     sets = [synthetic(4_000 if quick else 30_000, seed)]
     if where is not None:
         sets.insert(0, adult(where))

@@ -3,7 +3,7 @@
 import pytest
 
 from reticent.connectors.hl7 import Hl7Lines, Message
-from reticent.connectors.hl7.lines import messages
+from reticent.connectors.hl7.lines import split_messages
 from reticent.datasets import feed
 from reticent.datasets.adt import message, write_adt
 from reticent.datasets.policies import policy_yaml
@@ -32,7 +32,7 @@ def test_fields():
         "Jo",
         "a & b",
     ]
-    assert (said.get("PV1-44"), said.get("ZZZ-1"), said.event, said.control) == (None, None, "A01", "77")
+    assert (said.get("PV1-44"), said.get("ZZZ-1"), said.event, said.control_id) == (None, None, "A01", "77")
 
 
 def test_generated_messages_come_back(policy):
@@ -63,9 +63,9 @@ def test_cut_anywhere_gives_the_same_messages(policy):
         for block, last in ((data[:cut], False), (data[cut:], True)):
             carry += block
             _, end = lines.read(carry, last=last)
-            whole += messages(carry[:end])
+            whole += split_messages(carry[:end])
             carry = carry[end:]
-        assert whole == messages(data)
+        assert whole == split_messages(data)
 
 
 def test_other_events_pass_and_bad_messages_are_set_aside(policy):

@@ -22,22 +22,22 @@ def never(monkeypatch):
 
 
 def test_results_and_errors_come_through():
-    assert client.within(lambda: 7, "seven") == 7
+    assert client.call_with_deadline(lambda: 7, "seven") == 7
     with pytest.raises(ZeroDivisionError):
-        client.within(lambda: 1 // 0, "nothing")
+        client.call_with_deadline(lambda: 1 // 0, "nothing")
 
 
 def test_a_call_that_does_not_return_is_left_behind(never):
     with pytest.raises(client.HungError):
-        client.within(never.wait, "waiting")
+        client.call_with_deadline(never.wait, "waiting")
 
 
 def test_not_without_bound(never):
-    for _ in range(client._MOST):
+    for _ in range(client._MAX_HUNG):
         with pytest.raises(client.HungError):
-            client.within(never.wait, "waiting")
+            client.call_with_deadline(never.wait, "waiting")
     with pytest.raises(ConnectorError):
-        client.within(lambda: 7, "seven")
+        client.call_with_deadline(lambda: 7, "seven")
 
 
 class Member:

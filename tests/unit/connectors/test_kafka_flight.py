@@ -46,15 +46,15 @@ class Producer:
         self.calls.append("abort")
 
 
-def part(partition: int, position: int) -> flight.Part:
-    return flight.Part(partition, position, 2, lines=b"a\nb\n", state=[(b"j", [("kind", b"journal")])])
+def part(partition: int, position: int) -> flight.ShardBatch:
+    return flight.ShardBatch(partition, position, 2, lines=b"a\nb\n", state=[(b"j", [("kind", b"journal")])])
 
 
 def held(*shards: int) -> session.Session:
     """A session with shards that have read ahead of what is committed."""
     made = session.Session.__new__(session.Session)
-    made._settings, made._done, made._failed, made._flight = session.Settings(), session.Done(), 0, None
-    made.shards = {shard: session.Held(SimpleNamespace(), position=9, committed=3) for shard in shards}
+    made._settings, made._totals, made._failures, made._transaction = session.Settings(), session.Totals(), 0, None
+    made.shards = {shard: session.OwnedShard(SimpleNamespace(), position=9, committed=3) for shard in shards}
     made._rewound = []
     made._rewind = lambda partitions: made._rewound.extend(sorted(partitions))
     return made
@@ -69,8 +69,8 @@ def overtaken() -> Exception:
 def test_lines_state_and_positions_go_in_one_transaction():
     producer = Producer()
     producer.may.set()
-    one = flight.Flight(producer, ROUTE, [part(0, 5), part(1, 7)], "member")
-    one.end()
+    one = flight.Transaction(producer, ROUTE, [part(0, 5), part(1, 7)], "member")
+    one.finish()
     lines = [
         ("out", 0, b"a"),
         ("out", 0, b"b"),
@@ -85,27 +85,27 @@ def test_lines_state_and_positions_go_in_one_transaction():
 def test_what_was_placed_behind_a_failed_transaction_is_read_again():
     made, producer = held(0, 1), Producer(overtaken())
     producer.may.set()
-    made._producer, made._flight = producer, flight.Flight(producer, ROUTE, [part(0, 5)], "member")
-    assert not made._landed([part(1, 7)])
+    made._producer, made._transaction = producer, flight.Transaction(producer, ROUTE, [part(0, 5)], "member")
+    assert not made._await_commit([part(1, 7)])
     assert producer.calls[-1] == "abort"
     assert made._rewound == [0, 1]
-    assert made._done.published == 0
+    assert made._totals.published == 0
 
 
 def test_positions_are_those_that_are_committed():
     worker, made, producer = Worker.__new__(Worker), held(0), Producer()
     worker._session, made._producer = made, producer
-    made._flight = flight.Flight(producer, ROUTE, [part(0, 5)], "member")
+    made._transaction = flight.Transaction(producer, ROUTE, [part(0, 5)], "member")
     assert worker.positions() == {0: 3}
     producer.may.set()
     made.finish()
     assert worker.positions() == {0: 5}
-    assert made._done.published == 2
+    assert made._totals.published == 2
 
 
 def test_a_partition_is_given_away_when_its_transaction_has_ended():
     made, producer = held(0, 1), Producer()
-    made._flight = flight.Flight(producer, ROUTE, [part(0, 5)], "member")
+    made._transaction = flight.Transaction(producer, ROUTE, [part(0, 5)], "member")
     threading.Timer(0.2, producer.may.set).start()
     made._revoke(None, [SimpleNamespace(partition=0)])
     assert producer.calls[-1] == "commit"
@@ -113,9 +113,9 @@ def test_a_partition_is_given_away_when_its_transaction_has_ended():
 
 
 def test_the_collector_is_as_it_was():
-    with client.uncollected():
+    with client.pause_gc():
         assert not gc.isenabled()
-        with client.uncollected():
+        with client.pause_gc():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

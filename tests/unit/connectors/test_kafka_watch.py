@@ -38,9 +38,9 @@ def clock(monkeypatch):
     return pass_
 
 
-def watching(consumer: Consumer, *partitions: int) -> watch.Watch:
-    made = watch.Watch(consumer, "in", 10.0)
-    made.take(partitions)
+def watching(consumer: Consumer, *partitions: int) -> watch.LivenessCheck:
+    made = watch.LivenessCheck(consumer, "in", 10.0)
+    made.track(partitions)
     return made
 
 
@@ -48,8 +48,8 @@ def test_records_that_do_not_come_end_a_session(clock):
     made = watching(Consumer(end=8), 0)
     clock(11)
     with pytest.raises(SessionLostError, match="shard 0"):
-        made.look({0: 7})
-    assert not made.well
+        made.check({0: 7})
+    assert not made.is_healthy
 
 
 def test_a_partition_that_is_read_to_its_end_is_left_in_peace(clock):
@@ -57,46 +57,46 @@ def test_a_partition_that_is_read_to_its_end_is_left_in_peace(clock):
     made = watching(consumer, 0, 1)
     for _ in range(9):
         clock(3)
-        made.hear(1)  # records come of this one: nobody needs to ask
-        made.hear(0, end=8) if not consumer.asked else None  # offset 7 is the end of a transaction
+        made.note_activity(1)  # records come of this one: nobody needs to ask
+        made.note_activity(0, end=8) if not consumer.asked else None  # offset 7 is the end of a transaction
         consumer.asked.append(-1)
-        made.look({0: 7, 1: 3})
-    assert made.well
+        made.check({0: 7, 1: 3})
+    assert made.is_healthy
     assert set(consumer.asked) == {0, -1}
 
 
 def test_what_is_taken_back_is_to_come_again(clock):
     made = watching(Consumer(end=8), 0)
-    made.hear(0, end=8)
-    made.take([0])
+    made.note_activity(0, end=8)
+    made.track([0])
     clock(11)
     with pytest.raises(SessionLostError, match="do not come"):
-        made.look({0: 5})
+        made.check({0: 5})
 
 
 def test_a_consumer_that_stays_out_of_its_group_ends_a_session(clock):
     consumer = Consumer(member="")
     made = watching(consumer)
     clock(9)
-    made.look({})
+    made.check({})
     consumer.member = "m2"
     clock(3)
-    made.look({})
+    made.check({})
     consumer.member = ""
     clock(9)
-    made.look({})
+    made.check({})
     clock(3)
     with pytest.raises(SessionLostError, match="no place"):
-        made.look({})
+        made.check({})
 
 
 def test_a_worker_without_a_shard_asks_whether_anybody_is_there(clock):
     consumer = Consumer(end=8)
     made = watching(consumer)
     clock(11)
-    made.look({})
+    made.check({})
     assert consumer.asked == [0]
-    assert made.well
+    assert made.is_healthy
 
 
 @pytest.mark.parametrize("well", [False, True])
@@ -113,7 +113,7 @@ def test_patience_begins_anew_when_the_brokers_have_answered(monkeypatch, well):
 
     def fail(_) -> None:
         rounds.append(now[0])
-        now[0], worker._well = now[0] + 60, well
+        now[0], worker._is_healthy = now[0] + 60, well
         raise SessionLostError("gone")
 
     monkeypatch.setattr(worker, "_work", fail)

@@ -13,9 +13,9 @@ import stream_feed
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
-from reticent.connectors.kafka.state import CHUNK, _Reader, entries
+from reticent.connectors.kafka.state import CHUNK, _PartitionReader, state_messages
 from reticent.connectors.shards import check_shards, pin_shards, shard_of
-from reticent.connectors.spark.workplace import pack, unpack
+from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.engine.rng import Rng
 from reticent.errors import ConnectorError, PolicyError, StateError
 from reticent.publication.records import RecordReader
@@ -149,7 +149,7 @@ def test_a_worker_tells_its_figures():
     shard = SimpleNamespace(engine=SimpleNamespace(metrics={"persons": 7, "strange": 1}))
     worker = SimpleNamespace(published=12, dead=3, shards={4: shard}, positions=lambda: {4: 1_000_000_000_001})
     with Metrics("0") as metrics:
-        metrics.look(worker)
+        metrics.update(worker)
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as answer:
             text = answer.read().decode()
     assert "# TYPE reticent_kafka_records_total counter\nreticent_kafka_records_total 12\n" in text
@@ -175,10 +175,15 @@ class Told:
 
 
 def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it():
-    reader, big = _Reader(), bytes(range(256)) * (CHUNK // 100)
-    parts = entries("snapshot", big, 7)
+    reader, big = _PartitionReader(), bytes(range(256)) * (CHUNK // 100)
+    parts = state_messages("snapshot", big, 7)
     assert len(parts) > 2
-    for part in [*entries("journal", b"old", 5), *parts, *entries("journal", b"", 8), *entries("journal", b"new", 9)]:
+    for part in [
+        *state_messages("journal", b"old", 5),
+        *parts,
+        *state_messages("journal", b"", 8),
+        *state_messages("journal", b"new", 9),
+    ]:
         reader.read(Told(*part))
     assert (reader.saved.snapshot, reader.saved.journal, reader.saved.position) == (big, [b"new"], 9)
     for part in parts[1:]:  # its first chunk is pruned: what is left of it is no snapshot
@@ -188,15 +193,15 @@ def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it
 
 def test_a_policy_travels_with_its_files(tmp_path):
     policy = stream_feed.policy(tmp_path)
-    bundle = pack(policy)
+    bundle = pack_policy(policy)
     (tmp_path / "prior.csv").unlink()
-    opened = unpack(bundle)
+    opened = unpack_policy(bundle)
     assert opened.base != tmp_path
     assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert opened.hash == unpack(pack(opened)).hash
+    assert opened.hash == unpack_policy(pack_policy(opened)).hash
     outside = policy.model_copy(update={"prior": policy.prior.model_copy(update={"file": "../x.csv"})})
     with pytest.raises(PolicyError):
-        pack(
+        pack_policy(
             type(policy).from_dict(
                 outside.model_dump(mode="json", exclude_defaults=True, warnings=False), base=tmp_path
             )

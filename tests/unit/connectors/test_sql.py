@@ -8,7 +8,7 @@ import pytest
 from reticent.api import anonymize
 from reticent.connectors.inputs import read_input_head
 from reticent.connectors.sql.read import read_sql, read_sql_batches
-from reticent.connectors.sql.url import is_sql, parse
+from reticent.connectors.sql.url import is_sql, parse_url
 from reticent.connectors.sql.write import write_release
 from reticent.datasets.omop import write_omop
 from reticent.errors import ConnectorError, DataError, PolicyError
@@ -65,13 +65,13 @@ def test_refusals(base, query, error):
 def test_urls():
     assert is_sql("postgresql://u:secret@h/db")
     assert not is_sql("patients.csv")
-    source = parse("postgresql://u:secret@h/db?query=SELECT%201&sslmode=require")
+    source = parse_url("postgresql://u:secret@h/db?query=SELECT%201&sslmode=require")
     assert source.query == "SELECT 1"
     assert source.url == "postgresql://u:secret@h/db?sslmode=require"
     assert "secret" not in repr(source)
     for wrong in ("sqlite://file.db", "sqlite:///", "sqlite:///x.db?table=a;b", "sqlite:///x.db?table=a&query=b"):
         with pytest.raises(PolicyError):
-            parse(wrong)
+            parse_url(wrong)
 
 
 def test_a_database_that_is_not_omop_needs_a_table(base):

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.datasets import census, feed, hospital, visits
-from reticent.datasets.draw import BLOCK, Choice, generator, numbered, zipf
+from reticent.datasets.draw import BLOCK, Choice, generator, numbered_ids, zipf
 from reticent.errors import PolicyError
 
 
@@ -93,7 +93,7 @@ def test_zipf_falls_and_sums_to_one():
 
 
 def test_numbered_pads_with_zeros():
-    assert numbered("P", np.array([0, 7, 1_234]), 5).to_pylist() == ["P00000", "P00007", "P01234"]
+    assert numbered_ids("P", np.array([0, 7, 1_234]), 5).to_pylist() == ["P00000", "P00007", "P01234"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

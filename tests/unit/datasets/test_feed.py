@@ -16,8 +16,8 @@ from reticent.errors import PolicyError
 
 WEEK = 7 * 86_400
 YEAR = 438_000
-CATCHING = {value for value, mark in zip(illnesses.VALUES, illnesses.marked("catching"), strict=True) if mark}
-CHRONIC = {value for value, mark in zip(illnesses.VALUES, illnesses.marked("chronic"), strict=True) if mark}
+CATCHING = {value for value, mark in zip(illnesses.VALUES, illnesses.values_with_flag("catching"), strict=True) if mark}
+CHRONIC = {value for value, mark in zip(illnesses.VALUES, illnesses.values_with_flag("chronic"), strict=True) if mark}
 CHAPTER = dict(zip(illnesses.VALUES, illnesses.CHAPTER.tolist(), strict=True))
 
 
@@ -113,7 +113,7 @@ def test_diagnosis_depends_strongly_on_age_and_sex(table):
 
 def test_what_cannot_be_never_is(table):
     rows = pa.table({name: table[name] for name in ("age", "sex", "diagnosis")}).to_pylist()
-    possible = {(age, sex): illnesses.law(age, sex) > 0 for age in range(100) for sex in ("female", "male")}
+    possible = {(age, sex): illnesses.true_shares(age, sex) > 0 for age in range(100) for sex in ("female", "male")}
     assert all(possible[row["age"], row["sex"]][illnesses.VALUES.index(row["diagnosis"])] for row in rows)
 
     def having(name: str) -> pa.Table:
@@ -128,10 +128,10 @@ def test_what_cannot_be_never_is(table):
 
 def test_law_sums_to_one_and_refuses_nonsense():
     for month in (None, 1, 12):
-        assert illnesses.law(40, "female", month).sum() == pytest.approx(1)
+        assert illnesses.true_shares(40, "female", month).sum() == pytest.approx(1)
     for wrong in ((-1, "male", 1), (1, "men", 1), (1, "male", 13)):
         with pytest.raises(PolicyError):
-            illnesses.law(*wrong)
+            illnesses.true_shares(*wrong)
 
 
 def test_first_admissions_of_households_follow_the_law():
@@ -143,7 +143,7 @@ def test_first_admissions_of_households_follow_the_law():
     february = pc.equal(pc.month(first["admitted_first"]), 2)
     group = first.filter(pc.and_(young, february))
     seen = np.bincount(coded(group["diagnosis_first"], illnesses.VALUES), minlength=len(illnesses.VALUES))
-    expected = illnesses.law(35, "female", 2) * len(group)
+    expected = illnesses.true_shares(35, "female", 2) * len(group)
     assert (seen[expected == 0] == 0).all()
     chi = ((seen - expected) ** 2)[expected > 5] / expected[expected > 5]
     assert len(group) > 1_000
@@ -191,7 +191,7 @@ def test_a_household_shares_its_address_and_has_several_generations(table):
 def test_an_outbreak_is_about_six_fold_and_only_in_the_middle(value):
     n = 90_000
     usual, epidemic = feed.generate(n, seed=3), feed.generate(n, seed=3, outbreak=value)
-    span = Outbreak.amid(n, value)
+    span = Outbreak.in_middle(n, value)
     height = slice_of(span)
     ratio = share(epidemic.slice(*height), value) / share(usual.slice(*height), value)
     assert 5 < ratio < 7.5
@@ -214,7 +214,7 @@ def test_an_outbreak_keeps_to_what_can_be():
 
 
 def test_an_outbreak_lasts_six_weeks_at_most_and_must_be_known():
-    span = Outbreak.amid(1_000_000)
+    span = Outbreak.in_middle(1_000_000)
     assert span.last - span.first == 6 * 7 * 1_200
     assert span.strength(np.array([0, span.first, 500_000, span.last])).tolist() == [1, 1, 6.5, 1]
     with pytest.raises(PolicyError, match="influenza"):
@@ -231,9 +231,9 @@ def test_prior_knows_every_value_and_looks_like_a_year(table):
     }
     past = np.array([counts[value] for value in illnesses.VALUES]) / sum(counts.values())
     now = np.array([share(table, value) for value in illnesses.VALUES])
-    seasonal = np.logical_or.reduce([illnesses.marked(mark) for mark in ("flu", "cold", "warm")])
+    seasonal = np.logical_or.reduce([illnesses.values_with_flag(mark) for mark in ("flu", "cold", "warm")])
     assert np.allclose(past[~seasonal], now[~seasonal], atol=0.005)
-    winter = illnesses.marked("flu") | illnesses.marked("cold")
+    winter = illnesses.values_with_flag("flu") | illnesses.values_with_flag("cold")
     assert (past[winter] < now[winter]).all(), "the feed begins in January, the prior is of all seasons"
 
 

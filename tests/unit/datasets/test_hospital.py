@@ -114,7 +114,7 @@ def test_patients_follow_the_law_of_their_age_and_sex(table):
     age, male = ages(table), table["sex"].to_numpy(zero_copy_only=False) == "male"
     rows = (age >= 65) & (age < 75) & ~male
     seen = np.bincount(pc.index_in(table["diagnosis"], pa.array(CODES)).to_numpy()[rows], minlength=len(CODES))
-    expected = hospital.law(70, "female") * rows.sum()
+    expected = hospital.true_shares(70, "female") * rows.sum()
     assert (seen[expected == 0] == 0).mean() > 0.99, "rounded ages may lie in the next band"
     chi = ((seen - expected) ** 2)[expected > 5] / expected[expected > 5]
     assert len(chi) > 100
@@ -122,10 +122,10 @@ def test_patients_follow_the_law_of_their_age_and_sex(table):
 
 
 def test_law_refuses_nonsense():
-    assert hospital.law(0, "male").sum() == pytest.approx(1)
+    assert hospital.true_shares(0, "male").sum() == pytest.approx(1)
     for wrong in ((-1, "male"), (107, "male"), (5, "boy")):
         with pytest.raises(PolicyError):
-            hospital.law(*wrong)
+            hospital.true_shares(*wrong)
 
 
 def test_season_decides_the_day(table):

@@ -16,7 +16,7 @@ from reticent.datasets.codes import CHAPTER_OF, CODES
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 
-CHRONIC = dict(zip(CODES, codes.inside(codes.CHRONIC).tolist(), strict=True))
+CHRONIC = dict(zip(CODES, codes.codes_in(codes.CHRONIC).tolist(), strict=True))
 CHAPTER = dict(zip(CODES, CHAPTER_OF, strict=True))
 
 
@@ -89,7 +89,9 @@ def test_half_of_the_changes_stay_in_the_chapter(persons):
 
 
 def test_what_cannot_be_never_is(persons):
-    possible = {(low, sex): hospital.law(low, sex) > 0 for low in hospital.BANDS[:-1] for sex in ("female", "male")}
+    possible = {
+        (low, sex): hospital.true_shares(low, sex) > 0 for low in hospital.BANDS[:-1] for sex in ("female", "male")
+    }
     place = {code: index for index, code in enumerate(CODES)}
     for rows in persons.values():
         values = [row["diagnosis"] for row in rows]

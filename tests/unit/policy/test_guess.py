@@ -8,7 +8,7 @@ import pytest
 import yaml
 from wide_tables import DRUGS, admissions, encounters
 
-from reticent.cli.kinds import Kind, render
+from reticent.cli.kinds import PolicyPlan, render
 from reticent.datasets import hospital
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_l, guess_missing, guess_person, one_sensitive, settings_of
@@ -120,7 +120,7 @@ def test_reasons_quote_no_value():
             "diagnosis": ["CANARY", "c"] * (N // 2),
         }
     )
-    text = render(guess(marked), None, None, Kind(()), ())
+    text = render(guess(marked), None, None, PolicyPlan(()), ())
     assert "CANARY" not in text
     Policy.from_dict(yaml.safe_load(text))
 
@@ -375,7 +375,7 @@ def test_spellings_of_one_value_are_merged(values):
     )
     policy = Policy.guess(table)
     assert policy.columns["diagnosis"].normalise
-    Policy.from_dict(yaml.safe_load(render(guess(table), None, None, Kind(()), ())))
+    Policy.from_dict(yaml.safe_load(render(guess(table), None, None, PolicyPlan(()), ())))
 
 
 @pytest.mark.parametrize("large", [["1E400"], ["1e308", "-1e308"]])

@@ -20,17 +20,19 @@ from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded, of_persons, requirements
 from reticent.audit.verdict import Verdict, none_of
-from reticent.connectors.counted.rows import Rows, checked
+from reticent.connectors.counted.rows import Rows, split_counts
 from reticent.policy import Policy
 from reticent.release import Counts
 
 
-def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy, method: str) -> Verdict:
+def verify_rows(
+    release: Rows, claims: Mapping[str, Any], stated_counts: Counts, policy: Policy, method: str
+) -> Verdict:
     """Recompute every claim of a release from its published rows alone; the method says which labels are legal."""
     names = release.columns
     quasi = [name for name in policy.quasi if name in names]
     shown = [name for name in policy.sensitive if name in names]
-    published, times = checked(release.collapsed([*quasi, *shown]), [*quasi, *shown])
+    published, times = split_counts(release.count_combinations([*quasi, *shown]), [*quasi, *shown])
     data, counts = text_table(published), times.astype(np.int64)
     del published
     several = any(requirement.model != "k" for requirement in of_persons(claims)) and policy.person is not None
@@ -42,6 +44,6 @@ def judge(release: Rows, claims: Mapping[str, Any], told: Counts, policy: Policy
     findings += [check_labels(codes(data[name])[1], policy, name, method) for name in quasi]
     sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
-    findings += check_sensitive(data, rows, size, rules, policy, suppressed_share(vars(told)), counts)
-    findings += check_counts(vars(told), int(counts.sum()), policy.privacy.suppression)
+    findings += check_sensitive(data, rows, size, rules, policy, suppressed_share(vars(stated_counts)), counts)
+    findings += check_counts(vars(stated_counts), int(counts.sum()), policy.privacy.suppression)
     return Verdict(tuple(findings), (), unchecked(claims))

@@ -19,14 +19,14 @@ MOST_COMBINATIONS = 50_000_000
 """What one machine takes; data with more distinct combinations is too fine for a full-domain release anyway."""
 MOST_ROWS = 2**30
 LEAF, LABEL, RECORDS, FIRST = "__leaf", "__label", "__records", "__first"
-LADDER = "ladder"
+LABEL_TABLE = "ladder"
 """How the tables of labels begin that a recoding joins: they are small."""
-_INSIDE = f"least(r.__until, c.{FIRST} + c.{RECORDS}) - greatest(r.__until - r.{RECORDS}, c.{FIRST})"
+_OVERLAP = f"least(r.__until, c.{FIRST} + c.{RECORDS}) - greatest(r.__until - r.{RECORDS}, c.{FIRST})"
 """How many of some equal rows a piece takes."""
 
 
 @dataclass(frozen=True, repr=False)
-class Recoded:
+class Recoding:
     """How rows are to be published.
 
     Attributes:
@@ -43,27 +43,27 @@ class Recoded:
             they are joined.
     """
 
-    shown: Sequence[str]
+    published: Sequence[str]
     labels: Mapping[str, str | pa.Table]
     keys: Sequence[str]
-    lost: pa.Table | None = None
+    suppressed: pa.Table | None = None
     classes: pa.Table | None = None
-    owner: Sequence[str] = field(default=())
+    person_columns: Sequence[str] = field(default=())
     plain: Sequence[str] = field(default=())
 
     @property
-    def known(self) -> list[str]:
+    def class_columns(self) -> list[str]:
         """The columns whose values decide on the class of a row."""
         inside = () if self.classes is None else self.classes.column_names
-        return [name for name in inside if name in self.shown]
+        return [name for name in inside if name in self.published]
 
     @property
     def quasi(self) -> list[str]:
         """The columns in whose place labels stand, in the order of their numbers."""
-        return [name for name in self.keys if name in self.known]
+        return [name for name in self.keys if name in self.class_columns]
 
     @property
-    def parted(self) -> bool:
+    def is_split(self) -> bool:
         """Whether equal rows are published in several ways, so many of them in each."""
         return self.classes is not None and FIRST in self.classes.column_names
 
@@ -80,9 +80,9 @@ class Rows(ABC):
     """What stands in a text in the place of signs that mean something there."""
     hash: ClassVar[str]
     """Of some `{cells}` under a `{key}`."""
-    bare: ClassVar[str]
+    replacement: ClassVar[str]
     """How `regexp_replace` puts back two groups, wherever the pattern fits."""
-    nulls: ClassVar[str]
+    null_position: ClassVar[str]
     """Where missing cells stand among published rows."""
 
     @abstractmethod
@@ -90,63 +90,63 @@ class Rows(ABC):
         """Whether a column is of texts."""
 
     @abstractmethod
-    def collapsed(self, names: Sequence[str]) -> pa.Table:
+    def count_combinations(self, names: Sequence[str]) -> pa.Table:
         """Every distinct combination of some columns once, in a stable order, with its number of rows as `RECORDS`; one too many where there are too many."""
 
     @abstractmethod
-    def _answer(self, query: str) -> Self:
+    def _select(self, query: str) -> Self:
         """The rows that a query gives."""
 
     @abstractmethod
-    def _number(self, query: str) -> int:
+    def _scalar(self, query: str) -> int:
         """The one number that a query gives."""
 
-    def _name(self, name: str) -> str:
+    def _quote_name(self, name: str) -> str:
         return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
 
     @classmethod
-    def _text(cls, words: str) -> str:
+    def _quote_text(cls, words: str) -> str:
         return f"'{words.translate(str.maketrans(cls.escapes))}'"
 
-    def _list(self, names: Iterable[str]) -> str:
-        return ", ".join(map(self._name, names))
+    def _quote_names(self, names: Iterable[str]) -> str:
+        return ", ".join(map(self._quote_name, names))
 
-    def _counted(self, names: Sequence[str]) -> str:
-        keys = self._list(names)
+    def _count_query(self, names: Sequence[str]) -> str:
+        keys = self._quote_names(names)
         return f"SELECT {keys}, count(*) AS {RECORDS} FROM {self.source} GROUP BY {keys}"  # noqa: S608 - names are quoted
 
     def without_markers(self, words: Sequence[str]) -> Self:
         """The rows with nothing where a cell is a marker that the policy declares."""
         if not words:
             return self
-        markers = ", ".join(map(self._text, words))
-        names = map(self._name, self.columns)
+        markers = ", ".join(map(self._quote_text, words))
+        names = map(self._quote_name, self.columns)
         cells = [f"CASE WHEN CAST({n} AS STRING) IN ({markers}) THEN NULL ELSE {n} END AS {n}" for n in names]
-        return self._answer(f"SELECT {', '.join(cells)} FROM {self.source}")  # noqa: S608
+        return self._select(f"SELECT {', '.join(cells)} FROM {self.source}")  # noqa: S608
 
-    def nobodies(self, person: str) -> int:
+    def count_nulls(self, person: str) -> int:
         """Rows without a person."""
-        return self._number(f"SELECT count(*) FROM {self.source} WHERE {self._name(person)} IS NULL")  # noqa: S608
+        return self._scalar(f"SELECT count(*) FROM {self.source} WHERE {self._quote_name(person)} IS NULL")  # noqa: S608
 
-    def several(self, person: str) -> bool:
+    def has_several_records(self, person: str) -> bool:
         """Whether somebody has several rows."""
-        repeated = f"SELECT 1 FROM {self.source} GROUP BY {self._name(person)} HAVING count(*) > 1 LIMIT 1"  # noqa: S608
-        return bool(self._number(f"SELECT count(*) FROM ({repeated})"))  # noqa: S608
+        repeated = f"SELECT 1 FROM {self.source} GROUP BY {self._quote_name(person)} HAVING count(*) > 1 LIMIT 1"  # noqa: S608
+        return bool(self._scalar(f"SELECT count(*) FROM ({repeated})"))  # noqa: S608
 
-    def namesakes(self, person: str) -> int:
+    def count_identifier_variants(self, person: str) -> int:
         """Persons who have the name of another but for case or leading zeros."""
         if not self.is_text(person):
             return 0
-        names = f"SELECT DISTINCT CAST({self._name(person)} AS STRING) AS p FROM {self.source}"  # noqa: S608
-        loose = f"lower(regexp_replace(p, {self._text(ZEROS)}, {self.bare}))"
-        return self._number(f"SELECT count(p) - count(DISTINCT {loose}) FROM ({names})")  # noqa: S608
+        names = f"SELECT DISTINCT CAST({self._quote_name(person)} AS STRING) AS p FROM {self.source}"  # noqa: S608
+        loose = f"lower(regexp_replace(p, {self._quote_text(ZEROS)}, {self.replacement}))"
+        return self._scalar(f"SELECT count(p) - count(DISTINCT {loose}) FROM ({names})")  # noqa: S608
 
-    def further(self, name: str) -> int:
+    def count_repeats(self, name: str) -> int:
         """Rows that repeat a value of a column; those without one do not count."""
-        cells = self._name(name)
-        return self._number(f"SELECT count({cells}) - count(DISTINCT {cells}) FROM {self.source}")  # noqa: S608
+        cells = self._quote_name(name)
+        return self._scalar(f"SELECT count({cells}) - count(DISTINCT {cells}) FROM {self.source}")  # noqa: S608
 
-    def _recoding(self, how: Recoded) -> tuple[str, dict[str, pa.Table]]:
+    def _recoding_query(self, recoding: Recoding) -> tuple[str, dict[str, pa.Table]]:
         """The query for the rows as they are published, sorted by their cells, and the tables that it joins.
 
         Equal rows come once, with their number as `RECORDS`: they are counted, not sorted one by one.
@@ -154,53 +154,56 @@ class Rows(ABC):
         tag = secrets.token_hex(4)  # a session may have names of its own
         tables: dict[str, pa.Table] = {}
         joins: list[str] = []
-        shown = {name: f"r.{self._name(name)}" for name in [*how.shown, *how.owner]}
-        for name, labels in how.labels.items():
+        shown = {name: f"r.{self._quote_name(name)}" for name in [*recoding.published, *recoding.person_columns]}
+        for name, labels in recoding.labels.items():
             if isinstance(labels, str):
-                shown[name] = self._text(labels)
+                shown[name] = self._quote_text(labels)
                 continue
-            ladder = f"{LADDER}{len(tables)}_{tag}"
+            ladder = f"{LABEL_TABLE}{len(tables)}_{tag}"
             tables[ladder] = labels
-            joins.append(f"JOIN {ladder} ON r.{self._name(name)} IS NOT DISTINCT FROM {ladder}.{LEAF}")
+            joins.append(f"JOIN {ladder} ON r.{self._quote_name(name)} IS NOT DISTINCT FROM {ladder}.{LEAF}")
             shown[name] = f"{ladder}.{LABEL}"
         lost = shown
-        if how.classes is not None:
-            tables[f"classes_{tag}"] = how.classes
-            same = [f"r.{self._name(name)} IS NOT DISTINCT FROM c.{self._name(name)}" for name in how.known]
+        if recoding.classes is not None:
+            tables[f"classes_{tag}"] = recoding.classes
+            same = [
+                f"r.{self._quote_name(name)} IS NOT DISTINCT FROM c.{self._quote_name(name)}"
+                for name in recoding.class_columns
+            ]
             joins.append(
-                f"JOIN classes_{tag} c ON {' AND '.join([*same, *([f'{_INSIDE} > 0'] if how.parted else [])])}"
+                f"JOIN classes_{tag} c ON {' AND '.join([*same, *([f'{_OVERLAP} > 0'] if recoding.is_split else [])])}"
             )
-            lost = shown | {name: f"r.{self._name(name)}" for name in how.quasi}
-            shown |= {name: f"c.{LABEL}{i}" for i, name in enumerate(how.quasi)}
-        if how.lost is not None:
-            tables[f"lost_{tag}"] = how.lost
-            gone = (f"{lost[name]} IS NOT DISTINCT FROM l.__{i}" for i, name in enumerate(how.keys))
+            lost = shown | {name: f"r.{self._quote_name(name)}" for name in recoding.quasi}
+            shown |= {name: f"c.{LABEL}{i}" for i, name in enumerate(recoding.quasi)}
+        if recoding.suppressed is not None:
+            tables[f"lost_{tag}"] = recoding.suppressed
+            gone = (f"{lost[name]} IS NOT DISTINCT FROM l.__{i}" for i, name in enumerate(recoding.keys))
             joins.append(f"ANTI JOIN lost_{tag} l ON {' AND '.join(gone)}")
         rows, number = self.source, "count(*)"
-        if how.parted:
-            rows, number = f"({self._placed(how)})", f"sum({_INSIDE})"
-        elif how.classes is not None and not how.plain and not how.owner:
-            rows, number = f"({self._counted(how.shown)})", f"sum(r.{RECORDS})"
-        cells = ", ".join(f"{shown[name]} AS {self._name(name)}" for name in how.shown)
+        if recoding.is_split:
+            rows, number = f"({self._position_query(recoding)})", f"sum({_OVERLAP})"
+        elif recoding.classes is not None and not recoding.plain and not recoding.person_columns:
+            rows, number = f"({self._count_query(recoding.published)})", f"sum(r.{RECORDS})"
+        cells = ", ".join(f"{shown[name]} AS {self._quote_name(name)}" for name in recoding.published)
         total = f"CAST({number} AS BIGINT) AS {RECORDS}"
-        order = ", ".join(f"{self._name(name)} {self.nulls}" for name in how.shown)
+        order = ", ".join(f"{self._quote_name(name)} {self.null_position}" for name in recoding.published)
         return f"SELECT {cells}, {total} FROM {rows} r {' '.join(joins)} GROUP BY ALL ORDER BY {order}", tables  # noqa: S608
 
-    def _placed(self, how: Recoded) -> str:
+    def _position_query(self, recoding: Recoding) -> str:
         """Equal rows with their number, and where they end among the rows of their combination.
 
         Those stand in an order of their other cells that a key decides which nobody keeps: else a reader could tell from the cells of one
         piece what those of another are not. The order is the same whenever the query is computed again.
         """
-        until, cells = RECORDS, self._list(how.plain)
+        until, cells = RECORDS, self._quote_names(recoding.plain)
         if cells:
-            key = self.hash.format(key=self._text(secrets.token_hex(16)), cells=cells)
-            among = f"PARTITION BY {self._list(how.known)} ORDER BY {key}, {cells} ROWS UNBOUNDED PRECEDING"
+            key = self.hash.format(key=self._quote_text(secrets.token_hex(16)), cells=cells)
+            among = f"PARTITION BY {self._quote_names(recoding.class_columns)} ORDER BY {key}, {cells} ROWS UNBOUNDED PRECEDING"
             until = f"sum({RECORDS}) OVER ({among})"
-        return f"SELECT *, {until} AS __until FROM ({self._counted(how.shown)})"  # noqa: S608
+        return f"SELECT *, {until} AS __until FROM ({self._count_query(recoding.published)})"  # noqa: S608
 
 
-def checked(combinations: pa.Table, names: Sequence[str]) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
+def split_counts(combinations: pa.Table, names: Sequence[str]) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
     """Combinations in a stable order and how many rows have each; refuses more than one machine takes."""
     if combinations.num_rows > MOST_COMBINATIONS:
         raise DataError(

@@ -28,7 +28,7 @@ import pyarrow as pa
 from reticent.audit.original import persons
 from reticent.audit.published import Published, text_table
 from reticent.audit.verdict import Verdict
-from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoded, Rows, checked
+from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoding, Rows, split_counts
 from reticent.engine.base import claims
 from reticent.engine.identifiers import refuse_overall
 from reticent.engine.spellings import spelled
@@ -58,25 +58,25 @@ METHODS = ("optimal", "mondrian", "local")
 class ReleasePlan:
     """What the search on counts comes to: how to publish the rows, and what the release says of itself."""
 
-    recoded: Recoded
+    recoding: Recoding
     guarantee: Guarantee
     counts: Counts
     metrics: dict[str, float]
     explain: dict[str, Any]
     method: str
     outcome: Outcome
-    people: pa.Table | None
+    person_records: pa.Table | None
     """The combinations one record each, where somebody has several records."""
 
-    def persons(self, policy: Policy) -> Verdict | None:
+    def verify_persons(self, policy: Policy) -> Verdict | None:
         """The judge's word on the claims of persons, on the counts that were brought; none where everybody has one record."""
-        if self.people is None:
+        if self.person_records is None:
             return None
         # The published rows stand in the order of their cells; these combinations in none, so that the judge sees no order of the input.
         rows = np.random.default_rng(0).permutation(np.flatnonzero(~self.outcome.suppressed))
         labels = {name: self.outcome.attributes[name].labels(rows) for name in policy.quasi}
-        shown = [name for name in policy.sensitive if name in self.people.column_names]
-        values = {name: self.people.column(name).take(pa.array(rows)) for name in shown}
+        shown = [name for name in policy.sensitive if name in self.person_records.column_names]
+        values = {name: self.person_records.column(name).take(pa.array(rows)) for name in shown}
         published = Published(
             name="",
             shape="generalised",
@@ -87,7 +87,7 @@ class ReleasePlan:
             counts=vars(self.counts),
             explain=self.explain,
         )
-        return persons.judge(published, policy, persons.Input(self.people, rows))
+        return persons.judge(published, policy, persons.Input(self.person_records, rows))
 
 
 def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = METHODS) -> None:
@@ -120,14 +120,14 @@ def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     """Collapses rows where they are, and searches the release here."""
     refuse_empty(policy)
     guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
-    people = [policy.person] if policy.person is not None and several(rows, policy.person) else []
+    people = [policy.person] if policy.person is not None and check_persons(rows, policy.person) else []
     names = [*policy.quasi, *guarded, *people]
-    distinct, times = checked(rows.collapsed(names), names)
+    distinct, times = split_counts(rows.count_combinations(names), names)
     if not len(times):
         raise DataError("The table has no rows.", hint="Give at least one row.")
     for name in policy.sensitive:
-        values = distinct.select([name]) if name in names else checked(rows.collapsed([name]), [name])[0]
-        refuse_spellings(values, policy)
+        values = distinct.select([name]) if name in names else split_counts(rows.count_combinations([name]), [name])[0]
+        refuse_variants(values, policy)
     if people:  # a person's records count one by one; there are about as many as combinations
         distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
         times = np.ones(distinct.num_rows, dtype=np.uint32)
@@ -136,49 +136,49 @@ def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     owned, parts = distinct if people else None, None if method == METHODS[0] else distinct
     del distinct
     encoded = replace(encoded, watch=limited(encoded.watch, policy))
-    outcome = _outcome(encoded, method)
+    outcome = _search(encoded, method)
     if outcome.pieces is not None:
         encoded, times = encoded.pieces(outcome.pieces.rows, outcome.pieces.times), outcome.pieces.times
     guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST["generalised"], not_covered(policy))
     return ReleasePlan(
-        recoded=_recoded(encoded, outcome, parts, owned),
-        guarantee=_told_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),
+        recoding=_recoding_of(encoded, outcome, parts, owned),
+        guarantee=_warn_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),
         counts=_counts(times, outcome.suppressed),
         metrics=generalised.measured(encoded, outcome).to_dict(),
-        explain=_story(encoded, outcome, times),
+        explain=_explain(encoded, outcome, times),
         method=method,
         outcome=outcome,
-        people=owned,
+        person_records=owned,
     )
 
 
-def _outcome(encoded: EncodedTable, method: str) -> Outcome:
+def _search(encoded: EncodedTable, method: str) -> Outcome:
     if method == "local":
         return recoded(encoded).outcome
     return parted(encoded) if method == "mondrian" else settled(encoded, optimum)
 
 
-def _told_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int) -> Guarantee:
+def _warn_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int) -> Guarantee:
     """The guarantee with the loud word of one machine on persons that the policy does not name, where a column shows them."""
     for name in person_columns(policy.identifiers) if policy.person is None else ():
-        if further := rows.further(name):
+        if further := rows.count_repeats(name):
             word = word_on_persons(name, further, size)
             return replace(guarantee, not_covered=(word, *guarantee.not_covered))
     return guarantee
 
 
-def several(rows: Rows, person: str) -> bool:
+def check_persons(rows: Rows, person: str) -> bool:
     """Whether somebody has several records; records without a person are refused, and namesakes are told of."""
-    if nobody := rows.nobodies(person):
+    if nobody := rows.count_nulls(person):
         raise DataError(
             f"Column '{person}': {nobody:,} records have no person.",
             hint="Fill the column, or leave those records out.",
         )
-    tell_of(rows.namesakes(person))
-    return rows.several(person)
+    tell_of(rows.count_identifier_variants(person))
+    return rows.has_several_records(person)
 
 
-def refuse_spellings(values: pa.Table, policy: Policy) -> None:
+def refuse_variants(values: pa.Table, policy: Policy) -> None:
     """Refuses two spellings of a value; which of them most records have is not looked at here, so none is put in their place."""
     (name,) = values.column_names
     column = values.column(name)
@@ -192,7 +192,9 @@ def refuse_spellings(values: pa.Table, policy: Policy) -> None:
         )
 
 
-def _recoded(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None) -> Recoded:
+def _recoding_of(
+    encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None
+) -> Recoding:
     """How rows are published: column by column, or by their combinations where those are given."""
     policy = encoded.policy
     owner = [policy.person] if people is not None and policy.person is not None else []
@@ -202,19 +204,19 @@ def _recoded(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None,
         if level == ladder.height:
             labels[name] = ladder.labels[-1][0].as_py()
         elif level:
-            labels[name] = _pairs(ladder, level)
-    return Recoded(
-        shown=[name for name in policy.columns if name in policy.released],
+            labels[name] = _label_table(ladder, level)
+    return Recoding(
+        published=[name for name in policy.columns if name in policy.released],
         labels=labels,
         keys=[*encoded.quasi, *owner],
-        lost=_lost(encoded, outcome, distinct, people) if outcome.suppressed.any() else None,
+        suppressed=_suppressed_rows(encoded, outcome, distinct, people) if outcome.suppressed.any() else None,
         classes=None if distinct is None else _classes(encoded, outcome, distinct, persons=bool(owner)),
-        owner=owner,
+        person_columns=owner,
         plain=[name for name in policy.plain if name in policy.released],
     )
 
 
-def _pairs(ladder: Ladder, level: int) -> pa.Table:
+def _label_table(ladder: Ladder, level: int) -> pa.Table:
     labels = ladder.labels[level].take(pa.array(ladder.tables[level]))
     return pa.table({LEAF: ladder.labels[0], LABEL: labels})
 
@@ -229,18 +231,18 @@ def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table, *, per
     if pieces is not None and len(pieces.rows) > distinct.num_rows:
         chosen = np.flatnonzero(published)
         before = np.cumsum(pieces.times, dtype=np.int64) - pieces.times
-        starts = before - np.repeat(before[_first(pieces.rows)], np.bincount(pieces.rows))
+        starts = before - np.repeat(before[_first_positions(pieces.rows)], np.bincount(pieces.rows))
         places = {FIRST: pa.array(starts[chosen]), RECORDS: pa.array(pieces.times[chosen].astype(np.int64))}
         rows, names = pieces.rows[chosen], [*encoded.quasi, *encoded.policy.sensitive]
     else:
-        chosen = _first(encoded.collapsed.combinations())
+        chosen = _first_positions(encoded.collapsed.combinations())
         chosen, places = chosen[published[chosen]], {}
         rows, names = chosen, [*encoded.quasi]
     labels = {f"{LABEL}{i}": outcome.attributes[name].labels(chosen) for i, name in enumerate(encoded.quasi)}
     return pa.table({name: _cells(distinct, name, rows) for name in names} | labels | places)
 
 
-def _first(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _first_positions(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The first place of each number."""
     first = np.empty(int(numbers.max()) + 1, dtype=np.int64)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
@@ -252,7 +254,7 @@ def _cells(table: pa.Table, name: str, rows: npt.NDArray[Any]) -> pa.ChunkedArra
     return cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
 
 
-def _lost(
+def _suppressed_rows(
     encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None
 ) -> pa.Table | None:
     """The quasi-identifiers of the rows that are left out and their persons, each once: as published, or as they were beside classes.
@@ -272,22 +274,22 @@ def _lost(
     return table.group_by(table.column_names).aggregate([])
 
 
-def _counts(times: npt.NDArray[np.uint32], lost: npt.NDArray[np.bool_]) -> Counts:
-    rows, gone = int(times.sum(dtype=np.int64)), int(times[lost].sum(dtype=np.int64))
+def _counts(times: npt.NDArray[np.uint32], suppressed: npt.NDArray[np.bool_]) -> Counts:
+    rows, gone = int(times.sum(dtype=np.int64)), int(times[suppressed].sum(dtype=np.int64))
     return Counts(rows, rows - gone, 0, gone)
 
 
-def _story(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, Any]:
+def _explain(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, Any]:
     published = np.where(outcome.suppressed, 0, times)
     return {
-        "attributes": {name: _shown(shown, published) for name, shown in outcome.attributes.items()},
+        "attributes": {name: _explain_attribute(shown, published) for name, shown in outcome.attributes.items()},
         "suppressed": int(times.sum(dtype=np.int64) - published.sum(dtype=np.int64)),
         "combinations": len(encoded.collapsed),
         **outcome.explain,
     }
 
 
-def _shown(shown: Levels | Cuts, published: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _explain_attribute(shown: Levels | Cuts, published: npt.NDArray[np.int64]) -> dict[str, Any]:
     """The level of an attribute, or how many records have which or keep their value."""
     if isinstance(shown, Cuts):
         return {"exact_records": int(published[shown.exact()].sum(dtype=np.int64))}

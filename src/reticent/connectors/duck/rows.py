@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from reticent.connectors.counted.rows import Recoded
+    from reticent.connectors.counted.rows import Recoding
 
-_BATCH, _SINGLE = 1 << 17, "single_name"
+_BATCH, _NORMALIZE_NAMES = 1 << 17, "single_name"
 
 
 class DuckRows(Rows):
@@ -28,79 +28,79 @@ class DuckRows(Rows):
 
     quote, escapes = '"', {"'": "''"}
     hash = "sha256({key} || CAST(ROW({cells}) AS VARCHAR))"
-    nulls, bare = "NULLS LAST", r"'\1\2', 'g'"
+    null_position, replacement = "NULLS LAST", r"'\1\2', 'g'"
 
-    def __init__(self, link: DuckDBPyConnection, query: str, path: Path | None = None) -> None:
-        self._link, self.source = link, f"({query})"
-        with reading(path):
-            self.schema: pa.Schema = link.sql(f"{query} LIMIT 0").to_arrow_table().schema
+    def __init__(self, connection: DuckDBPyConnection, query: str, path: Path | None = None) -> None:
+        self._connection, self.source = connection, f"({query})"
+        with translate_errors(path):
+            self.schema: pa.Schema = connection.sql(f"{query} LIMIT 0").to_arrow_table().schema
         self.columns = list(self.schema.names)
 
     @classmethod
-    def of(cls, link: DuckDBPyConnection, path: Path) -> DuckRows:
+    def of(cls, connection: DuckDBPyConnection, path: Path) -> DuckRows:
         """The rows of a Parquet file."""
-        return cls(link, f"SELECT * FROM read_parquet({cls._text(str(path))})", path)  # noqa: S608 - names are quoted
+        return cls(connection, f"SELECT * FROM read_parquet({cls._quote_text(str(path))})", path)  # noqa: S608 - names are quoted
 
     def is_text(self, name: str) -> bool:
         """Whether a column is of texts."""
         return bool(pa.types.is_string(self.schema.field(name).type))
 
-    def named(self, person: str | None) -> DuckRows:
+    def normalize_persons(self, person: str | None) -> DuckRows:
         """The rows with one name per person; Python reads only the names that are not plain, and nothing where all are."""
         if person is None:
             return self
-        cells = self._name(person)
+        cells = self._quote_name(person)
         if pa.types.is_binary(self.schema.field(person).type):
             cells = f"decode({cells})"
         elif not self.is_text(person):
             return self
-        odd = f"regexp_matches({cells}, {self._text(ODD)})"
-        if not self._number(f"SELECT count(*) FROM (SELECT 1 FROM {self.source} WHERE {odd} LIMIT 1)"):  # noqa: S608
+        odd = f"regexp_matches({cells}, {self._quote_text(ODD)})"
+        if not self._scalar(f"SELECT count(*) FROM (SELECT 1 FROM {self.source} WHERE {odd} LIMIT 1)"):  # noqa: S608
             return self
-        self._link.create_function(_SINGLE, _single, ["VARCHAR"], "VARCHAR", type="arrow")  # type: ignore[call-overload,unused-ignore]
-        single = f"CASE WHEN {odd} THEN {_SINGLE}({cells}) ELSE {cells} END"
-        return self._answer(f"SELECT * REPLACE ({single} AS {self._name(person)}) FROM {self.source}")  # noqa: S608
+        self._connection.create_function(_NORMALIZE_NAMES, _normalize_names, ["VARCHAR"], "VARCHAR", type="arrow")  # type: ignore[call-overload,unused-ignore]
+        single = f"CASE WHEN {odd} THEN {_NORMALIZE_NAMES}({cells}) ELSE {cells} END"
+        return self._select(f"SELECT * REPLACE ({single} AS {self._quote_name(person)}) FROM {self.source}")  # noqa: S608
 
-    def collapsed(self, names: Sequence[str]) -> pa.Table:
+    def count_combinations(self, names: Sequence[str]) -> pa.Table:
         """Every distinct combination of some columns once, in a stable order, with its number of rows; text as codes."""
-        order = ", ".join(f"{self._name(name)} NULLS LAST" for name in names)
-        with reading():
+        order = ", ".join(f"{self._quote_name(name)} NULLS LAST" for name in names)
+        with translate_errors():
             # Counted first, sorted afterwards: otherwise DuckDB holds the groups twice.
-            counted = f"{self._counted(names)} LIMIT {MOST_COMBINATIONS + 1}"
-            self._link.execute(f"CREATE OR REPLACE TEMP TABLE counted AS {counted}")
-            reader = self._link.sql(f"SELECT * FROM counted ORDER BY {order}").to_arrow_reader(_BATCH)  # noqa: S608
-            parts = [pa.table(_coded(batch)) for batch in reader]
+            counted = f"{self._count_query(names)} LIMIT {MOST_COMBINATIONS + 1}"
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE counted AS {counted}")
+            reader = self._connection.sql(f"SELECT * FROM counted ORDER BY {order}").to_arrow_reader(_BATCH)  # noqa: S608
+            parts = [pa.table(_encode_text(batch)) for batch in reader]
             schema = reader.schema
-            self._link.execute("DROP TABLE counted")
+            self._connection.execute("DROP TABLE counted")
         return pa.concat_tables(parts).unify_dictionaries() if parts else schema.empty_table()
 
-    def published(self, how: Recoded) -> Iterator[pa.Table]:
+    def iter_published_parts(self, recoding: Recoding) -> Iterator[pa.Table]:
         """The rows as they are published, sorted by their cells, in parts that fit in memory."""
-        query, tables = self._recoding(how)
+        query, tables = self._recoding_query(recoding)
         for name, table in tables.items():
-            self._link.register(name, table)
+            self._connection.register(name, table)
         try:
-            with reading():
-                for batch in self._link.sql(query).to_arrow_reader(_BATCH):
-                    yield from _repeated(pa.table(_coded(batch)))
+            with translate_errors():
+                for batch in self._connection.sql(query).to_arrow_reader(_BATCH):
+                    yield from _repeat_rows(pa.table(_encode_text(batch)))
         finally:
             for name in tables:
-                self._link.unregister(name)
+                self._connection.unregister(name)
 
-    def _answer(self, query: str) -> DuckRows:
-        return DuckRows(self._link, query)
+    def _select(self, query: str) -> DuckRows:
+        return DuckRows(self._connection, query)
 
-    def _number(self, query: str) -> int:
-        with reading():
-            rows = self._link.execute(query).fetchall()  # to the end: the connection has more to do
+    def _scalar(self, query: str) -> int:
+        with translate_errors():
+            rows = self._connection.execute(query).fetchall()  # to the end: the connection has more to do
         return int(rows[0][0])
 
 
-def _single(names: pa.ChunkedArray) -> pa.ChunkedArray:
+def _normalize_names(names: pa.ChunkedArray) -> pa.ChunkedArray:
     return single_names(names)
 
 
-def _coded(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+def _encode_text(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     return {
         name: column.dictionary_encode() if pa.types.is_string(column.type) else column
@@ -108,7 +108,7 @@ def _coded(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     }
 
 
-def _repeated(table: pa.Table) -> Iterator[pa.Table]:
+def _repeat_rows(table: pa.Table) -> Iterator[pa.Table]:
     """Every row as often as it was counted, a part at a time."""
     times = table.column(RECORDS).to_numpy()
     table = table.drop_columns([RECORDS])
@@ -120,7 +120,7 @@ def _repeated(table: pa.Table) -> Iterator[pa.Table]:
 
 
 @contextlib.contextmanager
-def reading(path: Path | None = None) -> Iterator[None]:
+def translate_errors(path: Path | None = None) -> Iterator[None]:
     """Says what failed without quoting what was read."""
     import duckdb
 
@@ -138,7 +138,7 @@ def reading(path: Path | None = None) -> Iterator[None]:
         raise DataError(f"DuckDB refuses the table ({type(error).__name__}).", hint="Check its types.") from None
 
 
-def settings(folder: Path, memory: str) -> dict[str, Any]:
+def connection_settings(folder: Path, memory: str) -> dict[str, Any]:
     """A connection that spills into a folder of ours and fetches nothing."""
     return {
         "memory_limit": memory,

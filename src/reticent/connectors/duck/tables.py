@@ -21,10 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reticent.connectors.counted.judge import judge
+from reticent.connectors.counted.judge import verify_rows
 from reticent.connectors.counted.rows import RECORDS
 from reticent.connectors.counted.tables import check_policy, search_counts
-from reticent.connectors.duck.rows import DuckRows, settings
+from reticent.connectors.duck.rows import DuckRows, connection_settings
 from reticent.disk import make_folder, open_new
 from reticent.errors import ConnectorError, needing
 from reticent.policy import Policy
@@ -32,12 +32,12 @@ from reticent.publication.gate import refuse_refuted
 from reticent.release import Release, folder
 from reticent.release.codebook import NAME, codebook
 
-MEMORY = "2GB"
+DEFAULT_MEMORY = "2GB"
 """Of DuckDB; what Python holds comes on top."""
 _DATA = "data"
 
 
-def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: str = MEMORY) -> Release:
+def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: str = DEFAULT_MEMORY) -> Release:
     """Releases a Parquet file into a new folder; the release that comes back has everything but the rows.
 
     Args:
@@ -55,24 +55,24 @@ def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: s
     aside = output.parent / f".{output.name}.{secrets.token_hex(6)}"
     make_folder(aside)
     try:
-        return _released(data, policy, output, aside, memory)
+        return _release(data, policy, output, aside, memory)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str) -> Release:
-    written = aside / f"{_DATA}.parquet"
-    with _connected(aside, memory) as link:
+def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: str) -> Release:
+    written = scratch / f"{_DATA}.parquet"
+    with _connect(scratch, memory) as link:
         rows = DuckRows.of(link, data)
         check_policy(rows.columns, policy, "DuckDB")
-        rows = rows.without_markers(policy.missing).named(policy.person)
+        rows = rows.without_markers(policy.missing).normalize_persons(policy.person)
         plan = search_counts(rows, policy)
-        _write(written, rows.published(plan.recoded))
+        _write(written, rows.iter_published_parts(plan.recoding))
         release = DuckRows.of(link, written)
-        refuse_refuted(judge(release, plan.guarantee.claims, plan.counts, policy, plan.method))
-        if (verdict := plan.persons(policy)) is not None:
+        refuse_refuted(verify_rows(release, plan.guarantee.claims, plan.counts, policy, plan.method))
+        if (verdict := plan.verify_persons(policy)) is not None:
             refuse_refuted(verdict)
-        columns, missing = _columns(release, policy)
+        columns, missing = _published_labels(release, policy)
     manifest = Release(
         kind="table",
         shape="generalised",
@@ -92,11 +92,11 @@ def _released(data: Path, policy: Policy, output: Path, aside: Path, memory: str
     return manifest
 
 
-def _connected(aside: Path, memory: str) -> Any:
+def _connect(scratch: Path, memory: str) -> Any:
     with needing("DuckDB is not installed", "duckdb"):
         import duckdb
     try:
-        return duckdb.connect(":memory:", config=settings(aside, memory))
+        return duckdb.connect(":memory:", config=connection_settings(scratch, memory))
     except duckdb.Error:
         raise ConnectorError("DuckDB does not start with these settings.", hint="Write --memory 2GB.") from None
 
@@ -111,7 +111,7 @@ def _write(target: Path, parts: Iterable[pa.Table]) -> None:
             writer.close()
 
 
-class _Columns:
+class _PublishedLabels:
     """Columns of different lengths, as the codebook looks at them: names and the labels that occur."""
 
     def __init__(self, columns: dict[str, pa.ChunkedArray]) -> None:
@@ -119,16 +119,16 @@ class _Columns:
         self.column = columns.__getitem__
 
 
-def _columns(release: DuckRows, policy: Policy) -> tuple[Any, dict[str, int]]:
+def _published_labels(release: DuckRows, policy: Policy) -> tuple[Any, dict[str, int]]:
     """The published labels of every column but the plain ones, and how many cells are missing."""
     columns, missing = {}, {}
     types = {field.name: field.type for field in release.schema}
     for name in release.columns:
-        missing[name] = release.nobodies(name)
+        missing[name] = release.count_nulls(name)
         if name in policy.plain:
             columns[name] = pa.chunked_array([], types[name])
         else:
-            counted = release.collapsed([name]).drop_columns([RECORDS])
+            counted = release.count_combinations([name]).drop_columns([RECORDS])
             column = counted.column(name)
             columns[name] = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    return _Columns(columns), missing
+    return _PublishedLabels(columns), missing

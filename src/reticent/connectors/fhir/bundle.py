@@ -17,31 +17,31 @@ import orjson
 
 from reticent.errors import DataError
 
-WHOLE = 4 << 20
+MAX_WHOLE = 4 << 20
 """Documents up to this size are parsed at once."""
-LARGEST = 64 << 20
+MAX_ENTRY = 64 << 20
 """No single entry is larger, and neither is what stands around the entries."""
 
 _BLOCK = 1 << 22
 _TYPES = ("collection", "transaction", "batch", "searchset")
 _ENTRY = re.compile(rb'"entry"\s*:\s*$')
-_STEP = np.zeros(256, dtype=np.int8)
-_STEP[[ord("{"), ord("[")]] = 1
-_STEP[[ord("}"), ord("]")]] = -1
+_DEPTH_CHANGE = np.zeros(256, dtype=np.int8)
+_DEPTH_CHANGE[[ord("{"), ord("[")]] = 1
+_DEPTH_CHANGE[[ord("}"), ord("]")]] = -1
 LOG = logging.getLogger(__name__)
 
 
-def document(name: str, stream: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
+def iter_document(name: str, stream: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every resource of a Bundle with its place, or the one resource that the document is."""
-    start = stream.read(WHOLE)
-    if len(start) < WHOLE:
-        yield from resources_of(name, _parsed(name, start))
+    start = stream.read(MAX_WHOLE)
+    if len(start) < MAX_WHOLE:
+        yield from resources_of(name, _parse(name, start))
         return
-    entries = _Entries(name)
+    entries = _EntryScanner(name)
     for raw in entries.split(start, stream):
-        entry = _parsed(f"{name}, entry {entries.number}", raw)
-        yield from _of_entry(f"{name}, entry {entries.number}", entry)
-    _check_bundle(name, entries.head())
+        entry = _parse(f"{name}, entry {entries.number}", raw)
+        yield from _resources_of_entry(f"{name}, entry {entries.number}", entry)
+    _check_bundle(name, entries.envelope())
 
 
 def resources_of(name: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -53,10 +53,10 @@ def resources_of(name: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]
         return
     _check_bundle(name, content)
     for number, entry in enumerate(content.get("entry", []), 1):
-        yield from _of_entry(f"{name}, entry {number}", entry)
+        yield from _resources_of_entry(f"{name}, entry {number}", entry)
 
 
-def _of_entry(place: str, entry: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _resources_of_entry(place: str, entry: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if type(entry) is not dict:
         raise DataError(f"{place}: not an entry of a Bundle.", hint="Export the Bundle again.")
     request, resource = entry.get("request"), entry.get("resource")
@@ -86,22 +86,22 @@ def _check_bundle(name: str, content: dict[str, Any]) -> None:
         LOG.warning("%s is one page of a search; the other pages are not in it.", name)
 
 
-def _parsed(place: str, raw: bytes) -> Any:
+def _parse(place: str, raw: bytes) -> Any:
     try:
         return orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
         raise DataError(f"{place}: not valid JSON.", hint="Export it again; it may have been cut off.") from None
 
 
-class _Entries:
+class _EntryScanner:
     """Finds the entries of a Bundle in blocks of its text: strings are told by their quotes, depth by braces outside of them."""
 
     def __init__(self, name: str) -> None:
         self.name, self.number = name, 0
-        self._depth, self._quoted = 0, False
+        self._depth, self._in_string = 0, False
         self._open: bytearray | None = None  # the entry that has begun
-        self._inside = False  # within the list of entries
-        self._around = bytearray()
+        self._in_entries = False  # within the list of entries
+        self._envelope = bytearray()
 
     def split(self, start: bytes, stream: BinaryIO) -> Iterator[bytes]:
         """The text of each entry."""
@@ -109,17 +109,17 @@ class _Entries:
         while block:
             while block.endswith(b"\\") and (more := stream.read(1)):  # never between a backslash and what it escapes
                 block += more
-            yield from self._block(block)
+            yield from self._scan(block)
             block = stream.read(_BLOCK)
 
-    def head(self) -> dict[str, Any]:
+    def envelope(self) -> dict[str, Any]:
         """What stands around the entries."""
-        content = _parsed(self.name, bytes(self._around))
+        content = _parse(self.name, bytes(self._envelope))
         if type(content) is not dict or content.get("resourceType") != "Bundle":
             raise DataError(f"{self.name}: a large document that is no Bundle.", hint="Give a Bundle or NDJSON.")
         return content
 
-    def _block(self, block: bytes) -> Iterator[bytes]:
+    def _scan(self, block: bytes) -> Iterator[bytes]:
         places, steps, depths = self._braces(block)
         # Only what opens or closes the list of entries (depth 2) or one of them (depth 3) matters.
         opens = (steps > 0) & ((depths == 2) | (depths == 3))
@@ -129,41 +129,41 @@ class _Entries:
             places[events].tolist(), steps[events].tolist(), depths[events].tolist(), strict=True
         ):
             if step > 0 and depth == 2 and block[place : place + 1] == b"[":
-                self._keep(block[at : place + 1])
+                self._extend_envelope(block[at : place + 1])
                 at = place + 1
-                self._inside = _ENTRY.search(self._around[-64:-1]) is not None
-            elif self._inside and step > 0 and depth == 3:
-                self._between(block[at:place])
+                self._in_entries = _ENTRY.search(self._envelope[-64:-1]) is not None
+            elif self._in_entries and step > 0 and depth == 3:
+                self._check_separator(block[at:place])
                 at, self._open = place, bytearray()
-            elif self._inside and step < 0 and depth == 2 and self._open is not None:
+            elif self._in_entries and step < 0 and depth == 2 and self._open is not None:
                 self.number += 1
                 yield bytes(self._open + block[at : place + 1])
                 at, self._open = place + 1, None
-            elif self._inside and step < 0 and depth == 1:
-                self._between(block[at:place])
-                at, self._inside = place, False
-        self._rest(block[at:])
+            elif self._in_entries and step < 0 and depth == 1:
+                self._check_separator(block[at:place])
+                at, self._in_entries = place, False
+        self._finish_block(block[at:])
 
-    def _rest(self, rest: bytes) -> None:
+    def _finish_block(self, rest: bytes) -> None:
         if self._open is not None:
             self._open += rest
-            self._limit(self._open)
-        elif self._inside:
-            self._between(rest)
+            self._check_size(self._open)
+        elif self._in_entries:
+            self._check_separator(rest)
         else:
-            self._keep(rest)
+            self._extend_envelope(rest)
 
-    def _keep(self, text: bytes) -> None:
-        self._around += text
-        self._limit(self._around)
+    def _extend_envelope(self, text: bytes) -> None:
+        self._envelope += text
+        self._check_size(self._envelope)
 
-    def _limit(self, text: bytearray) -> None:
-        if len(text) > LARGEST:
+    def _check_size(self, text: bytearray) -> None:
+        if len(text) > MAX_ENTRY:
             raise DataError(
-                f"{self.name}, entry {self.number + 1}: larger than {LARGEST >> 20} MB.", hint="Export it again."
+                f"{self.name}, entry {self.number + 1}: larger than {MAX_ENTRY >> 20} MB.", hint="Export it again."
             )
 
-    def _between(self, text: bytes) -> None:
+    def _check_separator(self, text: bytes) -> None:
         if text.strip(b", \t\r\n"):
             raise DataError(
                 f"{self.name}, entry {self.number + 1}: not an entry of a Bundle.", hint="Export the Bundle again."
@@ -172,10 +172,10 @@ class _Entries:
     def _braces(self, block: bytes) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Places, steps and depths of the braces and brackets outside of strings."""
         text = np.frombuffer(block, dtype=np.uint8)
-        quotes = _unescaped(text, np.flatnonzero(text == ord('"')))
-        step = _STEP[text]
+        quotes = _unescaped_quotes(text, np.flatnonzero(text == ord('"')))
+        step = _DEPTH_CHANGE[text]
         places = np.flatnonzero(step)
-        outside = (np.searchsorted(quotes, places) + self._quoted) % 2 == 0
+        outside = (np.searchsorted(quotes, places) + self._in_string) % 2 == 0
         places = places[outside]
         steps = step[places].astype(np.int64)
         depths = self._depth + np.cumsum(steps)
@@ -183,11 +183,11 @@ class _Entries:
             self._depth = int(depths[-1])
             if int(depths.min()) < 0:
                 raise DataError(f"{self.name}: not valid JSON.", hint="Export it again.")
-        self._quoted ^= bool(len(quotes) % 2)
+        self._in_string ^= bool(len(quotes) % 2)
         return places, steps, depths
 
 
-def _unescaped(text: np.ndarray[Any, Any], quotes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _unescaped_quotes(text: np.ndarray[Any, Any], quotes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The quotes behind an even number of backslashes."""
     escaped = np.zeros(len(quotes), dtype=np.bool_)
     before = quotes - 1

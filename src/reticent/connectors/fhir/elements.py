@@ -12,13 +12,13 @@ from typing import Any
 
 import orjson
 
-from reticent.connectors.fhir.paths import later_path
+from reticent.connectors.fhir.paths import r5_path
 
 Cell = str | tuple[str | None, ...] | None
-Put = Callable[[dict[str, Any], Cell], None]
+ElementSetter = Callable[[dict[str, Any], Cell], None]
 
 BASE = "https://reticent.readthedocs.io/fhir/StructureDefinition"
-CANDIDATES, GENERALISED, GUARANTEE = (
+CANDIDATES, GENERALIZED, GUARANTEE = (
     f"{BASE}/{name}" for name in ("candidate-values", "generalised-value", "guarantee")
 )
 ABSENT = "http://hl7.org/fhir/StructureDefinition/data-absent-reason"
@@ -45,20 +45,20 @@ _DECADE = re.compile(r"^(\d{3})0s$")
 _CONCEPTS = re.compile(r"^\w+\.(code|vaccineCode|medicationCodeableConcept)\.coding\.code$")
 
 
-def setter(path: str, version: str, system: str | None = None) -> Put | None:
+def setter(path: str, version: str, system: str | None = None) -> ElementSetter | None:
     """What writes a cell into a resource where a path says; None where a path cannot be written."""
-    names = (later_path(path) if version == "R5" else path).split(".")[1:]
+    names = (r5_path(path) if version == "R5" else path).split(".")[1:]
     if path in _DATES or path == "Patient.gender":
         date = _date_or_period if path in _PERIODS else _date
-        return _nested(names, _gender if path == "Patient.gender" else date)
+        return _nested_setter(names, _gender if path == "Patient.gender" else date)
     if path in ("Patient.address.state", "Patient.address.postalCode"):
-        return _address(names[1])
+        return _address_setter(names[1])
     if path == "Encounter.class.code":
-        return _class(version)
+        return _class_setter(version)
     if path == "Observation.valueQuantity.value":
         return _quantity
     if _CONCEPTS.match(path):
-        return _nested(names[: names.index("coding")], lambda name, cell: {name: concept(cell, system)})
+        return _nested_setter(names[: names.index("coding")], lambda name, cell: {name: concept(cell, system)})
     return None
 
 
@@ -66,7 +66,7 @@ def absent(reason: str, label: str | None = None) -> dict[str, Any]:
     """An element without a value: why, and what is known of it instead."""
     extensions: list[dict[str, Any]] = [{"url": ABSENT, "valueCode": reason}]
     if label is not None:
-        extensions.append({"url": GENERALISED, "valueString": label})
+        extensions.append({"url": GENERALIZED, "valueString": label})
     return {"extension": extensions}
 
 
@@ -78,7 +78,7 @@ def concept(cell: Cell, system: str | None = None) -> orjson.Fragment:
 
 def _concept_of(cell: Cell, system: str | None) -> dict[str, Any]:
     if isinstance(cell, tuple):
-        values = [{"url": "value", "valueCoding": _coding(code, system)} for code in cell if code is not None]
+        values = [{"url": "value", "valueCoding": _coding_of(code, system)} for code in cell if code is not None]
         return {"extension": [{"url": ABSENT, "valueCode": "masked"}, {"url": CANDIDATES, "extension": values}]}
     if cell is None:
         return absent("unknown")
@@ -86,15 +86,15 @@ def _concept_of(cell: Cell, system: str | None) -> dict[str, Any]:
         return absent("masked")
     # A block or chapter of ICD-10 holds a dash or a blank, which no code of it does.
     if cell.endswith(ANY) or ("icd-10" in (system or "") and re.search(r"[-\s]", cell)):
-        return {"extension": [{"url": GENERALISED, "valueString": cell}], "text": cell}
-    return {"coding": [_coding(cell, system)]}
+        return {"extension": [{"url": GENERALIZED, "valueString": cell}], "text": cell}
+    return {"coding": [_coding_of(cell, system)]}
 
 
-def _coding(code: str, system: str | None) -> dict[str, Any]:
+def _coding_of(code: str, system: str | None) -> dict[str, Any]:
     return {"system": system, "code": code} if system else {"code": code}
 
 
-def _nested(names: list[str], write: Callable[[str, Cell], dict[str, Any]]) -> Put:
+def _nested_setter(names: list[str], write: Callable[[str, Cell], dict[str, Any]]) -> ElementSetter:
     """Writes into the element that the last name stands in."""
     *outer, name = names
 
@@ -134,7 +134,7 @@ def _gender(name: str, cell: Cell) -> dict[str, Any]:
     return {f"_{name}": absent("masked", None if cell == ANY else str(cell))}
 
 
-def _address(name: str) -> Put:
+def _address_setter(name: str) -> ElementSetter:
     def put(resource: dict[str, Any], cell: Cell) -> None:
         place = resource.setdefault("address", [{}])[0]
         place |= _text(name, cell)
@@ -150,14 +150,14 @@ def _text(name: str, cell: Cell) -> dict[str, Any]:
     if text == ANY:
         return {f"_{name}": absent("masked")}
     if text.endswith(ANY):
-        return {name: text.rstrip(ANY), f"_{name}": {"extension": [{"url": GENERALISED, "valueString": text}]}}
+        return {name: text.rstrip(ANY), f"_{name}": {"extension": [{"url": GENERALIZED, "valueString": text}]}}
     return {name: text}
 
 
-def _class(version: str) -> Put:
+def _class_setter(version: str) -> ElementSetter:
     def put(resource: dict[str, Any], cell: Cell) -> None:
         known = isinstance(cell, str) and cell != ANY
-        coding = _coding(str(cell), _ACT) if known else absent("masked" if cell else "unknown")
+        coding = _coding_of(str(cell), _ACT) if known else absent("masked" if cell else "unknown")
         resource["class"] = coding if version == "R4" else [{"coding": [coding]} if known else coding]
 
     return put
@@ -173,7 +173,7 @@ def _quantity(resource: dict[str, Any], cell: Cell) -> None:
         code = "unknown" if cell is None else "masked"
         resource["dataAbsentReason"] = {"coding": [{"system": _REASONS, "code": code}]}
         if cell not in (None, ANY):
-            resource.setdefault("extension", []).append({"url": GENERALISED, "valueString": str(cell)})
+            resource.setdefault("extension", []).append({"url": GENERALIZED, "valueString": str(cell)})
 
 
 def _number(text: str) -> float | int:

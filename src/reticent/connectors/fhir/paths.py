@@ -19,7 +19,7 @@ from reticent.policy.settings.inputs import FhirColumn
 Getter = Callable[[dict[str, Any]], str | None]
 
 # R4 path -> R5 path, for the types that are read; every path of the same beginning goes with it.
-_MOVED = {
+_R5_PATHS = {
     "Encounter.class.code": "Encounter.class.coding.code",
     "Encounter.class.system": "Encounter.class.coding.system",
     "Encounter.period": "Encounter.actualPeriod",
@@ -35,7 +35,7 @@ _MOVED = {
     "MedicationAdministration.effectivePeriod": "MedicationAdministration.occurencePeriod",
 }
 # Elements that only one of the two versions has, per type.
-_SIGNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+_VERSION_ELEMENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Encounter": (("period", "hospitalization"), ("actualPeriod", "admission", "plannedStartDate")),
     "Procedure": (("performedDateTime", "performedPeriod"), ("occurrenceDateTime", "occurrencePeriod", "reported")),
     "MedicationRequest": (("medicationCodeableConcept", "medicationReference"), ("medication",)),
@@ -45,13 +45,13 @@ _SIGNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 VERSIONS = ("R4", "R5")
 
 
-def later_path(path: str) -> str:
+def r5_path(path: str) -> str:
     """The R5 path of an element that R4 calls otherwise; the same path where both agree.
 
     >>> later_path("Encounter.period.start")
     'Encounter.actualPeriod.start'
     """
-    for head, moved in _MOVED.items():
+    for head, moved in _R5_PATHS.items():
         if path == head or path.startswith(head + "."):
             return moved + path[len(head) :]
     return path
@@ -59,7 +59,7 @@ def later_path(path: str) -> str:
 
 def version_of(resource: dict[str, Any]) -> str | None:
     """R4 or R5, where a resource shows it."""
-    signs = _SIGNS.get(resource["resourceType"])
+    signs = _VERSION_ELEMENTS.get(resource["resourceType"])
     if signs is None:
         return None
     kind = resource.get("class")
@@ -124,8 +124,8 @@ def node_of(path: str, *, parts: bool = False) -> Callable[[dict[str, Any]], Any
         raise PolicyError(f"fhir.columns: '{path}' names a whole resource.", hint="Name one of its elements.")
     if not is_plain(path):
         return _fhirpath(path)
-    earlier, later = (_walk(tuple(version.split(".")[1:])) for version in (path, later_path(path)))
-    if later_path(path) == path:
+    earlier, later = (_walk(tuple(version.split(".")[1:])) for version in (path, r5_path(path)))
+    if r5_path(path) == path:
         return earlier
 
     def either(resource: dict[str, Any]) -> Any:

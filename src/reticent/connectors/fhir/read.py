@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.connectors.fhir.paths import Getter, getter, reference_to, version_of
-from reticent.connectors.fhir.resources import export, files_of
+from reticent.connectors.fhir.resources import files_of, iter_export
 from reticent.connectors.fhir.spill import Spill, text_batch
 from reticent.errors import DataError
 from reticent.policy.settings.inputs import RESOURCES, FhirSettings
@@ -46,29 +46,29 @@ def read_fhir_batches(
     paths = mapping.paths
     columns_of = {entity: [name for name, column in paths.items() if column.resource == entity] for entity in RESOURCES}
     with ExitStack() as stack:
-        many = parts or _parts(files_of(source))
+        many = parts or _part_count(files_of(source))
         spills = {
             entity: stack.enter_context(Spill(len(names) + 2, many))
             for entity, names in columns_of.items()
             if names or entity == "Encounter"
         }
         take = {entity: [getter(paths[name]) for name in columns_of[entity]] for entity in spills}
-        said = _spread(source, spills, take, many)
+        said = _partition(source, spills, take, many)
         for entity in (entity for entity, spill in spills.items() if spill.empty and entity != "Encounter"):
             LOG.warning("%s has no %s: the columns %s are empty.", source, entity, ", ".join(columns_of[entity]))
         seen = 0
         for part in range(many):
             tables = {entity: spill.rows(part) for entity, spill in spills.items()}
-            rows = _joined(tables, columns_of, list(paths), said, several=mapping.diagnoses == "all")
+            rows = _join(tables, columns_of, list(paths), said, several=mapping.diagnoses == "all")
             while some := list(islice(rows, batch_rows)):
                 seen += len(some)
                 yield text_batch(some, list(paths))
-    say(source, said)
+    log_warnings(source, said)
     if not seen:
         raise DataError(f"{source} has no Encounter.", hint="Export Patient, Encounter and Condition together.")
 
 
-def _parts(files: list[Path | str]) -> int:
+def _part_count(files: list[Path | str]) -> int:
     """One part while all fits easily, else as many as keep each near one size; packed files count for more."""
     sizes = [Path(file).stat().st_size * (12 if str(file).endswith(".gz") else 1) for file in files if file != "-"]
     return max(1, min(_MOST_PARTS, -(-sum(sizes) // _PART)))
@@ -87,7 +87,7 @@ def keys_of(resource: dict[str, Any]) -> tuple[str | None, str | None]:
     return patient, reference_to(resource.get("encounter", resource.get("context")), "Encounter")
 
 
-def checked(
+def iter_resources(
     source: str | Path, take: Mapping[str, list[Getter]]
 ) -> Iterator[tuple[dict[str, Any], tuple[str | None, str | None], list[str | None]]]:
     """The resources of the types that `take` names, with their patient and encounter, and what it takes out of each.
@@ -96,7 +96,7 @@ def checked(
         DataError: versions are mixed, an id is none, or a value has parts; by the place in the export.
     """
     versions: Counter[str] = Counter()
-    for place, resource in export(source):
+    for place, resource in iter_export(source):
         kind = resource["resourceType"]
         if kind not in take:
             continue
@@ -119,22 +119,22 @@ def checked(
         yield resource, keys, cells
 
 
-WITHOUT = "{} without a patient: left out"
-NAMELESS = "{} without an id: left out"
-UNKNOWN = "{} whose patient is not in the export: the patient's columns are empty"
-UNJOINED = "{} of no encounter: left out"
-FURTHER = "further conditions of an encounter: left out"
-ALIAS = "Patient with a link to another who may be the same person: counted as a person of their own"
-TWICE = "{} with an id that came before: left out"
+NO_PATIENT = "{} without a patient: left out"
+NO_ID = "{} without an id: left out"
+UNKNOWN_PATIENT = "{} whose patient is not in the export: the patient's columns are empty"
+NO_ENCOUNTER = "{} of no encounter: left out"
+FURTHER_CONDITIONS = "further conditions of an encounter: left out"
+LINKED_PATIENT = "Patient with a link to another who may be the same person: counted as a person of their own"
+DUPLICATE_ID = "{} with an id that came before: left out"
 
 
-def _spread(source: str | Path, spills: dict[str, Spill], take: dict[str, list[Getter]], parts: int) -> Counter[str]:
+def _partition(source: str | Path, spills: dict[str, Spill], take: dict[str, list[Getter]], parts: int) -> Counter[str]:
     said: Counter[str] = Counter()
-    for resource, (patient, visit), cells in checked(source, take):
+    for resource, (patient, visit), cells in iter_resources(source, take):
         entity = resource["resourceType"]
-        said[ALIAS] += entity == "Patient" and "link" in resource
+        said[LINKED_PATIENT] += entity == "Patient" and "link" in resource
         if patient is None or (visit is None and entity != "Patient"):
-            words = UNJOINED if patient is not None else NAMELESS if entity == "Patient" else WITHOUT
+            words = NO_ENCOUNTER if patient is not None else NO_ID if entity == "Patient" else NO_PATIENT
             said[words.format(entity)] += 1
             continue
         part = zlib.crc32((patient or "").encode()) % parts if parts > 1 else 0
@@ -142,23 +142,23 @@ def _spread(source: str | Path, spills: dict[str, Spill], take: dict[str, list[G
     return said
 
 
-def say(source: str | Path, said: Counter[str]) -> None:
+def log_warnings(source: str | Path, warning_counts: Counter[str]) -> None:
     """Warns of what was found and could not be used, by type and number."""
-    for words, count in sorted((+said).items()):
+    for words, count in sorted((+warning_counts).items()):
         LOG.warning("%s: %s %s.", source, f"{count:,}", words)
 
 
-def _joined(
+def _join(
     rows: dict[str, Iterator[Row]],
     columns_of: dict[str, list[str]],
-    order: list[str],
-    said: Counter[str],
+    columns: list[str],
+    warning_counts: Counter[str],
     *,
     several: bool,
 ) -> Iterator[Row]:
     patients: dict[str | None, Row] = {}
     for row in rows.get("Patient", iter(())):
-        said[TWICE.format("Patient")] += row[0] in patients
+        warning_counts[DUPLICATE_ID.format("Patient")] += row[0] in patients
         patients.setdefault(row[0], row[2:])
     conditions = _conditions(rows.get("Condition", iter(())))
     others = [kind for kind in RESOURCES if kind not in ("Encounter", "Patient", "Condition") and columns_of[kind]]
@@ -166,18 +166,18 @@ def _joined(
     blanks = [(None,) * len(columns_of[kind]) for kind in others]
     nobody, nothing = (None,) * len(columns_of["Patient"]), [(None,) * len(columns_of["Condition"])]
     names = [name for kind in ("Encounter", "Patient", "Condition", *others) for name in columns_of[kind]]
-    places = [names.index(name) for name in order]
+    places = [names.index(name) for name in columns]
     visits: set[str | None] = set()
     for row in rows["Encounter"]:
         if row[1] in visits:
-            said[TWICE.format("Encounter")] += 1
+            warning_counts[DUPLICATE_ID.format("Encounter")] += 1
             continue
         visits.add(row[1])
         if columns_of["Patient"] and row[0] not in patients:
-            said[UNKNOWN.format("Encounter")] += 1
+            warning_counts[UNKNOWN_PATIENT.format("Encounter")] += 1
         ill = conditions.get(row[:2], nothing)
         if not several:
-            said[FURTHER] += len(ill) - 1
+            warning_counts[FURTHER_CONDITIONS] += len(ill) - 1
             ill = ill[:1]
         head = row[2:] + patients.get(row[0], nobody)
         tail = [cell for values, blank in zip(first, blanks, strict=True) for cell in values.get(row[:2], blank)]

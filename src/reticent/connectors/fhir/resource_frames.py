@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from reticent.connectors.fhir.elements import CANDIDATES, GENERALISED, GUARANTEE, absent, concept
+from reticent.connectors.fhir.elements import CANDIDATES, GENERALIZED, GUARANTEE, absent, concept
 
 _LABELS = "http://terminology.hl7.org/CodeSystem/v3-ObservationValue"
 SECURITY = [
@@ -24,11 +24,11 @@ _WITH_STATUS = (
 )
 KINDS = ("Patient", "Condition", *_WITH_STATUS, *_STATUS, "Immunization")
 """The types that can be written."""
-_CODED = ("Observation", "DiagnosticReport")
-_DRUGS = ("MedicationRequest", "MedicationStatement", "MedicationAdministration")
+_CODE_TYPES = ("Observation", "DiagnosticReport")
+_MEDICATION_TYPES = ("MedicationRequest", "MedicationStatement", "MedicationAdministration")
 
 
-def frame(kind: str, version: str, person: str, visit: str | None) -> dict[str, Any]:
+def template(kind: str, version: str, person: str, visit: str | None) -> dict[str, Any]:
     """A resource without its cells: type, labels, references, and a status that says nothing."""
     resource: dict[str, Any] = {"resourceType": kind, "id": "", "meta": _META}
     if kind in _WITH_STATUS:
@@ -54,9 +54,9 @@ def complete(resource: dict[str, Any], version: str) -> None:
     kind = resource["resourceType"]
     if kind == "Encounter" and version == "R4":
         resource.setdefault("class", absent("masked"))
-    if kind in _CODED:
+    if kind in _CODE_TYPES:
         resource.setdefault("code", concept("*"))
-    if kind in _DRUGS:
+    if kind in _MEDICATION_TYPES:
         name = "medicationCodeableConcept" if version == "R4" else "medication"
         resource.setdefault(name, concept("*") if version == "R4" else {"concept": concept("*")})
     if kind == "Immunization":
@@ -102,7 +102,7 @@ def definitions(version: str) -> list[dict[str, Any]]:
     return [
         _definition(version, CANDIDATES, "Values of which one may be the true one.", ["CodeableConcept"], "value"),
         _definition(
-            version, GENERALISED, "The coarser value that stands for the true one.", ["Element", "Observation"]
+            version, GENERALIZED, "The coarser value that stands for the true one.", ["Element", "Observation"]
         ),
         _definition(
             version, GUARANTEE, "What the release promises, against whom, and what it does not.", ["Provenance"]

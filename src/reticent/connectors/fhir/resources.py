@@ -12,16 +12,16 @@ from typing import Any
 
 import orjson
 
-from reticent.connectors.fhir.bundle import document, resources_of
-from reticent.connectors.files.ndjson_read import lines
+from reticent.connectors.fhir.bundle import iter_document, resources_of
+from reticent.connectors.files.ndjson_read import iter_lines
 from reticent.connectors.files.sniff import Format
-from reticent.connectors.files.source import SAMPLE, Opened, opened
+from reticent.connectors.files.source import SAMPLE, OpenInput, open_input
 from reticent.errors import DataError
 
 _LINES = (".ndjson", ".ndjson.gz", ".jsonl", ".jsonl.gz")
 _DOCUMENTS = (".json", ".json.gz")
 # The other files of a bulk export and of ours: no resources in them.
-_OTHERS = ("codebook.json", "release.json", "manifest.json", "export.json")
+_OTHER_FILES = ("codebook.json", "release.json", "manifest.json", "export.json")
 _TYPE = re.compile(
     r"^(Patient|Encounter|Condition|Observation|Procedure|Medication\w*|DiagnosticReport|Immunization)\b"
 )
@@ -36,7 +36,7 @@ def files_of(source: str | Path) -> list[Path | str]:
         return [source]
     names = (*_LINES, *_DOCUMENTS)
     files: list[Path | str] = [
-        path for path in sorted(folder.iterdir()) if path.name.lower().endswith(names) and path.name not in _OTHERS
+        path for path in sorted(folder.iterdir()) if path.name.lower().endswith(names) and path.name not in _OTHER_FILES
     ]
     if not files:
         raise DataError(
@@ -46,16 +46,18 @@ def files_of(source: str | Path) -> list[Path | str]:
     return files
 
 
-def export(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def iter_export(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every resource of an export with its place, except withdrawn ones."""
     files = files_of(source)
     for number, file in enumerate(files, 1):
         alone = len(files) == 1 and not Path(source).is_dir()
         shown = str(file) if alone or _TYPE.match(Path(file).name) else f"{source}, file {number} of {len(files)}"
-        with opened(file) as there:
-            parts = document(shown, there.stream) if _is_document(file, there.head) else _records(there, shown)
+        with open_input(file) as there:
+            parts = (
+                iter_document(shown, there.stream) if _is_document(file, there.head) else _iter_records(there, shown)
+            )
             for place, resource in parts:
-                if not withdrawn(resource):
+                if not is_withdrawn(resource):
                     yield place, resource
 
 
@@ -68,9 +70,9 @@ def _is_document(file: str | Path, head: bytes) -> bool:
     return first.strip() == b"{" or (not end and b'"Bundle"' in first[:_LOOK] and len(head) >= SAMPLE)
 
 
-def _records(there: Opened, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _iter_records(there: OpenInput, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     bom = 3 if there.head.startswith(b"\xef\xbb\xbf") else 0
-    for number, line in lines(there, Format("ndjson", bom=bom)):
+    for number, line in iter_lines(there, Format("ndjson", bom=bom)):
         try:
             resource = orjson.loads(line)
         except orjson.JSONDecodeError:
@@ -81,7 +83,7 @@ def _records(there: Opened, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from resources_of(f"{name}, line {number}", resource)
 
 
-def withdrawn(resource: dict[str, Any]) -> bool:
+def is_withdrawn(resource: dict[str, Any]) -> bool:
     """Whether whoever wrote a resource has taken it back: it must not count as a fact about a patient."""
     if resource.get("status") == _WITHDRAWN:
         return True

@@ -29,7 +29,7 @@ class Spill:
         self.empty = True
         """Whether no row has come yet."""
         self._schema = pa.schema([(str(i), pa.string()) for i in range(width)])
-        self._held: list[list[tuple[str | None, ...]]] = [[] for _ in range(parts)]
+        self._buffers: list[list[tuple[str | None, ...]]] = [[] for _ in range(parts)]
         files = (tempfile.TemporaryFile() for _ in range(parts if parts > 1 else 0))  # noqa: SIM115 - the stack closes them
         self._files = [self._stack.enter_context(file) for file in files]
         self._writers = [pa.ipc.new_stream(file, self._schema) for file in self._files]
@@ -37,19 +37,19 @@ class Spill:
     def add(self, part: int, row: tuple[str | None, ...]) -> None:
         """Puts a row to its part."""
         self.empty = False
-        held = self._held[part]
+        held = self._buffers[part]
         held.append(row)
         if self._files and len(held) >= _ROWS:
             self._write(part)
 
     def _write(self, part: int) -> None:
-        self._writers[part].write_batch(text_batch(self._held[part], self._schema.names))
-        self._held[part] = []
+        self._writers[part].write_batch(text_batch(self._buffers[part], self._schema.names))
+        self._buffers[part] = []
 
     def rows(self, part: int) -> Iterator[tuple[str | None, ...]]:
         """The rows of one part in the order they came; each part is read once."""
         if self._files:
-            if self._held[part]:
+            if self._buffers[part]:
                 self._write(part)
             self._writers[part].close()
             self._files[part].seek(0)
@@ -57,7 +57,7 @@ class Spill:
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
             self._files[part].truncate(0)
         else:
-            held, self._held[part] = self._held[part], []
+            held, self._buffers[part] = self._buffers[part], []
             yield from held
 
     def __enter__(self) -> Self:

@@ -11,7 +11,7 @@ from reticent.connectors.fhir.paths import Getter, as_text, getter, is_plain, no
 from reticent.policy.settings.inputs import FhirColumn
 
 ICD10 = "http://hl7.org/fhir/sid/icd-10"
-SYSTEMS = frozenset(
+KNOWN_SYSTEMS = frozenset(
     (
         "http://snomed.info/sct",
         "http://loinc.org",
@@ -30,7 +30,7 @@ SYSTEMS = frozenset(
 _CODE = ".coding.code"
 
 
-class Systems:
+class CodeSystems:
     """Notes the system of every code that is read, in passing."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Systems:
 
         return take
 
-    def told(self) -> tuple[dict[str, str], list[str]]:
+    def resolve(self) -> tuple[dict[str, str], list[str]]:
         """The system of each column whose codes are all of one known system, and those of several or unknown ones."""
-        one = {name: next(iter(seen)) for name, seen in self._seen.items() if len(seen) == 1 and seen <= SYSTEMS}
+        one = {name: next(iter(seen)) for name, seen in self._seen.items() if len(seen) == 1 and seen <= KNOWN_SYSTEMS}
         return one, [name for name, seen in self._seen.items() if seen - {None} and name not in one]

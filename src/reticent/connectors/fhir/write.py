@@ -17,8 +17,8 @@ from typing import IO, Any
 import orjson
 import pyarrow as pa
 
-from reticent.connectors.fhir.elements import Put, setter
-from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, frame, provenance
+from reticent.connectors.fhir.elements import ElementSetter, setter
+from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, provenance, template
 from reticent.connectors.fhir.systems import ICD10
 from reticent.connectors.files.atomic import system_errors
 from reticent.disk import draft_of, make_folder, open_new
@@ -50,14 +50,14 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
     refuse_taken(target)
     counts: dict[str, int] = {}
     version, codebook = layout["version"], documents["codebook"]
-    with _output(target) as write:
+    with _open_output(target) as write:
         for kind, paths in layout["tables"].items():
             if kind not in KINDS:
                 LOG.warning("%s is left out: nothing says how to write it.", kind)
                 continue
             counts[kind] = 0
             systems = _systems(kind, codebook) | layout.get("systems", {})
-            for block in _resources(kind, paths, tables[kind], systems, version):
+            for block in _iter_resources(kind, paths, tables[kind], systems, version):
                 write(kind, block)
                 counts[kind] += len(block)
         for resource in (provenance(manifest, codebook, counts), *definitions(version)):
@@ -74,11 +74,11 @@ def _systems(kind: str, codebook: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _resources(
+def _iter_resources(
     kind: str, paths: Mapping[str, str], table: pa.Table, systems: Mapping[str, str], version: str
 ) -> Iterator[list[tuple[str, bytes]]]:
     """The resources of one table by id, some thousands at a time."""
-    puts: dict[str, Put] = {}
+    puts: dict[str, ElementSetter] = {}
     for name, path in paths.items():
         put = setter(path, version, systems.get(name))
         if put is None:
@@ -93,7 +93,7 @@ def _resources(
         block = []
         for row, (person, visit) in enumerate(zip(persons, visits, strict=True)):
             number += 1
-            resource = frame(kind, version, person, visit)
+            resource = template(kind, version, person, visit)
             resource["id"] = {"Patient": person, "Encounter": visit}.get(kind) or f"{kind.lower()}-{number}"
             for put, column in zip(puts.values(), cells, strict=True):
                 cell = column[row]
@@ -104,9 +104,9 @@ def _resources(
 
 
 @contextmanager
-def _output(target: Path) -> Iterator[Any]:
+def _open_output(target: Path) -> Iterator[Any]:
     """What takes resources of a type; all of them are there when the block ends well, none otherwise."""
-    form = _bundle if target.suffix.lower() == ".json" else _folder
+    form = _open_bundle if target.suffix.lower() == ".json" else _open_folder
     with system_errors(f"{target} cannot be written", "Check free space and permissions."):
         target.parent.mkdir(parents=True, exist_ok=True)
         with draft_of(target) as draft:
@@ -117,7 +117,7 @@ def _output(target: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _folder(draft: Path) -> Iterator[Any]:
+def _open_folder(draft: Path) -> Iterator[Any]:
     make_folder(draft)
     files: dict[str, IO[bytes]] = {}
 
@@ -134,7 +134,7 @@ def _folder(draft: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _bundle(draft: Path) -> Iterator[Any]:
+def _open_bundle(draft: Path) -> Iterator[Any]:
     begun = False
     with os.fdopen(open_new(draft), "wb") as file:
 
@@ -170,7 +170,7 @@ def flat_tables(data: pa.Table, policy: Policy) -> tuple[dict[str, pa.Table], di
             tables.setdefault(column.resource, dict(links))[name] = cells
             paths.setdefault(column.resource, {})[name] = column.place
     out = {kind: pa.table(columns) for kind, columns in tables.items()}
-    out["Patient"] = _once(out["Patient"])
+    out["Patient"] = _first_rows(out["Patient"])
     return out, {"standard": "fhir", "version": "R4", "tables": paths}
 
 
@@ -188,7 +188,7 @@ def _cells(data: pa.Table, name: str) -> pa.Array | pa.ChunkedArray | None:
     return pa.array([list(row) for row in zip(*(data[slot].to_pylist() for slot in slots), strict=True)])
 
 
-def _once(patients: pa.Table) -> pa.Table:
+def _first_rows(patients: pa.Table) -> pa.Table:
     """The first row of each person."""
     first: dict[str, int] = {}
     for row, person in enumerate(patients["person"].to_pylist()):

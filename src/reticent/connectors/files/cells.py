@@ -14,27 +14,27 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.connectors.files.magic import program_of
-from reticent.connectors.files.read import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows_error
 from reticent.connectors.files.sniff import Format
-from reticent.connectors.files.source import Opened, seekable
+from reticent.connectors.files.source import OpenInput, seekable
 from reticent.errors import DataError, needing
 
 # Sheets of a workbook that a hint names.
 _SHEETS = 5
 
 
-def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
+def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table; a sheet has a million rows at most."""
-    names, columns = _sheet_columns(source) if file_format.name == "excel" else _statistics(source)
+    names, columns = _sheet_columns(source) if file_format.name == "excel" else _stats_columns(source)
     return table_of(source.name, names, columns, options)
 
 
-def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
     """The same in batches; its library reads it as a whole."""
     yield from table(source, file_format, options).to_batches(options.batch_rows)
 
 
-def _sheet_columns(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
+def _sheet_columns(source: OpenInput) -> tuple[list[str], Sequence[Sequence[Any]]]:
     header, *rows = _rows(source) or [[]]
     names = [str(cell).strip() for cell in header]
     columns = list(zip(*(row for row in rows if any(cell != "" for cell in row)), strict=True))
@@ -44,7 +44,7 @@ def _sheet_columns(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
     return ([names[place] for place in full], [columns[place] for place in full]) if columns else (names, columns)
 
 
-def _statistics(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
+def _stats_columns(source: OpenInput) -> tuple[list[str], Sequence[Sequence[Any]]]:
     """Through pyreadstat."""
     reader, program = program_of(source.head) or ("sas7bdat", "SAS")
     with needing(f"{source.name}: {program} needs a library of its own", "stats"):
@@ -58,7 +58,7 @@ def _statistics(source: Opened) -> tuple[list[str], Sequence[Sequence[Any]]]:
     return list(columns), cells
 
 
-def _rows(source: Opened) -> list[list[Any]]:
+def _rows(source: OpenInput) -> list[list[Any]]:
     with needing(f"{source.name}: Excel needs a library of its own", "excel"):
         import python_calamine as calamine
     with seekable(source) as file:
@@ -73,7 +73,7 @@ def _rows(source: Opened) -> list[list[Any]]:
             raise DataError(f"{source.name} is a damaged Excel workbook.", hint="Save or copy it again.") from None
 
 
-def _sheet(source: Opened, book: Any) -> Any:
+def _sheet(source: OpenInput, book: Any) -> Any:
     if source.inner is not None:
         if source.inner not in book.sheet_names:
             raise DataError(f"{source.name}: the workbook has no sheet of that name.", hint="Check what follows the !.")
@@ -92,11 +92,11 @@ def table_of(source: str, names: Sequence[str], columns: Sequence[Sequence[Any]]
     """The columns that are wanted; empty texts and numbers that are not one are what these programs call missing."""
     check_names(source, names)
     if not columns or not len(columns[0]):
-        raise no_rows(source)
+        raise no_rows_error(source)
     of = dict(zip(names, columns, strict=True))
     cells = {
         name: [None if cell == "" or cell != cell else cell for cell in of[name]]  # noqa: PLR0124 - only NaN differs from itself
-        for name in options.of(source, names)
+        for name in options.select_columns(source, names)
     }
     return pa.table({name: column_of(source, name, column) for name, column in cells.items()})
 

@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from reticent.connectors.files.read import ReadOptions, check_names, no_rows
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows_error
 from reticent.connectors.files.sniff import Format
-from reticent.connectors.files.source import Opened, seekable
+from reticent.connectors.files.source import OpenInput, seekable
 from reticent.errors import DataError
 
 _TITLES = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
-def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
     """The file piece by piece."""
     rows = 0
     pieces = _parquet(source, options) if file_format.name == "parquet" else _arrow(source, options)
     while True:
-        with _errors(source.name, file_format):
+        with _translate_errors(source.name, file_format):
             piece = next(pieces, None)
             if piece is not None:
                 # Files come from anywhere: offsets and text are checked before anything walks over them.
@@ -33,38 +33,38 @@ def batches(source: Opened, file_format: Format, options: ReadOptions) -> Genera
         for start in range(0, piece.num_rows, options.batch_rows):
             yield piece.slice(start, options.batch_rows)
     if not rows:
-        raise no_rows(source.name)
+        raise no_rows_error(source.name)
 
 
-def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
+def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table."""
     return pa.Table.from_batches(list(batches(source, file_format, options)))
 
 
-def _parquet(source: Opened, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+def _parquet(source: OpenInput, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     with seekable(source) as file:
         parquet = pq.ParquetFile(file)
-        columns = _checked(source.name, parquet.schema_arrow, options)
+        columns = _check_columns(source.name, parquet.schema_arrow, options)
         yield from parquet.iter_batches(batch_size=options.batch_rows, columns=list(columns))
 
 
-def _arrow(source: Opened, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+def _arrow(source: OpenInput, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     if source.head.startswith(b"ARROW1"):
         with seekable(source) as file:
             reader = pyarrow.ipc.open_file(file)
-            columns = _checked(source.name, reader.schema, options)
+            columns = _check_columns(source.name, reader.schema, options)
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number).select(columns)
     else:
         reader = pyarrow.ipc.open_stream(source.stream)
-        columns = _checked(source.name, reader.schema, options)
+        columns = _check_columns(source.name, reader.schema, options)
         for batch in reader:
             yield batch.select(columns)
 
 
-def _checked(name: str, schema: pa.Schema, options: ReadOptions) -> tuple[str, ...]:
+def _check_columns(name: str, schema: pa.Schema, options: ReadOptions) -> tuple[str, ...]:
     check_names(name, schema.names)
-    columns = options.of(name, schema.names)
+    columns = options.select_columns(name, schema.names)
     for column in columns:
         if pa.types.is_nested(schema.field(column).type):
             raise DataError(f"{name}: column {column!r} is nested.", hint="Flatten it to one value per row.")
@@ -72,7 +72,7 @@ def _checked(name: str, schema: pa.Schema, options: ReadOptions) -> tuple[str, .
 
 
 @contextlib.contextmanager
-def _errors(name: str, file_format: Format) -> Iterator[None]:
+def _translate_errors(name: str, file_format: Format) -> Iterator[None]:
     """Replace the library's errors, which may quote cells, by ours."""
     try:
         yield

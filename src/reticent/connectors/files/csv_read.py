@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from reticent.connectors.files.guard import MAX_LINE, Block, Guard, blocks, too_long
-from reticent.connectors.files.read import ReadOptions, check_names, no_rows
+from reticent.connectors.files.guard import MAX_LINE, Block, CheckedStream, iter_blocks, line_length_error
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows_error
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
-from reticent.connectors.files.source import Opened
+from reticent.connectors.files.source import OpenInput
 from reticent.errors import DataError
 from reticent.policy.cells import with_points
 
@@ -26,49 +26,49 @@ from reticent.policy.cells import with_points
 _PIECE = 2 << 20
 
 
-def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
+def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table."""
     return pa.concat_tables(_tables(source, file_format, options))
 
 
-def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
     """The file piece by piece, each piece at most `options.batch_rows` rows."""
     with contextlib.closing(_tables(source, file_format, options)) as tables:
         for part in tables:
             yield from part.to_batches(max_chunksize=options.batch_rows)
 
 
-def _tables(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.Table]:
+def _tables(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.Table]:
     parser = _Parser(source, file_format, options)
     rows = 0
-    with contextlib.closing(blocks(source, file_format)) as pieces:
+    with contextlib.closing(iter_blocks(source, file_format)) as pieces:
         for block in pieces:
             part = parser.parse(block)
             rows += part.num_rows
             yield part
     if not rows:
-        raise no_rows(source.name)
+        raise no_rows_error(source.name)
 
 
-def header(source: Opened, file_format: Format) -> tuple[str, ...]:
+def header(source: OpenInput, file_format: Format) -> tuple[str, ...]:
     """The column names, checked; empty where a column has none, and may have no cell then."""
     text = decode_head(source.name, source.head[file_format.bom :], file_format.encoding)
     if "\0" in text[:4096]:
-        Guard(source, file_format).read(MAX_LINE)  # says where
+        CheckedStream(source, file_format).read(MAX_LINE)  # says where
     lines = first_rows(text, file_format.delimiter, file_format.quote)
     rows = [row for row in lines if row]
-    if len(rows) < 2 and not source.whole:
-        Guard(source, file_format).read(2 * MAX_LINE)  # says what is wrong, if it is not just the length
-        raise too_long(source.name, 1)
+    if len(rows) < 2 and not source.is_whole:
+        CheckedStream(source, file_format).read(2 * MAX_LINE)  # says what is wrong, if it is not just the length
+        raise line_length_error(source.name, 1)
     if not rows:
         raise DataError(f"{source.name} has no readable header line.", hint="The first line must name the columns.")
-    check_names(source.name, rows[0], empty=_without_cells(rows), lines=lines)
+    check_names(source.name, rows[0], empty=_empty_columns(rows), lines=lines)
     if len(rows) == 1:
-        raise no_rows(source.name)
+        raise no_rows_error(source.name)
     return tuple(rows[0])
 
 
-def _without_cells(rows: list[list[str]]) -> set[int]:
+def _empty_columns(rows: list[list[str]]) -> set[int]:
     """Places of the columns that are empty in all of these rows, from 1."""
     return {
         place
@@ -80,7 +80,7 @@ def _without_cells(rows: list[list[str]]) -> set[int]:
 class _Parser:
     """The parser's settings for one file, and what its complaints mean."""
 
-    def __init__(self, source: Opened, file_format: Format, options: ReadOptions) -> None:
+    def __init__(self, source: OpenInput, file_format: Format, options: ReadOptions) -> None:
         self._name = source.name
         self._format = file_format
         self._header = header(source, file_format)
@@ -89,7 +89,7 @@ class _Parser:
         self._nameless = [name for name in self._names if name not in self._header]
         if len(self._nameless) == len(self._names):
             check_names(self._name, self._header)
-        columns = options.of(source.name, [name for name in self._names if name not in self._nameless])
+        columns = options.select_columns(source.name, [name for name in self._names if name not in self._nameless])
         self._ragged = False
         self._parse = pacsv.ParseOptions(
             delimiter=file_format.delimiter,

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from reticent.connectors.files.sniff import Format, wrong_encoding
-from reticent.connectors.files.source import Opened, read_errors
+from reticent.connectors.files.sniff import Format, encoding_error
+from reticent.connectors.files.source import OpenInput, read_errors
 from reticent.errors import DataError
 
 # A row of a table is rarely above a few kilobytes; this leaves room for long notes and still bounds the memory.
@@ -24,10 +24,10 @@ MAX_LINE = 16 << 20
 _CHUNK = 1 << 20
 
 
-class Guard:
+class CheckedStream:
     """The readable end of a checked stream, always UTF-8 without a byte order mark."""
 
-    def __init__(self, source: Opened, file_format: Format) -> None:
+    def __init__(self, source: OpenInput, file_format: Format) -> None:
         self._name = source.name
         self._stream: BinaryIO = source.stream
         self._encoding = file_format.encoding
@@ -57,17 +57,17 @@ class Guard:
         self._ended = not raw
         if self._skip and raw:
             raw, self._skip = raw[self._skip :], max(self._skip - len(raw), 0)
-        data = self._decoded(raw)
+        data = self._decode(raw)
         self._check_nul(data)
         self._check_lines(data)
         return data
 
-    def _decoded(self, raw: bytes) -> bytes:
+    def _decode(self, raw: bytes) -> bytes:
         try:
             text = self._decoder.decode(raw, final=self._ended)
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode(self._encoding, "replace").count("\n")
-            raise wrong_encoding(self._name, self.lines + before + 1, self._encoding) from None
+            raise encoding_error(self._name, self.lines + before + 1, self._encoding) from None
         return raw if self._pass_through else text.encode("utf-8", "surrogatepass")
 
     def _check_nul(self, data: bytes) -> None:
@@ -82,13 +82,13 @@ class Guard:
     def _check_lines(self, data: bytes) -> None:
         ends = [place for place in (data.find(b"\n"), data.find(b"\r")) if place >= 0]
         if self._open + (min(ends) if ends else len(data)) > MAX_LINE:
-            raise too_long(self._name, self.lines + 1)
+            raise line_length_error(self._name, self.lines + 1)
         last = max(data.rfind(b"\n"), data.rfind(b"\r"))
         self._open = len(data) - 1 - last if ends else self._open + len(data)
         self.lines += data.count(b"\n")
 
 
-def too_long(name: str, line: int) -> DataError:
+def line_length_error(name: str, line: int) -> DataError:
     """The error for a line, or a quoted cell over many lines, that exceeds the limit."""
     return DataError(
         f"{name}, line {line}: a row is longer than {MAX_LINE >> 20} MB.",
@@ -109,9 +109,9 @@ class Block:
     first: bool
 
 
-def blocks(source: Opened, file_format: Format) -> Generator[Block]:
+def iter_blocks(source: OpenInput, file_format: Format) -> Generator[Block]:
     """The blocks of a file; for a regular file the next one is read and checked while this one is parsed."""
-    cut = _cut(source, file_format)
+    cut = _cut_blocks(source, file_format)
     if source.path is None:
         yield from cut  # a pipe may be silent for long, and nobody should wait for a thread that waits for it
         return
@@ -122,8 +122,8 @@ def blocks(source: Opened, file_format: Format) -> Generator[Block]:
             yield block
 
 
-def _cut(source: Opened, file_format: Format) -> Iterator[Block]:
-    guard, quote = Guard(source, file_format), file_format.quote.encode()
+def _cut_blocks(source: OpenInput, file_format: Format) -> Iterator[Block]:
+    guard, quote = CheckedStream(source, file_format), file_format.quote.encode()
     rest, line, first = b"", 1, True
     while data := guard.read(_BLOCK):
         rest += data
@@ -135,7 +135,7 @@ def _cut(source: Opened, file_format: Format) -> Iterator[Block]:
             line += rest.count(newline, 0, end)
             rest, first = rest[end:], False
         if len(rest) > MAX_LINE:
-            raise too_long(source.name, line)
+            raise line_length_error(source.name, line)
     if rest.count(quote) % 2:
         # The parser would close the quote by itself: all rows after it would become one cell.
         raise DataError(

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from reticent.connectors.files.guard import Guard
-from reticent.connectors.files.read import ReadOptions, check_names, no_rows
+from reticent.connectors.files.guard import CheckedStream
+from reticent.connectors.files.read import ReadOptions, check_names, no_rows_error
 from reticent.connectors.files.sniff import Format
-from reticent.connectors.files.source import Opened
+from reticent.connectors.files.source import OpenInput
 from reticent.errors import DataError
 
 _BLOCK = 4 << 20
@@ -45,21 +45,23 @@ class _Chunk:
         )
 
 
-def table(source: Opened, file_format: Format, options: ReadOptions) -> pa.Table:
+def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Table:
     """The whole file as one table; fields may appear at any line."""
-    pieces = [_columns(chunk) for chunk in _chunks(source, file_format, options.batch_rows)]
+    pieces = [_columns(chunk) for chunk in _iter_chunks(source, file_format, options.batch_rows)]
     if not pieces:
-        raise no_rows(source.name)
+        raise no_rows_error(source.name)
     names = list(dict.fromkeys(name for piece in pieces for name in piece))
     check_names(source.name, names)
-    return pa.table({name: _stack(source.name, pieces, name) for name in options.of(source.name, names)})
+    return pa.table(
+        {name: _stack_column(source.name, pieces, name) for name in options.select_columns(source.name, names)}
+    )
 
 
-def batches(source: Opened, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
+def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
     """The file piece by piece."""
     schema: pa.Schema | None = None
     known: frozenset[str] = frozenset()
-    for chunk in _chunks(source, file_format, options.batch_rows):
+    for chunk in _iter_chunks(source, file_format, options.batch_rows):
         columns = _columns(chunk)
         if schema is None:
             known = frozenset(columns)
@@ -72,13 +74,13 @@ def batches(source: Opened, file_format: Format, options: ReadOptions) -> Genera
             )
         yield _batch(source.name, columns, schema, len(chunk.records))
     if schema is None:
-        raise no_rows(source.name)
+        raise no_rows_error(source.name)
 
 
 def _schema(name: str, columns: dict[str, pa.Array], options: ReadOptions) -> pa.Schema:
     check_names(name, list(columns))
-    names = options.of(name, list(columns))
-    return pa.schema([(key, _known(columns[key].type)) for key in names])
+    names = options.select_columns(name, list(columns))
+    return pa.schema([(key, _type_or_text(columns[key].type)) for key in names])
 
 
 def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
@@ -89,10 +91,10 @@ def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int
     return pa.record_batch(arrays, schema=schema)
 
 
-def _chunks(source: Opened, file_format: Format, rows: int) -> Iterator[_Chunk]:
+def _iter_chunks(source: OpenInput, file_format: Format, rows: int) -> Iterator[_Chunk]:
     numbers: list[int] = []
     held: list[bytes] = []
-    for number, line in lines(source, file_format):
+    for number, line in iter_lines(source, file_format):
         numbers.append(number)
         held.append(line)
         if len(held) >= rows:
@@ -102,9 +104,9 @@ def _chunks(source: Opened, file_format: Format, rows: int) -> Iterator[_Chunk]:
         yield _Chunk(source.name, numbers, _parse(source.name, numbers, held))
 
 
-def lines(source: Opened, file_format: Format) -> Iterator[tuple[int, bytes]]:
+def iter_lines(source: OpenInput, file_format: Format) -> Iterator[tuple[int, bytes]]:
     """Every line that is not blank, with its number."""
-    guard = Guard(source, file_format)
+    guard = CheckedStream(source, file_format)
     number, rest = 0, b""
     while block := guard.read(_BLOCK):
         *whole, rest = (rest + block).split(b"\n")
@@ -151,17 +153,17 @@ def _column(chunk: _Chunk, key: str) -> pa.Array:
             f"{chunk.name}, line {line}: field {key!r} is nested.", hint="Flatten it to one value per field."
         )
     if float in types and any(isinstance(value, float) and abs(value) >= _EXACT for value in values):
-        raise _inexact(chunk, key)
-    target = _common([_TYPES[python] for python in types])
+        raise _inexact_error(chunk, key)
+    target = _common_type([_TYPES[python] for python in types])
     if pa.types.is_string(target) and types != {str}:
         values = [v if v is None or isinstance(v, str) else orjson.dumps(v).decode() for v in values]
     try:
         return pa.array(values, type=target)
     except (pa.ArrowException, OverflowError):
-        raise _inexact(chunk, key) from None
+        raise _inexact_error(chunk, key) from None
 
 
-def _inexact(chunk: _Chunk, key: str) -> DataError:
+def _inexact_error(chunk: _Chunk, key: str) -> DataError:
     line = chunk.line_where([key], lambda value: type(value) in (int, float) and abs(value) >= _EXACT)
     return DataError(
         f"{chunk.name}, line {line}: field {key!r} holds a number too large to keep exactly.",
@@ -169,7 +171,7 @@ def _inexact(chunk: _Chunk, key: str) -> DataError:
     )
 
 
-def _common(types: list[pa.DataType]) -> pa.DataType:
+def _common_type(types: list[pa.DataType]) -> pa.DataType:
     distinct = set(types) - {pa.null()}
     if not distinct:
         return pa.null()
@@ -178,21 +180,21 @@ def _common(types: list[pa.DataType]) -> pa.DataType:
     return pa.float64() if distinct == {pa.int64(), pa.float64()} else pa.string()
 
 
-def _known(data_type: pa.DataType) -> pa.DataType:
+def _type_or_text(data_type: pa.DataType) -> pa.DataType:
     """Text for a column that is all null so far: every later value can be written as text."""
     return pa.string() if pa.types.is_null(data_type) else data_type
 
 
-def _stack(name: str, pieces: list[dict[str, pa.Array]], key: str) -> pa.ChunkedArray:
-    data_type = _common([piece[key].type for piece in pieces if key in piece])
-    field = pa.field(key, _known(data_type))
+def _stack_column(name: str, pieces: list[dict[str, pa.Array]], key: str) -> pa.ChunkedArray:
+    data_type = _common_type([piece[key].type for piece in pieces if key in piece])
+    field = pa.field(key, _type_or_text(data_type))
     arrays = [
-        _cast(name, piece[key], field) if key in piece else pa.nulls(_rows(piece), field.type) for piece in pieces
+        _cast(name, piece[key], field) if key in piece else pa.nulls(_row_count(piece), field.type) for piece in pieces
     ]
     return pa.chunked_array(arrays, type=field.type)
 
 
-def _rows(piece: dict[str, pa.Array]) -> int:
+def _row_count(piece: dict[str, pa.Array]) -> int:
     return len(next(iter(piece.values()))) if piece else 0
 
 

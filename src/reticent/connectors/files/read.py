@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.connectors.files.sniff import sniff
-from reticent.connectors.files.source import SourceLike, opened
+from reticent.connectors.files.source import SourceLike, open_input
 from reticent.errors import DataError
 
 
@@ -24,7 +24,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     batch_rows: int = 65536
 
-    def of(self, name: str, names: Sequence[str]) -> tuple[str, ...]:
+    def select_columns(self, name: str, names: Sequence[str]) -> tuple[str, ...]:
         """The wanted columns of a file that has `names`, after checking that they are there."""
         if self.columns is None:
             return tuple(names)
@@ -36,7 +36,7 @@ class ReadOptions:
         return self.columns
 
 
-_TITLES = 20
+_TITLE_LINES = 20
 """Lines in which a header is looked for below titles."""
 
 
@@ -65,7 +65,7 @@ def check_names(
 
 def _header_below(lines: Sequence[Sequence[Any]]) -> int | None:
     """The first line, from 2, that has as many words as the widest line has cells, all of them different."""
-    texts = [[str(cell).strip() for cell in line] for line in lines[:_TITLES]]
+    texts = [[str(cell).strip() for cell in line] for line in lines[:_TITLE_LINES]]
     width = max((sum(map(bool, line)) for line in texts), default=0)
     for at, line in enumerate(texts[1:], 2):
         words = [cell for cell in line if cell and not cell[0].isdigit()]
@@ -74,7 +74,7 @@ def _header_below(lines: Sequence[Sequence[Any]]) -> int | None:
     return None
 
 
-def no_rows(name: str) -> DataError:
+def no_rows_error(name: str) -> DataError:
     """The error for a table without rows."""
     return DataError(
         f"{name} has no rows.", hint="Its first line names the columns, rows follow; check the export that wrote it."
@@ -118,7 +118,7 @@ def read_table(source: SourceLike) -> pa.Table:
     Raises:
         DataError: the source is missing, empty, damaged, or not a table, or holds NaN or infinities.
     """
-    with opened(source) as there:
+    with open_input(source) as there:
         file_format = sniff(there)
         table = _reader(file_format.name).table(there, file_format, ReadOptions())
         check_finite(table, name=there.name)
@@ -133,7 +133,7 @@ def read_batches(
     The errors are those of `read_table`; one may come after some batches were given.
     """
     options = ReadOptions(None if columns is None else tuple(columns), batch_rows)
-    with opened(source) as there:
+    with open_input(source) as there:
         file_format = sniff(there)
         pieces = _reader(file_format.name).batches(there, file_format, options)
         with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes

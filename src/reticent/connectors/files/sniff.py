@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from reticent.connectors.files.magic import hint_for, kind_of, ole_kind, program_of
-from reticent.connectors.files.source import OLE, ZIP, Opened
+from reticent.connectors.files.source import OLE, ZIP, OpenInput
 from reticent.errors import DataError
 
 FormatName = Literal["csv", "ndjson", "parquet", "arrow"]
@@ -63,7 +63,7 @@ class Format:
     bom: int = 0
 
 
-def sniff(source: Opened) -> Format:
+def sniff(source: OpenInput) -> Format:
     """Guess the format from the bytes already read."""
     head = source.head
     if head.startswith(b"PAR1"):
@@ -76,13 +76,13 @@ def sniff(source: Opened) -> Format:
         return Format("excel")
     if kind is not None:
         raise DataError(f"{source.name} is {kind}, not a table.", hint=hint_for(kind))
-    bom, encoding = _encoding(source.name, head)
+    bom, encoding = _guess_codec(source.name, head)
     text = decode_head(source.name, head[bom:], encoding)
     file_format = Format("csv", encoding=encoding, bom=bom)
-    if text.lstrip().startswith("{") or _suffix(source) == "ndjson":
+    if text.lstrip().startswith("{") or _format_of_suffix(source) == "ndjson":
         return replace(file_format, name="ndjson")
-    delimiter = _delimiter(text)
-    return replace(file_format, delimiter=delimiter, quote=_quote(text, delimiter))
+    delimiter = _guess_delimiter(text)
+    return replace(file_format, delimiter=delimiter, quote=_guess_quote(text, delimiter))
 
 
 def _kind(head: bytes) -> str | None:
@@ -97,20 +97,20 @@ def decode_head(name: str, head: bytes, encoding: str) -> str:
         return codecs.getincrementaldecoder(encoding)("strict").decode(head, final=False)
     except UnicodeDecodeError as error:
         line = error.object[: error.start].decode(encoding, "replace").count("\n") + 1
-        raise wrong_encoding(name, line, encoding) from None
+        raise encoding_error(name, line, encoding) from None
 
 
-def wrong_encoding(name: str, line: int, encoding: str) -> DataError:
+def encoding_error(name: str, line: int, encoding: str) -> DataError:
     """The error for bytes that are not text in the encoding."""
     return DataError(f"{name}, line {line}: not valid {encoding} text.", hint="Save the file as UTF-8.")
 
 
-def _suffix(source: Opened) -> FormatName | None:
+def _format_of_suffix(source: OpenInput) -> FormatName | None:
     suffixes = [part for part in PurePath(source.name.lower()).suffixes if part != ".gz"]
     return SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
-def _encoding(name: str, head: bytes) -> tuple[int, str]:
+def _guess_codec(name: str, head: bytes) -> tuple[int, str]:
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return len(mark), encoding
@@ -123,7 +123,7 @@ def _encoding(name: str, head: bytes) -> tuple[int, str]:
         return 0, "utf-8"
     sound = sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", decoded)))
     if sound >= broken or not _is_cp1252(head):
-        raise wrong_encoding(name, decoded[: decoded.index("\ufffd")].count("\n") + 1, "UTF-8")
+        raise encoding_error(name, decoded[: decoded.index("\ufffd")].count("\n") + 1, "UTF-8")
     return 0, "cp1252"
 
 
@@ -135,7 +135,7 @@ def _is_cp1252(head: bytes) -> bool:
     return True
 
 
-def _delimiter(text: str) -> str:
+def _guess_delimiter(text: str) -> str:
     """The delimiter under which most rows have as many cells as the header, and the header most cells."""
     scores = []
     for delimiter in DELIMITERS:
@@ -144,10 +144,10 @@ def _delimiter(text: str) -> str:
         agree = sum(cells == width for cells in widths) / max(len(widths), 1)
         scores.append((width > 1, agree > 0.5, width * agree, delimiter))
     best = max(scores, key=lambda score: score[:3])
-    return best[3] if best[0] else _below_title(text)
+    return best[3] if best[0] else _delimiter_below_title(text)
 
 
-def _below_title(text: str) -> str:
+def _delimiter_below_title(text: str) -> str:
     """The delimiter of the lines below a first one without any: that is a title, no header, and refused with the lines below it."""
     for delimiter in DELIMITERS:
         widths = [len(row) for row in first_rows(text, delimiter, '"')[1:] if row]
@@ -165,7 +165,7 @@ def first_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
     return rows
 
 
-def _quote(text: str, delimiter: str) -> str:
+def _guess_quote(text: str, delimiter: str) -> str:
     """Apostrophes count as quotes only where no double quote is used and most rows carry a cell wrapped in them."""
     sample = text.splitlines()[:_ROWS_TO_GUESS_FROM]
     if not sample or '"' in text:

@@ -26,10 +26,10 @@ from reticent.connectors.files.magic import hint_for, office_kind
 from reticent.errors import ConnectorError, DataError, PolicyError
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+_CORRUPT_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
-def split(source: str) -> tuple[str, str | None]:
+def split_member(source: str) -> tuple[str, str | None]:
     """A path and what is named in it after `!`; a file whose own name has an `!` stays whole.
 
     >>> split("visits.zip!2024/visits.csv")
@@ -41,7 +41,7 @@ def split(source: str) -> tuple[str, str | None]:
     return outer, inner
 
 
-def damaged(name: str) -> DataError:
+def corrupt_zip_error(name: str) -> DataError:
     """The error for an archive that cannot be unpacked."""
     return DataError(f"{name} is a damaged zip archive.", hint="Pack or copy it again.")
 
@@ -73,7 +73,7 @@ class _Replay(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenInput:
     """An open source: its name for messages, its first bytes, the whole of it as a stream; `inner` names a sheet."""
 
     name: str
@@ -84,25 +84,25 @@ class Opened:
     workbook: bool = False
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether the sample already is all there is."""
         return len(self.head) < SAMPLE
 
 
 @contextlib.contextmanager
-def opened(source: SourceLike) -> Iterator[Opened]:
+def open_input(source: SourceLike) -> Iterator[OpenInput]:
     """Open a source for one pass."""
     with contextlib.ExitStack() as stack:
-        outer, inner = split(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else (source, None)
-        there = replace(_unpacked(*_raw(outer, stack), stack), inner=inner)
+        outer, inner = split_member(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else (source, None)
+        there = replace(_unpack(*_open_raw(outer, stack), stack), inner=inner)
         if there.head.startswith(ZIP):
-            there = _unzipped(there, stack)
+            there = _unzip(there, stack)
         elif inner is not None and not there.head.startswith(OLE):
             raise DataError(f"{there.name} holds one table only.", hint="Leave out what stands after the !.")
         yield there
 
 
-def _unpacked(name: str, path: Path | None, raw: BinaryIO, stack: contextlib.ExitStack) -> Opened:
+def _unpack(name: str, path: Path | None, raw: BinaryIO, stack: contextlib.ExitStack) -> OpenInput:
     with read_errors(name):
         head = _read_fully(raw, SAMPLE)
         if head.startswith(_GZIP):
@@ -110,16 +110,16 @@ def _unpacked(name: str, path: Path | None, raw: BinaryIO, stack: contextlib.Exi
             head = _read_fully(raw, SAMPLE)
     if not head:
         raise DataError(f"{name} is empty.", hint="Give a file with a header line and at least one row.")
-    return Opened(name, head, cast("BinaryIO", _Replay(head, raw)), path)
+    return OpenInput(name, head, cast("BinaryIO", _Replay(head, raw)), path)
 
 
-def _unzipped(there: Opened, stack: contextlib.ExitStack) -> Opened:
+def _unzip(there: OpenInput, stack: contextlib.ExitStack) -> OpenInput:
     """A workbook stays as it is; an archive gives its one file, or the one that is named."""
     name, file = there.name, stack.enter_context(seekable(there))
     try:
         archive = stack.enter_context(zipfile.ZipFile(file))
-    except _DAMAGED:
-        raise damaged(name) from None
+    except _CORRUPT_ZIP_ERRORS:
+        raise corrupt_zip_error(name) from None
     members = [member.filename for member in archive.infolist() if not member.is_dir()]
     inside = [member for member in members if not member.startswith("__MACOSX/")]
     kind = office_kind(inside)
@@ -137,9 +137,9 @@ def _unzipped(there: Opened, stack: contextlib.ExitStack) -> Opened:
         stream = cast("BinaryIO", stack.enter_context(archive.open(member)))
     except RuntimeError:
         raise DataError(f"{name} is a zip archive with a password.", hint="Unpack it first.") from None
-    except _DAMAGED:
-        raise damaged(name) from None
-    return _unpacked(f"{name}!{member}", None, stream, stack)
+    except _CORRUPT_ZIP_ERRORS:
+        raise corrupt_zip_error(name) from None
+    return _unpack(f"{name}!{member}", None, stream, stack)
 
 
 @contextlib.contextmanager
@@ -148,7 +148,7 @@ def read_errors(name: str) -> Iterator[None]:
     try:
         yield
     except zipfile.BadZipFile:
-        raise damaged(name) from None
+        raise corrupt_zip_error(name) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise DataError(f"{name} is a damaged gzip file.", hint="Pack or copy it again.") from None
     except OSError as error:
@@ -157,7 +157,7 @@ def read_errors(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def seekable(source: Opened) -> Iterator[BinaryIO]:
+def seekable(source: OpenInput) -> Iterator[BinaryIO]:
     """The source as a file one can jump about in; a pipe is first copied to an unnamed temporary file."""
     if source.path is not None:
         with source.path.open("rb") as file:
@@ -173,13 +173,13 @@ def seekable(source: Opened) -> Iterator[BinaryIO]:
         yield cast("BinaryIO", copy)
 
 
-def _raw(source: SourceLike, stack: contextlib.ExitStack) -> tuple[str, Path | None, BinaryIO]:
+def _open_raw(source: SourceLike, stack: contextlib.ExitStack) -> tuple[str, Path | None, BinaryIO]:
     if isinstance(source, (str, os.PathLike)):
         if os.fspath(source) == "-":
             return "standard input", None, sys.stdin.buffer
-        if is_place(os.fspath(source)):
-            return shown(os.fspath(source)), None, stack.enter_context(open_place(os.fspath(source)))
-        refuse_unknown(os.fspath(source))
+        if is_remote(os.fspath(source)):
+            return redact_url(os.fspath(source)), None, stack.enter_context(open_remote(os.fspath(source)))
+        refuse_unknown_scheme(os.fspath(source))
         path = Path(source)
         if path.is_dir():
             raise DataError(f"{path} is a directory.", hint="Name a file in it.")
@@ -200,7 +200,7 @@ SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "az", "https", "http")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def is_place(source: str) -> bool:
+def is_remote(source: str) -> bool:
     """Whether a source is the address of a file elsewhere.
 
     >>> is_place("s3://bucket/visits.csv"), is_place("visits.csv")
@@ -209,13 +209,13 @@ def is_place(source: str) -> bool:
     return source.partition("://")[0].lower() in SCHEMES and "://" in source
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """An address for messages: without user, password and what follows a question mark, where signatures stand."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def refuse_unknown(source: str) -> None:
+def refuse_unknown_scheme(source: str) -> None:
     """An address whose kind is not known is no missing file."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", source)
     if scheme is not None:
@@ -226,19 +226,19 @@ def refuse_unknown(source: str) -> None:
 
 
 @contextlib.contextmanager
-def open_place(url: str) -> Iterator[BinaryIO]:
+def open_remote(url: str) -> Iterator[BinaryIO]:
     """The file behind an address, read in order; refuses one that would send cells in the clear."""
     parts = urlsplit(url)
     if parts.scheme.lower() == "http" and parts.hostname not in _LOOPBACK:
-        raise PolicyError(f"{shown(url)}: http:// sends records in the clear.", hint="Use https://.")
-    with _errors(shown(url)):
+        raise PolicyError(f"{redact_url(url)}: http:// sends records in the clear.", hint="Use https://.")
+    with _translate_errors(redact_url(url)):
         fsspec = _fsspec()
         file = cast("Any", fsspec.open(url, "rb")).open()
     with contextlib.closing(file):
-        yield cast("BinaryIO", _Reads(file, shown(url)))
+        yield cast("BinaryIO", _RemoteFile(file, redact_url(url)))
 
 
-class _Reads:
+class _RemoteFile:
     """A remote file whose errors are ours: the library's own may carry signatures and addresses."""
 
     def __init__(self, file: Any, name: str) -> None:
@@ -246,7 +246,7 @@ class _Reads:
         self._name = name
 
     def read(self, size: int = -1) -> bytes:
-        with _errors(self._name):
+        with _translate_errors(self._name):
             return bytes(self._file.read(size))
 
 
@@ -259,7 +259,7 @@ def _fsspec() -> Any:
 
 
 @contextlib.contextmanager
-def _errors(name: str) -> Iterator[None]:
+def _translate_errors(name: str) -> Iterator[None]:
     try:
         yield
     except ImportError:

@@ -54,8 +54,8 @@ def open_table(
     `quotes=False` leaves them out of CSV; values that need them are then an error.
     """
     name = _format_name(target, format)
-    writer = _bare_csv if name == "csv" and not quotes else _WRITERS[name]
-    with _open(target) as file, writer(_Counted(file), schema) as write:
+    writer = _unquoted_csv if name == "csv" and not quotes else _WRITERS[name]
+    with _open(target) as file, writer(_PositionWriter(file), schema) as write:
         yield write
 
 
@@ -80,13 +80,13 @@ def _open(target: TargetLike) -> Iterator[BinaryIO]:
             yield file
 
 
-class _Counted(io.RawIOBase):
+class _PositionWriter(io.RawIOBase):
     """A file for pyarrow: it keeps count of the position, so that a pipe serves too, and leaves closing to whoever opened it."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
         self._file = file
-        self._place = 0
+        self._position = 0
 
     def writable(self) -> bool:
         return True
@@ -94,22 +94,22 @@ class _Counted(io.RawIOBase):
     def write(self, data: Any) -> int:
         view = memoryview(data)
         self._file.write(view)
-        self._place += view.nbytes
+        self._position += view.nbytes
         return view.nbytes
 
     def tell(self) -> int:
-        return self._place
+        return self._position
 
 
 @contextlib.contextmanager
-def _csv(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+def _csv(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
     plain = pa.schema([(field.name, _value_type(field.type)) for field in schema])
     with pacsv.CSVWriter(file, plain) as writer:
         yield lambda batch: writer.write_batch(batch.cast(plain))
 
 
 @contextlib.contextmanager
-def _bare_csv(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+def _unquoted_csv(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
     file.write((",".join(schema.names) + "\n").encode())
     options = pacsv.WriteOptions(include_header=False, quoting_style="none")
     with pacsv.CSVWriter(file, schema, write_options=options) as writer:
@@ -117,7 +117,7 @@ def _bare_csv(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
 
 
 @contextlib.contextmanager
-def _parquet(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+def _parquet(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
     import pyarrow.parquet as pq  # loaded where it is written
 
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
@@ -125,7 +125,7 @@ def _parquet(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
 
 
 @contextlib.contextmanager
-def _arrow(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
+def _arrow(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
     # Values, not dictionaries: the file format allows one dictionary per column, and batches may bring their own.
     plain = pa.schema([(field.name, _value_type(field.type)) for field in schema])
     with pyarrow.ipc.new_file(file, plain) as writer:
@@ -133,7 +133,7 @@ def _arrow(file: _Counted, schema: pa.Schema) -> Iterator[Write]:
 
 
 @contextlib.contextmanager
-def _ndjson(file: _Counted, _: pa.Schema) -> Iterator[Write]:
+def _ndjson(file: _PositionWriter, _: pa.Schema) -> Iterator[Write]:
     yield lambda batch: file.write(to_ndjson(batch))
 
 

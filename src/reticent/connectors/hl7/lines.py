@@ -12,7 +12,7 @@ from reticent.errors import PolicyError
 from reticent.publication.records import Bad, Batch, RecordReader
 
 # Fields that hold times, by segment and number: rewritten as ISO dates so that hierarchies can read them.
-TIMES = frozenset(("MSH-7", "EVN-2", "PID-7", "PID-29", "PV1-44", "PV1-45", "DG1-5"))
+TIME_FIELDS = frozenset(("MSH-7", "EVN-2", "PID-7", "PID-29", "PV1-44", "PV1-45", "DG1-5"))
 _TIME = re.compile(r"^(\d{4})(\d{2})(\d{2})(?:(\d{2})(\d{2})(\d{2})?)?")
 _ESCAPE = re.compile(r"\\([FSTRE])\\")
 
@@ -41,11 +41,11 @@ class Message:
         return kind[1] if len(kind) > 1 and kind[0] == "ADT" else ""
 
     @property
-    def control(self) -> str:
+    def control_id(self) -> str:
         """The sender's number of the message."""
         return self._field("MSH", 10)
 
-    def times(self, segment: str) -> int:
+    def count_segments(self, segment: str) -> int:
         """How often a segment stands in the message."""
         return len(self._segments.get(segment, ()))
 
@@ -56,10 +56,10 @@ class Message:
         value = self._field(segment, int(number), repetition).split(self._tilde)[0]
         pieces = value.split(self._caret)
         at = int(part or 1) - 1
-        if place in TIMES:
+        if place in TIME_FIELDS:
             return _iso(pieces[0])
         text = value if not part and len(pieces) == 1 else pieces[at] if at < len(pieces) else ""
-        return self._plain(text) if text and text != '""' else None
+        return self._unescape(text) if text and text != '""' else None
 
     def _field(self, segment: str, number: int, repetition: int = 0) -> str:
         segments = self._segments.get(segment, [])
@@ -67,7 +67,7 @@ class Message:
         at = number - 1 if segment == "MSH" else number  # MSH-1 is the bar itself
         return fields[at] if at < len(fields) else ""
 
-    def _plain(self, text: str) -> str:
+    def _unescape(self, text: str) -> str:
         signs = {"F": self._bar, "S": self._caret, "T": "&", "R": self._tilde, "E": "\\"}
         return _ESCAPE.sub(lambda match: signs[match[1]], text)
 
@@ -83,7 +83,7 @@ def _iso(text: str) -> str | None:
 START, END = b"\x0b", b"\x1c\r"
 """The frame of a message on an MLLP connection."""
 
-_REPEATS = "DG1"
+_DIAGNOSIS_SEGMENT = "DG1"
 """The segment that stands in a message once for every diagnosis."""
 _BEGIN = re.compile(rb"(?:^|[\r\n\x0b])(?=MSH)")
 
@@ -107,14 +107,14 @@ class Hl7Lines:
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
         """The records of the complete messages, and how many bytes they take."""
-        size = len(data) if last else _end(data)
+        size = len(data) if last else _complete_end(data)
         return self._parse(data[:size]), size
 
     def _parse(self, data: bytes) -> Batch:
         """Other events are no records."""
         columns: dict[str, list[str | None]] = {name: [] for name in self._paths}
         rows, bad, total = [], [], 0
-        for raw in messages(data):
+        for raw in split_messages(data):
             records = self._records(raw)
             if isinstance(records, str):
                 bad.append(Bad(total, records, raw))
@@ -138,19 +138,23 @@ class Hl7Lines:
             return "not an HL7 message"
         if message.event not in self._events:
             return []
-        if not message.times("PID"):
+        if not message.count_segments("PID"):
             return "no PID segment"
-        repeated = [place.startswith(_REPEATS) for place in self._paths.values()]
-        records = [self._record(message, number) for number in range(max(1, message.times(_REPEATS)))]
+        repeated = [place.startswith(_DIAGNOSIS_SEGMENT) for place in self._paths.values()]
+        records = [
+            self._record(message, number) for number in range(max(1, message.count_segments(_DIAGNOSIS_SEGMENT)))
+        ]
         full = [record for record in records if any(compress(record, repeated))]
         return list(dict.fromkeys(full or records[:1]))
 
     def _record(self, message: Message, number: int) -> tuple[str | None, ...]:
         """What is read of a message and the diagnosis of this number."""
-        return tuple(message.get(place, number if place.startswith(_REPEATS) else 0) for place in self._paths.values())
+        return tuple(
+            message.get(place, number if place.startswith(_DIAGNOSIS_SEGMENT) else 0) for place in self._paths.values()
+        )
 
 
-def _end(data: bytes) -> int:
+def _complete_end(data: bytes) -> int:
     """Where the last complete message ends: after its frame, or where the next begins."""
     framed = data.rfind(END)
     if framed >= 0:
@@ -159,7 +163,7 @@ def _end(data: bytes) -> int:
     return starts[-1] if len(starts) > 1 else 0
 
 
-def messages(data: bytes) -> list[bytes]:
+def split_messages(data: bytes) -> list[bytes]:
     """The single messages of some bytes; what stands before the first is one of its own, to be set aside."""
     pieces = _BEGIN.split(data.replace(b"\x1c\r", b"\r").replace(b"\x1c", b"\r"))
     return [part for part in (piece.strip(b"\r\n\x0b \t") for piece in pieces) if part]

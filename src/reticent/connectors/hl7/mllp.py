@@ -21,31 +21,31 @@ _CHUNK = 1 << 16
 _PAUSE = 0.2
 _SENDERS, _RESERVE = 4_000, 64
 # A sender whose message never ends is cut off.
-_LONGEST = 16 << 20
+_MAX_MESSAGE = 16 << 20
 
 
 def check_port(address: str) -> None:
     """Refuses a port that cannot be had; nobody is let in yet, so no sender is turned away."""
-    host, port = _place(address)
+    host, port = _host_and_port(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             door.bind((host, port))
         except OSError:
-            raise _taken(host, port) from None
+            raise _port_error(host, port) from None
 
 
-def _taken(host: str, port: int) -> ConnectorError:
+def _port_error(host: str, port: int) -> ConnectorError:
     return ConnectorError(f"mllp://{host}:{port}: cannot listen there.", hint="Choose a free port.")
 
 
 @dataclass
-class _Link:
+class _Connection:
     """A sender: what it has sent so far of a message, and what it has not yet read of our answers."""
 
-    heard: bytes = b""
-    unsaid: bytearray = field(default_factory=bytearray)
+    received: bytes = b""
+    unsent: bytearray = field(default_factory=bytearray)
 
 
 class MllpSource:
@@ -59,30 +59,30 @@ class MllpSource:
     answers = True
 
     def __init__(self, address: str, *, wake: int | None = None) -> None:
-        host, port = _place(address)
+        host, port = _host_and_port(address)
         self.name = f"mllp://{host}:{port}"
         self._wake = wake
-        self._links: dict[socket.socket, _Link] = {}
+        self._connections: dict[socket.socket, _Connection] = {}
         self._unanswered: list[tuple[socket.socket, bytes]] = []
         self._names: dict[str, None] = {}
         self._stored: Container[str] = ()
-        self._crowded = False
-        self._watch = selectors.DefaultSelector()
+        self._is_full = False
+        self._selector = selectors.DefaultSelector()
         try:
-            self._door = socket.create_server((host, port))
+            self._server = socket.create_server((host, port))
         except OSError:
-            raise _taken(host, port) from None
-        self._door.settimeout(0)
-        self._watch.register(self._door, selectors.EVENT_READ)
+            raise _port_error(host, port) from None
+        self._server.settimeout(0)
+        self._selector.register(self._server, selectors.EVENT_READ)
         if wake is not None:
-            self._watch.register(wake, selectors.EVENT_READ)
+            self._selector.register(wake, selectors.EVENT_READ)
 
     @property
     def port(self) -> int:
         """The port that is listened on."""
-        return int(self._door.getsockname()[1])
+        return int(self._server.getsockname()[1])
 
-    def recognise(self, stored: Container[str]) -> None:
+    def recognize(self, stored: Container[str]) -> None:
         """Tells which messages are stored already."""
         self._stored = stored
 
@@ -104,11 +104,11 @@ class MllpSource:
         """All messages that are complete now, at least one; None when woken."""
         while True:
             frames: list[bytes] = []
-            ready = self._watch.select(_PAUSE if self._crowded else None)
-            self._open_door()
+            ready = self._selector.select(_PAUSE if self._is_full else None)
+            self._resume_accept()
             for key, events in ready:
-                if key.fileobj is self._door:
-                    self._greet()
+                if key.fileobj is self._server:
+                    self._accept()
                 elif isinstance(key.fileobj, socket.socket):
                     frames += self._serve(key.fileobj, events)
                 else:
@@ -119,49 +119,49 @@ class MllpSource:
     def acknowledge(self) -> None:
         """Answers every message read so far: it is stored."""
         for link, answer in self._unanswered:
-            self._say(link, answer)
+            self._send(link, answer)
         self._unanswered, self._names = [], {}
 
-    def _greet(self) -> None:
+    def _accept(self) -> None:
         try:
-            link, _ = self._door.accept()
+            link, _ = self._server.accept()
         except OSError:  # no descriptor is left: whoever waits is let in when another has gone
-            self._crowded = True
-            self._watch.unregister(self._door)
+            self._is_full = True
+            self._selector.unregister(self._server)
             return
-        if len(self._links) >= _most():
+        if len(self._connections) >= _max_senders():
             link.close()
             return
         link.settimeout(0)
-        self._links[link] = _Link()
-        self._watch.register(link, selectors.EVENT_READ)
+        self._connections[link] = _Connection()
+        self._selector.register(link, selectors.EVENT_READ)
 
-    def _open_door(self) -> None:
-        if self._crowded:
-            self._crowded = False
-            self._watch.register(self._door, selectors.EVENT_READ)
+    def _resume_accept(self) -> None:
+        if self._is_full:
+            self._is_full = False
+            self._selector.register(self._server, selectors.EVENT_READ)
 
     def _serve(self, link: socket.socket, events: int) -> list[bytes]:
         if events & selectors.EVENT_WRITE:
-            self._say(link, b"")
-        return self._hear(link) if events & selectors.EVENT_READ and link in self._links else []
+            self._send(link, b"")
+        return self._receive(link) if events & selectors.EVENT_READ and link in self._connections else []
 
-    def _say(self, link: socket.socket, answer: bytes) -> None:
+    def _send(self, link: socket.socket, answer: bytes) -> None:
         """Sends as much as the sender takes; what is left waits with its connection."""
-        if link not in self._links:
+        if link not in self._connections:
             return  # a sender that has gone will send again
-        unsaid = self._links[link].unsaid
+        unsaid = self._connections[link].unsent
         unsaid += answer
         try:
             del unsaid[: link.send(unsaid) if unsaid else 0]
         except BlockingIOError:
             pass
         except OSError:
-            self._leave(link)
+            self._disconnect(link)
             return
-        self._watch.modify(link, selectors.EVENT_WRITE if unsaid else selectors.EVENT_READ)
+        self._selector.modify(link, selectors.EVENT_WRITE if unsaid else selectors.EVENT_READ)
 
-    def _hear(self, link: socket.socket) -> list[bytes]:
+    def _receive(self, link: socket.socket) -> list[bytes]:
         try:
             data = link.recv(_CHUNK)
         except BlockingIOError:
@@ -169,37 +169,37 @@ class MllpSource:
         except OSError:
             data = b""
         if not data:
-            self._leave(link)
+            self._disconnect(link)
             return []
-        *whole, rest = (self._links[link].heard + data).split(END)
-        self._links[link].heard = rest
+        *whole, rest = (self._connections[link].received + data).split(END)
+        self._connections[link].received = rest
         frames = [frame for frame in (part.lstrip(b"\r\n") for part in whole) if self._is_new(link, frame)]
-        if len(rest) > _LONGEST:
-            self._leave(link)
+        if len(rest) > _MAX_MESSAGE:
+            self._disconnect(link)
         return [frame + END for frame in frames]
 
     def _is_new(self, link: socket.socket, frame: bytes) -> bool:
         """Whether a message is to be read; one that is stored is answered at once, one that is being stored together with it."""
-        name, answer = message_name(frame), _answer(frame)
+        name, answer = message_name(frame), _acknowledgment(frame)
         if name in self._stored:
-            self._say(link, answer)
+            self._send(link, answer)
             return False
         self._unanswered.append((link, answer))
         known = name in self._names
         self._names[name] = None
         return not known
 
-    def _leave(self, link: socket.socket) -> None:
-        self._watch.unregister(link)
-        self._links.pop(link, None)
+    def _disconnect(self, link: socket.socket) -> None:
+        self._selector.unregister(link)
+        self._connections.pop(link, None)
         link.close()
 
     def close(self) -> None:
         """Closes the port and every connection."""
-        for link in list(self._links):
-            self._leave(link)
-        self._watch.close()
-        self._door.close()
+        for link in list(self._connections):
+            self._disconnect(link)
+        self._selector.close()
+        self._server.close()
 
 
 def message_name(frame: bytes) -> str:
@@ -213,7 +213,7 @@ def message_name(frame: bytes) -> str:
     return digest.hexdigest()
 
 
-def _most() -> int:
+def _max_senders() -> int:
     """How many senders may be connected: some descriptors are left for the store and the sink."""
     try:
         import resource
@@ -223,11 +223,11 @@ def _most() -> int:
     return max(1, min(_SENDERS, limit - _RESERVE))
 
 
-def _answer(frame: bytes) -> bytes:
+def _acknowledgment(frame: bytes) -> bytes:
     """The acknowledgement: accepted, or in error where there is no message to accept."""
     try:
         message = Message(frame.lstrip(START).decode("utf-8", "replace"))
-        code, control, event = "AA", message.control, message.event
+        code, control, event = "AA", message.control_id, message.event
     except ValueError:
         code, control, event = "AE", "", ""
     now = dt.datetime.now(dt.UTC).strftime("%Y%m%d%H%M%S")
@@ -236,7 +236,7 @@ def _answer(frame: bytes) -> bytes:
     return START + text.encode() + END
 
 
-def _place(address: str) -> tuple[str, int]:
+def _host_and_port(address: str) -> tuple[str, int]:
     parts = urlsplit(address)
     try:
         host, port = parts.hostname, parts.port

@@ -23,11 +23,11 @@ from reticent.errors import ConnectorError
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-STEP = 5.0
+CALL_TIMEOUT = 5.0
 """Seconds that a single call may take by the client's own clock."""
-_DEADLINE = STEP + 3.0
-_MOST = 32
-_left: list[threading.Thread] = []
+_DEADLINE = CALL_TIMEOUT + 3.0
+_MAX_HUNG = 32
+_hung_threads: list[threading.Thread] = []
 
 
 class SessionLostError(Exception):
@@ -38,25 +38,25 @@ class HungError(SessionLostError):
     """A call did not return: its client must not be touched again, not even to close it."""
 
 
-def within(step: Callable[[], T], name: str) -> T:
+def call_with_deadline(call: Callable[[], T], name: str) -> T:
     """The result of a call, named for the log, that returns in time; else the call is left behind and the session is lost."""
     done: queue.SimpleQueue[tuple[bool, T | BaseException]] = queue.SimpleQueue()
 
     def work() -> None:
         try:
-            done.put((True, step()))
+            done.put((True, call()))
         except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
             done.put((False, error))
 
-    _left[:] = [thread for thread in _left if thread.is_alive()]
-    if len(_left) >= _MOST:
+    _hung_threads[:] = [thread for thread in _hung_threads if thread.is_alive()]
+    if len(_hung_threads) >= _MAX_HUNG:
         raise ConnectorError("The Kafka client hangs again and again.", hint="Start again; nothing is lost.")
     thread = threading.Thread(target=work, name="reticent-kafka", daemon=True)
     thread.start()
     try:
         well, result = done.get(timeout=_DEADLINE)
     except queue.Empty:
-        _left.append(thread)
+        _hung_threads.append(thread)
         raise HungError(f"{name} did not return") from None
     if not well:
         raise result  # type: ignore[misc]
@@ -64,7 +64,7 @@ def within(step: Callable[[], T], name: str) -> T:
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """Reads without the collector of circles: for thousands of messages at a time it costs more than the messages, and finds none."""
     was = gc.isenabled()
     gc.disable()
@@ -75,12 +75,12 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def insist(step: Callable[[], None], name: str, seconds: float) -> None:
+def retry_call(call: Callable[[], None], name: str, seconds: float) -> None:
     """Repeats a step of a transaction while the broker asks to and the transaction lasts."""
     end = time.monotonic() + seconds
     while True:
         try:
-            within(step, name)
+            call_with_deadline(call, name)
         except KafkaException as error:
             if not error.args[0].retriable() or time.monotonic() > end:
                 LOG.info("%s: %s", name, error.args[0].name())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Message, Producer, TopicPartition
 
-from reticent.connectors.kafka.client import STEP, SessionLostError, insist, within
+from reticent.connectors.kafka.client import CALL_TIMEOUT, SessionLostError, call_with_deadline, retry_call
 from reticent.connectors.kafka.state import Headers
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _ASK = 10.0
 
 
 @dataclass(repr=False)
-class Part:
+class ShardBatch:
     """What a transaction does for one shard.
 
     Attributes:
@@ -43,16 +43,16 @@ class Part:
     position: int
     records: int = 0
     dead: int = 0
-    told: list[bytes] = field(default_factory=list)
+    codebook_lines: list[bytes] = field(default_factory=list)
     lines: bytes = b""
     state: list[tuple[bytes, Headers]] = field(default_factory=list)
-    whole: bool = False
-    first: int = 0
+    is_snapshot: bool = False
+    snapshot_start: int = 0
 
-    def delivered(self, error: object, message: Message) -> None:
+    def note_delivery(self, error: object, message: Message) -> None:
         """Learns where the snapshot begins."""
-        if error is None and not self.first:
-            self.first = int(message.offset() or 0)
+        if error is None and not self.snapshot_start:
+            self.snapshot_start = int(message.offset() or 0)
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Route:
     lease: float
 
 
-class Flight:
+class Transaction:
     """Begins, sends and commits at once; `end` waits for it and raises what went wrong.
 
     The session must not touch the producer before the end; by `member`, its place in the group, the broker refuses one that has
     lost its partitions.
     """
 
-    def __init__(self, producer: Producer, route: Route, parts: Sequence[Part], member: Any) -> None:
+    def __init__(self, producer: Producer, route: Route, parts: Sequence[ShardBatch], member: Any) -> None:
         self.parts = parts
         self.error: BaseException | None = None
         self._producer, self._route, self._member = producer, route, member
@@ -83,7 +83,7 @@ class Flight:
         """Returns when nothing is on its way any more; every step has a deadline."""
         self._thread.join()
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Returns when everything is committed."""
         self.wait()
         if self.error is not None:
@@ -97,15 +97,17 @@ class Flight:
 
     def _transact(self) -> None:
         producer, route = self._producer, self._route
-        within(producer.begin_transaction, "begin_transaction")
+        call_with_deadline(producer.begin_transaction, "begin_transaction")
         for part in self.parts:
-            send_all(producer, route.sink, part.told + part.lines.splitlines(), part.partition)
+            send_all(producer, route.sink, part.codebook_lines + part.lines.splitlines(), part.partition)
             for value, headers in part.state:
                 _send(producer, route.state, value, part, headers)
         positions = [TopicPartition(route.source, part.partition, part.position) for part in self.parts]
         offsets = "send_offsets_to_transaction"
-        insist(lambda: producer.send_offsets_to_transaction(positions, self._member, STEP), offsets, route.lease)
-        insist(lambda: producer.commit_transaction(STEP), "commit_transaction", route.lease)
+        retry_call(
+            lambda: producer.send_offsets_to_transaction(positions, self._member, CALL_TIMEOUT), offsets, route.lease
+        )
+        retry_call(lambda: producer.commit_transaction(CALL_TIMEOUT), "commit_transaction", route.lease)
 
 
 def send_all(producer: Producer, topic: str, lines: list[bytes], partition: int) -> None:
@@ -115,8 +117,8 @@ def send_all(producer: Producer, topic: str, lines: list[bytes], partition: int)
         raise SessionLostError("the brokers take nothing")
 
 
-def _send(producer: Producer, topic: str, value: bytes, part: Part, headers: Headers) -> None:
-    end, told = time.monotonic() + _ASK, part.delivered if part.whole else None
+def _send(producer: Producer, topic: str, value: bytes, part: ShardBatch, headers: Headers) -> None:
+    end, told = time.monotonic() + _ASK, part.note_delivery if part.is_snapshot else None
     while True:
         try:
             producer.produce(topic, value=value, partition=part.partition, headers=headers, on_delivery=told)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reticent.connectors.kafka.worker import Worker
 
 _PAUSE = 0.5
-_WORDS = {
+_METRICS = {
     "records": ("counter", "Records released"),
     "dead_letters": ("counter", "Records set aside"),
     "shards": ("gauge", "Partitions that this worker has"),
@@ -28,13 +28,13 @@ _WORDS = {
 class Metrics:
     """Answers with the figures of the last look, at HOST:PORT or a port of the loopback interface; the worker's own thread looks, twice a second at most."""
 
-    def __init__(self, place: str) -> None:
-        host, _, port = place.rpartition(":")
-        self._text, self._looked = b"", 0.0
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._text, self._updated_at = b"", 0.0
         try:
             self._server = ThreadingHTTPServer((host or "127.0.0.1", int(port)), self._handler())
         except (OSError, ValueError, OverflowError):
-            raise ConnectorError(f"--metrics: nothing can be served at {place}.", hint="Write HOST:PORT.") from None
+            raise ConnectorError(f"--metrics: nothing can be served at {address}.", hint="Write HOST:PORT.") from None
         self.port = self._server.server_port
 
     def __enter__(self) -> Self:
@@ -45,11 +45,11 @@ class Metrics:
         self._server.shutdown()
         self._server.server_close()
 
-    def look(self, worker: Worker) -> None:
+    def update(self, worker: Worker) -> None:
         """Takes the figures; called between two batches, when nothing moves."""
-        if time.monotonic() - self._looked < _PAUSE:
+        if time.monotonic() - self._updated_at < _PAUSE:
             return
-        self._looked = time.monotonic()
+        self._updated_at = time.monotonic()
         figures: dict[str, dict[str, float]] = {
             "records": {"": worker.published},
             "dead_letters": {"": worker.dead},
@@ -58,7 +58,7 @@ class Metrics:
         }
         for number, shard in worker.shards.items():
             for name, value in shard.engine.metrics.items():
-                if name in _WORDS:
+                if name in _METRICS:
                     figures.setdefault(name, {})[_label(number)] = value
         self._text = "".join(_family(name, values) for name, values in figures.items()).encode()
 
@@ -84,7 +84,7 @@ def _label(shard: int) -> str:
 
 
 def _family(name: str, values: dict[str, float]) -> str:
-    kind, words = _WORDS[name]
+    kind, words = _METRICS[name]
     full = f"reticent_kafka_{name}" + ("_total" if kind == "counter" else "")
     lines = [f"{full}{label} {value:.16g}\n" for label, value in values.items()]
     return f"# HELP {full} {words}\n# TYPE {full} {kind}\n" + "".join(lines)

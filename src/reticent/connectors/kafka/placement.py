@@ -24,10 +24,10 @@ import pyarrow as pa
 from reticent.errors import DataError
 from reticent.store import Store
 
-Letters = npt.NDArray[np.uint8]
+NameBytes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint32]
 
-_PLACE = "placement"
+_STORE_KEY = "placement"
 _U = np.uint32
 _SEED, _FACTOR = _U(0x9747B28C), _U(0x5BD1E995)
 
@@ -42,7 +42,7 @@ def _crc_table() -> Hashes:
 _CRC = _crc_table()
 
 
-def crc32(names: Letters) -> Hashes:
+def crc32(names: NameBytes) -> Hashes:
     """Of names of one length, a row of bytes each."""
     hashes = np.full(len(names), 0xFFFFFFFF, dtype=np.uint32)
     for letters in names.T:
@@ -50,7 +50,7 @@ def crc32(names: Letters) -> Hashes:
     return ~hashes
 
 
-def murmur2(names: Letters) -> Hashes:
+def murmur2(names: NameBytes) -> Hashes:
     """Of names of one length, a row of bytes each; without the sign that Java's numbers have."""
     size = names.shape[1]
     hashes = np.full(len(names), _SEED ^ _U(size), dtype=np.uint32)
@@ -68,10 +68,10 @@ def murmur2(names: Letters) -> Hashes:
     return (hashes ^ (hashes >> _U(15))) & _U(0x7FFFFFFF)
 
 
-PARTITIONERS: dict[str, Callable[[Letters], Hashes]] = {"crc32": crc32, "murmur2": murmur2}
+PARTITIONERS: dict[str, Callable[[NameBytes], Hashes]] = {"crc32": crc32, "murmur2": murmur2}
 
 
-class Placement:
+class PartitionCheck:
     """What may lie where, for all workers of a stream, which share the store; `name` is the stream's in it."""
 
     def __init__(self, store: Store, name: str, person: str, shards: int) -> None:
@@ -86,10 +86,10 @@ class Placement:
         """
         if self._shards == 1 or not len(names):
             return
-        astray = {way: self._astray(way, partition, names) for way in self._possible}
+        astray = {way: self._count_misfits(way, partition, names) for way in self._possible}
         if not any(astray.values()):
             return
-        possible = self._agreed(tuple(way for way, number in astray.items() if not number))
+        possible = self._agree_with_others(tuple(way for way, number in astray.items() if not number))
         if not possible:
             raise DataError(
                 f"Partition {partition} has {min(astray.values()) or len(names):,} records of persons who belong in another one, where they would "
@@ -99,23 +99,24 @@ class Placement:
             )
         self._possible = possible
 
-    def _astray(self, way: str, partition: int, names: pa.ChunkedArray) -> int:
+    def _count_misfits(self, partitioner: str, partition: int, names: pa.ChunkedArray) -> int:
         return sum(
-            int((PARTITIONERS[way](letters) % _U(self._shards) != partition).sum()) for letters in _by_length(names)
+            int((PARTITIONERS[partitioner](letters) % _U(self._shards) != partition).sum())
+            for letters in _by_length(names)
         )
 
-    def _agreed(self, possible: tuple[str, ...]) -> tuple[str, ...]:
+    def _agree_with_others(self, possible: tuple[str, ...]) -> tuple[str, ...]:
         """What is possible for all workers: each writes down what it has seen before it publishes."""
         with self._store.transaction() as tx:
-            known = tx.get(self._name, _PLACE, _PLACE)
+            known = tx.get(self._name, _STORE_KEY, _STORE_KEY)
             whole = tuple(PARTITIONERS) if known is None else tuple(known.decode().split())
             agreed = tuple(way for way in whole if way in possible)
             if agreed:  # a refused batch was not published, and says nothing of those that were
-                tx.put(self._name, _PLACE, _PLACE, " ".join(agreed).encode())
+                tx.put(self._name, _STORE_KEY, _STORE_KEY, " ".join(agreed).encode())
         return agreed
 
 
-def _by_length(names: pa.ChunkedArray) -> Iterator[Letters]:
+def _by_length(names: pa.ChunkedArray) -> Iterator[NameBytes]:
     """The bytes of names, those of one length together."""
     for chunk in names.chunks:
         _, places, text = chunk.buffers()

@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
-from reticent.connectors.kafka.placement import Placement
+from reticent.connectors.kafka.placement import PartitionCheck
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
-from reticent.connectors.shards import check_shards, claim, pin_shards
+from reticent.connectors.shards import check_shards, claim_population, pin_shards
 from reticent.engine.stream.contract import stream_class
 from reticent.policy import Policy
 from reticent.publication.stream import StreamPublication
@@ -49,7 +49,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     *,
     settings: Settings | None = None,
     until_end: bool = False,
-    going: Callable[[Worker], bool] | None = None,
+    keep_running: Callable[[Worker], bool] | None = None,
     seed: int | None = None,
     metrics: str | None = None,
 ) -> Summary:
@@ -73,31 +73,33 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     name = f"kafka {source.topic} {settings.group}"
     store.register(name, policy_hash=policy.hash)
     rng = keys_of(policy, store, name, seed=seed)
-    shared = claim(policy, store, name, despite=settings.despite_ledger)
+    shared = claim_population(policy, store, name, allow_republication=settings.despite_ledger)
     state = StateTopic(Address(sink.brokers, f"{sink.topic}.reticent-state", sink.settings))
     state.prepare(source, sink)
     pin = partial(pin_shards, policy, store, name)
     pin(state.shards)
     remembers = policy.person is not None and stream_class(policy.stream.method).remembers
-    placement = Placement(store, name, str(policy.person), state.shards) if remembers else None
-    worker = Worker(Job(source, sink, state, policy, rng, settings, partial(bury, store, name), pin, placement))
+    placement = PartitionCheck(store, name, str(policy.person), state.shards) if remembers else None
+    worker = Worker(
+        Job(source, sink, state, policy, rng, settings, partial(store_dead_letters, store, name), pin, placement)
+    )
     began = time.monotonic()
-    goal = _Goal(source, settings.group) if until_end else None
-    with _signals() as stopped, Metrics(metrics) if metrics else contextlib.nullcontext() as told:
+    goal = _EndOffsets(source, settings.group) if until_end else None
+    with _catch_signals() as stopped, Metrics(metrics) if metrics else contextlib.nullcontext() as told:
 
-        def on(worker: Worker) -> bool:
+        def should_continue(worker: Worker) -> bool:
             if told is not None:
-                told.look(worker)
-            if stopped() or (going is not None and not going(worker)):
+                told.update(worker)
+            if stopped() or (keep_running is not None and not keep_running(worker)):
                 return False
-            return goal is None or not goal.reached(worker)
+            return goal is None or not goal.is_reached(worker)
 
-        worker.run(on)
+        worker.run(should_continue)
     claims = StreamPublication(policy, rng=rng).engine.guarantee.claims
     return Summary(worker.published, worker.dead, time.monotonic() - began, claims, shared=shared)
 
 
-def bury(store: Store, name: str, bad: list[DeadLetter]) -> None:
+def store_dead_letters(store: Store, name: str, bad: list[DeadLetter]) -> None:
     """Keeps dead letters in the store, each once, however often its batch is tried."""
     with store.lock(name, wait=_LOCK), store.transaction() as tx:
         for position, reason, payload in bad:
@@ -106,14 +108,14 @@ def bury(store: Store, name: str, bad: list[DeadLetter]) -> None:
                 tx.put(name, "buried", position, b"1")
 
 
-class _Goal:
+class _EndOffsets:
     """Everything that was there at the start, released by this worker or by others of its group."""
 
     def __init__(self, source: Address, group: str) -> None:
-        self._source, self._group, self._asked = source, group, 0.0
-        self._ends = ends(source)
+        self._source, self._group, self._asked_at = source, group, 0.0
+        self._ends = end_offsets(source)
 
-    def reached(self, worker: Worker) -> bool:
+    def is_reached(self, worker: Worker) -> bool:
         """Whether nothing is left; what others have is asked of the broker, once a second at most."""
         positions = worker.positions()
         if any(at < self._ends.get(number, 0) for number, at in positions.items()):
@@ -121,12 +123,12 @@ class _Goal:
         others = [number for number in self._ends if number not in positions]
         if not others:
             return True
-        if time.monotonic() - self._asked < _PAUSE:
+        if time.monotonic() - self._asked_at < _PAUSE:
             return False
-        self._asked = time.monotonic()
-        return self._committed(others)
+        self._asked_at = time.monotonic()
+        return self._is_committed(others)
 
-    def _committed(self, partitions: list[int]) -> bool:
+    def _is_committed(self, partitions: list[int]) -> bool:
         consumer = Consumer({**self._source.client, "group.id": self._group, "enable.auto.commit": False})
         try:
             places = [TopicPartition(self._source.topic, number) for number in partitions]
@@ -138,7 +140,7 @@ class _Goal:
         return all(one.error is None and one.offset >= self._ends[one.partition] for one in offsets)
 
 
-def ends(source: Address) -> dict[int, int]:
+def end_offsets(source: Address) -> dict[int, int]:
     """The end of every partition of the source that has something, now."""
     partitions = topic_partitions(AdminClient(source.client), source.topic)
     consumer = Consumer({**source.client, "group.id": "reticent-ends"})
@@ -150,7 +152,7 @@ def ends(source: Address) -> dict[int, int]:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[Callable[[], bool]]:
+def _catch_signals() -> Iterator[Callable[[], bool]]:
     """SIGTERM and SIGINT end the run after the batch at hand; only the main thread can ask for that."""
     seen: list[int] = []
     before = {}

@@ -18,10 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from reticent.connectors.kafka.client import STEP, HungError, SessionLostError, insist, uncollected, within
-from reticent.connectors.kafka.flight import Flight, Part, Route
-from reticent.connectors.kafka.state import Saved, StateTopic, entries
-from reticent.connectors.kafka.watch import Watch
+from reticent.connectors.kafka.client import (
+    CALL_TIMEOUT,
+    HungError,
+    SessionLostError,
+    call_with_deadline,
+    pause_gc,
+    retry_call,
+)
+from reticent.connectors.kafka.flight import Route, ShardBatch, Transaction
+from reticent.connectors.kafka.state import SavedState, StateTopic, state_messages
+from reticent.connectors.kafka.watch import LivenessCheck
 from reticent.errors import ReticentError
 from reticent.publication.stream import StreamPublication
 
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.connectors.kafka.address import Address
-    from reticent.connectors.kafka.placement import Placement
+    from reticent.connectors.kafka.placement import PartitionCheck
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
 
@@ -87,14 +94,14 @@ class Job:
     policy: Policy
     rng: Rng
     settings: Settings
-    bury: Callable[[list[DeadLetter]], None]
+    store_dead_letters: Callable[[list[DeadLetter]], None]
     pin: Callable[[int], None]
-    placement: Placement | None = None
+    partition_check: PartitionCheck | None = None
     """Where persons have to come back to their shard."""
 
 
 @dataclass
-class Done:
+class Totals:
     """Records that are committed, and those set aside."""
 
     published: int = 0
@@ -102,57 +109,57 @@ class Done:
 
 
 @dataclass
-class Held:
+class OwnedShard:
     """A shard that this worker has: where it reads next, what is committed, and how much of its journal lies behind its snapshot."""
 
     shard: StreamPublication
     position: int
     committed: int = 0
-    journaled: int = 0
-    described: bool = False
+    journal_records: int = 0
+    codebook_sent: bool = False
 
 
 class Session:
     """Reads, places and publishes; `step` does one batch."""
 
-    def __init__(self, job: Job, name: str, done: Done) -> None:
+    def __init__(self, job: Job, name: str, totals: Totals) -> None:
         """Opens the clients; a producer of an earlier session under the same name is fenced, its transaction ended."""
-        self._job, self._done, self._settings = job, done, job.settings
-        self.shards: dict[int, Held] = {}
+        self._job, self._totals, self._settings = job, totals, job.settings
+        self.shards: dict[int, OwnedShard] = {}
         self._failure: ReticentError | None = None
-        self._failed = 0
-        self._closing = self._hung = self._landed_once = False
-        self._flight: Flight | None = None
+        self._failures = 0
+        self._closing = self._hung = self._committed_once = False
+        self._transaction: Transaction | None = None
         self._route = Route(job.source.topic, job.sink.topic, job.state.address.topic, job.settings.lease)
-        job.state.forget()
+        job.state.drop_client()
         self._producer = self._open_producer(name)
         self._consumer = Consumer(consumer_settings(job.source, job.settings))
-        self._watch = Watch(self._consumer, job.source.topic, job.settings.lease)
+        self._liveness = LivenessCheck(self._consumer, job.source.topic, job.settings.lease)
         self._consumer.subscribe(
             [job.source.topic], on_assign=self._assign, on_revoke=self._revoke, on_lost=self._revoke
         )
 
     @property
-    def well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether the brokers have answered since it was opened: a transaction is committed, or nothing was there to commit."""
-        return self._landed_once or self._watch.well
+        return self._committed_once or self._liveness.is_healthy
 
     def step(self) -> None:
         """Waits for records and places them; what was placed before is committed meanwhile, in one transaction."""
         began = time.monotonic()
         parts = [self._release(partition, *read) for partition, read in self._read().items()]
         try:
-            if self._landed(parts) and parts:
-                self._flight = Flight(self._producer, self._route, parts, self._membership(began))
+            if self._await_commit(parts) and parts:
+                self._transaction = Transaction(self._producer, self._route, parts, self._membership(began))
         except HungError:
             self._hung = True
             raise
-        self._watch.look({number: held.position for number, held in self.shards.items()})
+        self._liveness.check({number: held.position for number, held in self.shards.items()})
 
     def finish(self) -> None:
         """Waits for what is on its way."""
         try:
-            self._landed()
+            self._await_commit()
         except HungError:
             self._hung = True
             raise
@@ -160,24 +167,28 @@ class Session:
     def close(self) -> None:
         """Leaves the group and lets the clients go; what does not end in time is left behind."""
         self._closing = True
-        if self._flight is not None:
-            self._flight.wait()
-            self._hung = self._hung or isinstance(self._flight.error, HungError)
-            if self._flight.error is None:
-                self._count(self._flight)
+        if self._transaction is not None:
+            self._transaction.wait()
+            self._hung = self._hung or isinstance(self._transaction.error, HungError)
+            if self._transaction.error is None:
+                self._count_commit(self._transaction)
         self.shards.clear()
         # The producer first: the transaction it has open keeps the successors of this worker waiting.
         for close in (() if self._hung else (self._producer.close,)) + (self._consumer.close,):
             with contextlib.suppress(Exception):
-                within(close, "closing")
+                call_with_deadline(close, "closing")
 
     def _open_producer(self, name: str) -> Producer:
         producer = Producer(producer_settings(self._job.sink, self._settings, name))
         try:
-            insist(lambda: producer.init_transactions(STEP), "init_transactions", self._settings.lease + _ASK)
+            retry_call(
+                lambda: producer.init_transactions(CALL_TIMEOUT), "init_transactions", self._settings.lease + _ASK
+            )
         except KafkaException:
             with contextlib.suppress(Exception):
-                within(producer.close, "closing")  # what takes it out of memory would wait for its threads without end
+                call_with_deadline(
+                    producer.close, "closing"
+                )  # what takes it out of memory would wait for its threads without end
             raise
         return producer
 
@@ -214,38 +225,38 @@ class Session:
                 raise KafkaException(known.error)
         saved = self._job.state.load({known.partition: known.offset for known in committed}, lease)
         for number, state in saved.items():
-            self.shards[number] = self._restored(number, state)
+            self.shards[number] = self._restore(number, state)
             LOG.info("shard %d taken over at offset %d", number, self.shards[number].position)
-        self._watch.take(partitions)
+        self._liveness.track(partitions)
 
-    def _restored(self, number: int, saved: Saved) -> Held:
+    def _restore(self, number: int, saved: SavedState) -> OwnedShard:
         shard = StreamPublication(self._job.policy, rng=self._job.rng, shard=number, state=saved.snapshot)
         before = shard.engine.counts.rows_in
         for entry in saved.journal:
             shard.replay(entry)
         at, journaled = saved.position or 0, shard.engine.counts.rows_in - before
-        return Held(shard, at, at, journaled, described=not saved.empty)
+        return OwnedShard(shard, at, at, journaled, codebook_sent=not saved.empty)
 
     def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        if self._flight is not None:
-            self._flight.wait()  # its partitions are still ours: so it need not be repeated by others
+        if self._transaction is not None:
+            self._transaction.wait()  # its partitions are still ours: so it need not be repeated by others
         for place in partitions:
             self.shards.pop(place.partition, None)
 
     # One transaction
 
     def _read(self) -> dict[int, _Input]:
-        with uncollected():
+        with pause_gc():
             messages = self._consumer.consume(self._settings.batch, self._settings.linger)
             if self._failure is not None:
                 raise self._failure
-            return self._sorted(messages)
+            return self._split_by_partition(messages)
 
-    def _sorted(self, messages: list[Message]) -> dict[int, _Input]:
+    def _split_by_partition(self, messages: list[Message]) -> dict[int, _Input]:
         # Mapped, not looped over: what is done for each message in Python is what limits a worker.
         if odd := list(filter(Message.error, messages)):
             for message in odd:
-                self._note(message)
+                self._handle_event(message)
             messages = list(filterfalse(Message.error, messages))
         partitions = np.fromiter(map(Message.partition, messages), np.int64, len(messages))
         offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
@@ -255,52 +266,54 @@ class Session:
             mine = partitions == partition
             if not mine.any():
                 continue
-            self._watch.hear(partition)
+            self._liveness.note_activity(partition)
             mine &= offsets >= held.position
             if mine.any():
                 batches[partition] = offsets[mine], list(compress(values, mine.tolist()))
         return batches
 
-    def _note(self, message: Message) -> None:
+    def _handle_event(self, message: Message) -> None:
         """What comes instead of a record: word that a partition is read to its end, or of an error."""
         error = message.error()
         if error is None:
             return
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-            self._watch.hear(int(message.partition() or 0), int(message.offset() or 0))
+            self._liveness.note_activity(int(message.partition() or 0), int(message.offset() or 0))
             return
         LOG.warning("reading: %s", error.name())
         if error.fatal():
             raise KafkaException(error)
 
-    def _landed(self, ahead: Sequence[Part] = ()) -> bool:
+    def _await_commit(self, ahead: Sequence[ShardBatch] = ()) -> bool:
         """Waits for the transaction that is on its way; False where it has to be repeated, and all that was placed behind it, too."""
-        flight, self._flight = self._flight, None
+        flight, self._transaction = self._transaction, None
         if flight is None:
             return True
         try:
-            flight.end()
+            flight.finish()
         except KafkaException as error:
-            if not error.args[0].txn_requires_abort() or self._failed >= _REWINDS:
+            if not error.args[0].txn_requires_abort() or self._failures >= _REWINDS:
                 raise
             LOG.info("a transaction is repeated after %s", error.args[0].name())
-            self._failed += 1
-            insist(lambda: self._producer.abort_transaction(STEP), "abort_transaction", self._settings.lease)
+            self._failures += 1
+            retry_call(
+                lambda: self._producer.abort_transaction(CALL_TIMEOUT), "abort_transaction", self._settings.lease
+            )
             self._rewind({part.partition for part in (*flight.parts, *ahead)})
             return False
-        self._failed = 0
-        self._count(flight)
+        self._failures = 0
+        self._count_commit(flight)
         return True
 
-    def _count(self, flight: Flight) -> None:
-        self._landed_once = True
-        for part in flight.parts:
-            self._done.published += part.records
-            self._done.dead += part.dead
+    def _count_commit(self, transaction: Transaction) -> None:
+        self._committed_once = True
+        for part in transaction.parts:
+            self._totals.published += part.records
+            self._totals.dead += part.dead
             if part.partition in self.shards:
                 self.shards[part.partition].committed = part.position
-            if part.first:
-                self._job.state.prune(part.partition, part.first)
+            if part.snapshot_start:
+                self._job.state.prune(part.partition, part.snapshot_start)
 
     def _membership(self, began: float) -> object:
         """The place in the group, by which the broker refuses what a worker without the partitions would commit.
@@ -319,32 +332,40 @@ class Session:
         for number in mine:
             at = TopicPartition(self._job.source.topic, number, self.shards[number].position)
             try:
-                within(partial(self._consumer.seek, at), "seek")
+                call_with_deadline(partial(self._consumer.seek, at), "seek")
             except HungError as error:
                 raise SessionLostError(str(error)) from None  # the producer is sound, and may be closed
 
-    def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> Part:
+    def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> ShardBatch:
         held = self.shards[partition]
         batch = held.shard.reader.objects(values)
         if batch.bad:
             place = f"{self._job.source.topic}/{partition}"
-            self._job.bury([(f"{place}/{offsets[row]}", reason, payload) for row, reason, payload in batch.bad])
-        if (placement := self._job.placement) is not None:
+            self._job.store_dead_letters(
+                [(f"{place}/{offsets[row]}", reason, payload) for row, reason, payload in batch.bad]
+            )
+        if (placement := self._job.partition_check) is not None:
             placement.check(partition, batch.table.column(placement.person))
         released = held.shard.take(batch, offsets[batch.rows].astype(np.uint64))
         held.position = int(offsets[-1]) + 1
-        held.journaled += released.records
+        held.journal_records += released.records
         # A snapshot when the journal has grown long.
-        short = held.journaled < self._settings.snapshot_every or not held.shard.outlived
+        short = held.journal_records < self._settings.snapshot_every or not held.shard.outlived
         journal = released.journal if short else None
-        told, held.described = [] if held.described else [held.shard.codebook().rstrip()], True
-        part = Part(
-            partition, held.position, released.records, len(batch.bad), told, released.lines, whole=journal is None
+        told, held.codebook_sent = [] if held.codebook_sent else [held.shard.codebook().rstrip()], True
+        part = ShardBatch(
+            partition,
+            held.position,
+            released.records,
+            len(batch.bad),
+            told,
+            released.lines,
+            is_snapshot=journal is None,
         )
         if journal is None:
-            part.state, held.journaled = entries("snapshot", held.shard.snapshot(), held.position), 0
+            part.state, held.journal_records = state_messages("snapshot", held.shard.snapshot(), held.position), 0
         else:
-            part.state = entries("journal", journal, held.position)
+            part.state = state_messages("journal", journal, held.position)
         return part
 
 

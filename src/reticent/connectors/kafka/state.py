@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from reticent.connectors.kafka.address import Address
-from reticent.connectors.kafka.client import HungError, within
+from reticent.connectors.kafka.client import HungError, call_with_deadline
 from reticent.errors import ConnectorError, StateError
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 @dataclass
-class Saved:
+class SavedState:
     """What a state partition holds: a snapshot, the journal since, and the next input offset."""
 
     snapshot: bytes | None = None
@@ -60,10 +60,10 @@ class StateTopic:
             known = len(topic_partitions(other, topic))
             if not known:
                 topics = other.create_topics([NewTopic(topic, shards, -1, config=config)], operation_timeout=_WAIT)
-                _settled(topics[topic], "TOPIC_ALREADY_EXISTS")
+                _await_request(topics[topic], "TOPIC_ALREADY_EXISTS")
             elif known < shards and topic == self.address.topic:
                 topics = other.create_partitions([NewPartitions(topic, shards)], operation_timeout=_WAIT)
-                _settled(topics[topic], "INVALID_PARTITIONS")
+                _await_request(topics[topic], "INVALID_PARTITIONS")
             elif known < shards:
                 raise ConnectorError(
                     f"{sink!r} has {known} partitions for {shards} shards.",
@@ -71,7 +71,7 @@ class StateTopic:
                 )
         self.shards = shards
 
-    def load(self, committed: Mapping[int, int], lease: float) -> dict[int, Saved]:
+    def load(self, committed: Mapping[int, int], lease: float) -> dict[int, SavedState]:
         """The state of partitions that belongs to their committed input offsets (-1: none); waits, refuses another.
 
         The transaction of a dead worker hides the end of a partition for a lease.
@@ -93,7 +93,7 @@ class StateTopic:
                 LOG.warning("shard %d: offsets were moved back; what was published is not published again", number)
         return states
 
-    def _read(self, partitions: list[int]) -> dict[int, Saved]:
+    def _read(self, partitions: list[int]) -> dict[int, SavedState]:
         settings = {
             **self.address.client,
             "group.id": "reticent-state",
@@ -103,7 +103,7 @@ class StateTopic:
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 20,
         }
-        readers, open_ = {number: _Reader() for number in partitions}, set(partitions)
+        readers, open_ = {number: _PartitionReader() for number in partitions}, set(partitions)
         consumer = Consumer(settings)
         try:
             consumer.assign([TopicPartition(self.address.topic, number, OFFSET_BEGINNING) for number in partitions])
@@ -123,10 +123,10 @@ class StateTopic:
                     LOG.warning("reading the state: %s", error.name())
         finally:
             with contextlib.suppress(HungError):
-                within(consumer.close, "closing the reader of the state")
+                call_with_deadline(consumer.close, "closing the reader of the state")
         return {number: reader.saved for number, reader in readers.items()}
 
-    def forget(self) -> None:
+    def drop_client(self) -> None:
         """Lets the client go that prunes: a session trusts none that an earlier one had."""
         self._admin = None
 
@@ -137,11 +137,11 @@ class StateTopic:
         self._admin.delete_records([TopicPartition(self.address.topic, partition, offset)])
 
 
-class _Reader:
+class _PartitionReader:
     """Puts a partition's messages together; a snapshot counts from its last chunk on."""
 
     def __init__(self) -> None:
-        self.saved = Saved()
+        self.saved = SavedState()
         self._chunks: list[bytes] = []
 
     def read(self, message: Message) -> None:
@@ -156,10 +156,10 @@ class _Reader:
             return
         self._chunks = [*self._chunks, value] if number else [value]
         if number + 1 == total and len(self._chunks) == total:
-            self.saved = Saved(b"".join(self._chunks), [], int(headers["next"]), empty=False)
+            self.saved = SavedState(b"".join(self._chunks), [], int(headers["next"]), empty=False)
 
 
-def entries(kind: str, data: bytes, position: int) -> list[tuple[bytes, Headers]]:
+def state_messages(kind: str, data: bytes, position: int) -> list[tuple[bytes, Headers]]:
     """Messages of a journal entry or a snapshot: values and headers."""
     parts = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)] if kind == "snapshot" else [data]
     plain = {"kind": kind, "next": str(position), "of": str(len(parts))}
@@ -182,7 +182,7 @@ def topic_partitions(admin: object, topic: str) -> list[int]:
         return sorted(about.partitions) if about is not None and about.error is None else []
 
 
-def _settled(future: object, harmless: str) -> None:
+def _await_request(future: object, harmless: str) -> None:
     """Waits for an administrative request; another worker may have been quicker."""
     try:
         future.result(_WAIT)  # type: ignore[attr-defined]

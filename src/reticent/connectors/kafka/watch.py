@@ -14,62 +14,66 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
 
-from reticent.connectors.kafka.client import STEP, SessionLostError, within
+from reticent.connectors.kafka.client import CALL_TIMEOUT, SessionLostError, call_with_deadline
 
-_LOOKS = 4
+_CHECKS = 4
 """Looks in the time after which silence is asked about."""
 
 
 @dataclass
-class Ear:
+class PartitionActivity:
     """What is heard of a partition: when last, and how far the client has read, also where nothing is for us to see."""
 
-    heard: float
+    last_seen: float
     end: int = 0
 
 
-class Watch:
+class LivenessCheck:
     """Looks after the consumer of a session, between two batches; after `silence` seconds without a word the brokers are asked."""
 
     def __init__(self, consumer: Consumer, topic: str, silence: float) -> None:
         self._consumer, self._topic, self._silence = consumer, topic, silence
-        self._looked = self._member = time.monotonic()
-        self._ears: dict[int, Ear] = {}
-        self._spare = Ear(self._looked)
-        self.well = False
+        self._checked_at = self._member = time.monotonic()
+        self._activity: dict[int, PartitionActivity] = {}
+        self._spare = PartitionActivity(self._checked_at)
+        self.is_healthy = False
         """Whether the brokers have answered, and nothing is left that does not come."""
 
-    def take(self, partitions: Iterable[int]) -> None:
+    def track(self, partitions: Iterable[int]) -> None:
         """Begins to listen to partitions, anew where they are known."""
-        self._ears |= {number: Ear(time.monotonic()) for number in partitions}
+        self._activity |= {number: PartitionActivity(time.monotonic()) for number in partitions}
 
-    def hear(self, partition: int, end: int = 0) -> None:
+    def note_activity(self, partition: int, end: int = 0) -> None:
         """Something has come of a partition: a record, or word that there is none before an offset."""
-        if ear := self._ears.get(partition):
-            ear.heard, ear.end = time.monotonic(), max(ear.end, end)
+        if ear := self._activity.get(partition):
+            ear.last_seen, ear.end = time.monotonic(), max(ear.end, end)
 
-    def look(self, positions: Mapping[int, int]) -> None:
+    def check(self, positions: Mapping[int, int]) -> None:
         """Asks where nothing was heard for long; `positions` are the next offsets to read.
 
         Raises:
             SessionLostError: the clients are of no use any more.
         """
         now = time.monotonic()
-        if now - self._looked < self._silence / _LOOKS:
+        if now - self._checked_at < self._silence / _CHECKS:
             return
-        self._looked = now
+        self._checked_at = now
         if self._consumer.memberid():
             self._member = now
         elif now - self._member > self._silence:
             raise SessionLostError(f"no place in the group for {self._silence:.0f} s")
-        listened = {number: self._ears.setdefault(number, Ear(now)) for number in positions} or {0: self._spare}
+        listened = {number: self._activity.setdefault(number, PartitionActivity(now)) for number in positions} or {
+            0: self._spare
+        }
         for number, ear in listened.items():
-            if now - ear.heard > self._silence:
-                self._ask(number, max(ear.end, positions.get(number, 0)), spare=not positions)
-                ear.heard, self.well = time.monotonic(), True
+            if now - ear.last_seen > self._silence:
+                self._check_end(number, max(ear.end, positions.get(number, 0)), spare=not positions)
+                ear.last_seen, self.is_healthy = time.monotonic(), True
 
-    def _ask(self, partition: int, position: int, *, spare: bool) -> None:
+    def _check_end(self, partition: int, position: int, *, spare: bool) -> None:
         place = TopicPartition(self._topic, partition)
-        _, end = within(lambda: self._consumer.get_watermark_offsets(place, timeout=STEP), "asking for the end")
+        _, end = call_with_deadline(
+            lambda: self._consumer.get_watermark_offsets(place, timeout=CALL_TIMEOUT), "asking for the end"
+        )
         if end > position and not spare:
             raise SessionLostError(f"records of shard {partition} do not come for {self._silence:.0f} s")

@@ -22,12 +22,12 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 
 from reticent.connectors.kafka.client import SessionLostError
-from reticent.connectors.kafka.session import DeadLetter, Done, Job, Session, Settings
+from reticent.connectors.kafka.session import DeadLetter, Job, Session, Settings, Totals
 from reticent.errors import ConnectorError
 from reticent.publication.stream import StreamPublication
 
 LOG = logging.getLogger(__name__)
-_PAUSE, _LONGEST = 0.1, 2.0
+_PAUSE, _MAX_PAUSE = 0.1, 2.0
 """Seconds between a failure and the next session: the first pause, then doubled, and the longest."""
 
 __all__ = ["DeadLetter", "Job", "Settings", "Worker"]
@@ -37,9 +37,9 @@ class Worker:
     """Reads from one topic, writes to another; `run` works until it is told to stop."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._done = job, Done()
+        self._job, self._totals = job, Totals()
         self._session: Session | None = None
-        self._well = False
+        self._is_healthy = False
         """Whether the brokers have answered the last session."""
         # One name for all sessions of this worker: a new one ends what an earlier one has left open.
         self._name = f"reticent-{job.settings.group}-{uuid.uuid4()}"
@@ -47,12 +47,12 @@ class Worker:
     @property
     def published(self) -> int:
         """Records committed so far."""
-        return self._done.published
+        return self._totals.published
 
     @property
     def dead(self) -> int:
         """Records set aside so far."""
-        return self._done.dead
+        return self._totals.dead
 
     @property
     def shards(self) -> dict[int, StreamPublication]:
@@ -63,17 +63,17 @@ class Worker:
         """The committed input offset of every shard this worker has."""
         return {number: held.committed for number, held in self._session.shards.items()} if self._session else {}
 
-    def run(self, going: Callable[[Worker], bool]) -> None:
+    def run(self, keep_running: Callable[[Worker], bool]) -> None:
         """Works while `going` says so; starts afresh after a failure of the brokers, gives up when it lasts."""
         failing, pause, patience = 0.0, _PAUSE, self._job.settings.patience
         while True:
             try:
-                self._work(going)
+                self._work(keep_running)
             except (KafkaException, SessionLostError, ConnectorError) as error:
                 reason = error.args[0].name() if isinstance(error, KafkaException) else str(error)
             else:
                 return
-            if self._well or not failing:
+            if self._is_healthy or not failing:
                 failing, pause = time.monotonic(), _PAUSE
             if time.monotonic() - failing > patience:
                 raise ConnectorError(
@@ -81,27 +81,27 @@ class Worker:
                     hint="Check them and start again; nothing is lost.",
                 )
             LOG.warning("starting afresh: %s", reason)
-            if not self._wait(pause, going):
+            if not self._wait(pause, keep_running):
                 return
-            pause = min(2 * pause, _LONGEST)
+            pause = min(2 * pause, _MAX_PAUSE)
 
-    def _work(self, going: Callable[[Worker], bool]) -> None:
+    def _work(self, keep_running: Callable[[Worker], bool]) -> None:
         """One session, until the end or its first failure."""
-        self._well = False
-        session = self._session = Session(self._job, self._name, self._done)
+        self._is_healthy = False
+        session = self._session = Session(self._job, self._name, self._totals)
         try:
-            while going(self):
+            while keep_running(self):
                 session.step()
             session.finish()
         finally:
             self._session = None
             session.close()
-            self._well = session.well
+            self._is_healthy = session.is_healthy
 
-    def _wait(self, seconds: float, going: Callable[[Worker], bool]) -> bool:
+    def _wait(self, seconds: float, keep_running: Callable[[Worker], bool]) -> bool:
         """Whether to go on after a pause."""
         end = time.monotonic() + seconds
-        while going(self):
+        while keep_running(self):
             if time.monotonic() > end:
                 return True
             time.sleep(_PAUSE / 2)

@@ -60,7 +60,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 }
 """Columns by table; what others refer to comes first."""
 
-UNKNOWN: dict[str, tuple[str, ...]] = {
+REQUIRED_CONCEPTS: dict[str, tuple[str, ...]] = {
     "person": ("gender_concept_id", "race_concept_id", "ethnicity_concept_id"),
     "visit_occurrence": ("visit_concept_id", "visit_type_concept_id"),
     "condition_occurrence": ("condition_concept_id", "condition_type_concept_id"),
@@ -70,13 +70,13 @@ UNKNOWN: dict[str, tuple[str, ...]] = {
 }
 """Concepts that the model asks for: 0, which says "not known", where the policy did not release them."""
 
-_NUMBERS = ("value_as_number", "range_low", "range_high", "quantity", "latitude", "longitude")
-_COUNTS = ("year_of_birth", "month_of_birth", "day_of_birth", "refills", "days_supply")
-_LONG = ("sig", "source_description")
-_WIDE = ("cdm_source_name", "cdm_holder", "source_documentation_reference", "cdm_etl_reference")
+_NUMERIC_COLUMNS = ("value_as_number", "range_low", "range_high", "quantity", "latitude", "longitude")
+_INTEGER_COLUMNS = ("year_of_birth", "month_of_birth", "day_of_birth", "refills", "days_supply")
+_TEXT_COLUMNS = ("sig", "source_description")
+_WIDE_COLUMNS = ("cdm_source_name", "cdm_holder", "source_documentation_reference", "cdm_etl_reference")
 
 
-def definition(table: str, extra: tuple[str, ...]) -> str:
+def table_definition(table: str, extra: tuple[str, ...]) -> str:
     """The columns of a table with types and keys, as SQL; `extra` ones stand behind those of the model."""
     return ", ".join(f"{name} {_type(table, name)}" for name in (*TABLES[table], *extra))
 
@@ -86,14 +86,14 @@ def _type(table: str, name: str) -> str:
     if name.endswith("_id"):
         key = " PRIMARY KEY" if name == own else ""
         home = {"person_id": "person", "visit_occurrence_id": "visit_occurrence", "location_id": "location"}.get(name)
-        must = " NOT NULL" if name in UNKNOWN.get(table, ()) or (name == "person_id" and not key) else ""
+        must = " NOT NULL" if name in REQUIRED_CONCEPTS.get(table, ()) or (name == "person_id" and not key) else ""
         return f"INTEGER{key}{must}" + (f" REFERENCES {home} ({name})" if home is not None and home != table else "")
     if name.endswith("_date"):
         return "DATE"
     if name.endswith("_datetime"):
         return "TIMESTAMP"
-    if name in _LONG:
+    if name in _TEXT_COLUMNS:
         return "TEXT"
-    if name in _WIDE:
+    if name in _WIDE_COLUMNS:
         return "VARCHAR(255)"
-    return "NUMERIC" if name in _NUMBERS else "INTEGER" if name in _COUNTS else "VARCHAR(50)"
+    return "NUMERIC" if name in _NUMERIC_COLUMNS else "INTEGER" if name in _INTEGER_COLUMNS else "VARCHAR(50)"

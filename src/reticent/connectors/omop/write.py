@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.connectors.files import atomic_path
-from reticent.connectors.omop.model import TABLES, UNKNOWN, definition
+from reticent.connectors.omop.model import REQUIRED_CONCEPTS, TABLES, table_definition
 from reticent.errors import ConnectorError, PolicyError, needing
 from reticent.release.folder import read
 
-Place = tuple[str | None, str | None]
+Location = tuple[str | None, str | None]
 
 _ROWS = 20_000
 _VERSION_CONCEPT = 756265
@@ -44,12 +44,12 @@ def write_omop_release(folder: Path, target: Path) -> dict[str, int]:
     if target.exists():
         raise ConnectorError(f"{target} exists.", hint="Name a new file.")
     with atomic_path(target) as draft, closing(_connect(draft, target)) as link:
-        places = _places(tables["person"])
+        places = _locations(tables["person"])
         where = {"state": [state for state, _ in places], "zip": [code for _, code in places]}
         counts = {"location": _fill(link, "location", {"location_id": list(places.values())} | where)}
         for name in (name for name in TABLES if name in tables):  # what others refer to comes first
             counts[name] = _fill(link, name, _columns(name, tables[name], places))
-        _fill(link, "cdm_source", {name: [cell] for name, cell in _about(manifest, documents["codebook"]).items()})
+        _fill(link, "cdm_source", {name: [cell] for name, cell in _cdm_source(manifest, documents["codebook"]).items()})
         link.commit()
     return {name: count for name, count in counts.items() if count or name in tables}
 
@@ -69,14 +69,14 @@ def _connect(draft: Path, target: Path) -> Any:
     return link
 
 
-def _places(persons: pa.Table) -> dict[Place, int]:
+def _locations(persons: pa.Table) -> dict[Location, int]:
     """The published combinations of state and code, each with its number."""
     if not {"state", "zip"} & set(persons.column_names):
         return {}
-    return {place: number for number, place in enumerate(dict.fromkeys(_place_of(persons)), 1)}
+    return {place: number for number, place in enumerate(dict.fromkeys(_iter_locations(persons)), 1)}
 
 
-def _place_of(persons: pa.Table) -> Iterator[Place]:
+def _iter_locations(persons: pa.Table) -> Iterator[Location]:
     nothing = [None] * persons.num_rows
     columns = [persons[name].to_pylist() if name in persons.column_names else nothing for name in ("state", "zip")]
     for state, code in zip(*columns, strict=True):
@@ -86,7 +86,7 @@ def _place_of(persons: pa.Table) -> Iterator[Place]:
 def _fill(link: Any, name: str, columns: dict[str, list[Any]]) -> int:
     """Makes a table of the model, with what is beyond it behind; what is not given stays null."""
     extra = tuple(column for column in columns if column not in TABLES[name])
-    link.execute(f"CREATE TABLE {name} ({definition(name, extra)})")
+    link.execute(f"CREATE TABLE {name} ({table_definition(name, extra)})")
     rows = len(next(iter(columns.values())))
     for start in range(0, rows, _ROWS):
         _insert(link, name, {column: cells[start : start + _ROWS] for column, cells in columns.items()})
@@ -104,30 +104,30 @@ def _insert(link: Any, name: str, columns: dict[str, list[Any]]) -> None:
     link.executemany(f"INSERT INTO {named} VALUES ({marks})", list(zip(*columns.values(), strict=True)))  # noqa: S608
 
 
-def _columns(name: str, table: pa.Table, places: Mapping[Place, int]) -> dict[str, list[Any]]:
+def _columns(name: str, table: pa.Table, places: Mapping[Location, int]) -> dict[str, list[Any]]:
     """The cells of every column that is filled."""
     rows = table.num_rows
     columns: dict[str, list[Any]] = {"person_id": [int(person[1:]) for person in table["person"].to_pylist()]}
     if name == "person" and places:
-        columns["location_id"] = [places[place] for place in _place_of(table)]
+        columns["location_id"] = [places[place] for place in _iter_locations(table)]
     if "visit" in table.column_names:
         visits = table["visit"].to_pylist()
         columns["visit_occurrence_id"] = [None if visit is None else int(visit[1:]) for visit in visits]
     if name not in ("person", "visit_occurrence", "death"):
         columns[f"{name}_id"] = list(range(1, rows + 1))
     for column in (c for c in table.column_names if c not in ("person", "visit", "state", "zip")):
-        columns |= _written(column, table[column].to_pylist())
-    for column in UNKNOWN.get(name, ()):
+        columns |= _column_values(column, table[column].to_pylist())
+    for column in REQUIRED_CONCEPTS.get(name, ()):
         columns.setdefault(column, [0] * rows)
     return columns
 
 
-def _written(column: str, cells: list[str | None]) -> dict[str, list[Any]]:
+def _column_values(column: str, cells: list[str | None]) -> dict[str, list[Any]]:
     if column.endswith("_concept_id"):
         return {column: [int(cell) if cell is not None and cell.isdigit() else 0 for cell in cells]}
     if column.endswith("_source_value"):
         return {column: [None if cell == ANY else cell for cell in cells]}
-    first = _first_day if column.endswith("_date") else _lower
+    first = _first_day if column.endswith("_date") else _lower_end
     known: Mapping[str | None, Any] = {cell: first(cell) for cell in set(cells)}
     values = [known[cell] for cell in cells]
     labels = [None if cell is None or str(known[cell]) == cell else cell for cell in cells]
@@ -145,7 +145,7 @@ def _first_day(cell: str | None) -> str | None:
     return f"{match[1]}-01-01" if match else None
 
 
-def _lower(cell: str | None) -> float | int | None:
+def _lower_end(cell: str | None) -> float | int | None:
     """The lower end of a range, or the number itself."""
     match = _FIRST.match(cell or "")
     if match is None:
@@ -153,7 +153,7 @@ def _lower(cell: str | None) -> float | int | None:
     return float(match[1]) if "." in match[1] else int(match[1])
 
 
-def _about(manifest: Mapping[str, Any], codebook: Mapping[str, Any]) -> dict[str, Any]:
+def _cdm_source(manifest: Mapping[str, Any], codebook: Mapping[str, Any]) -> dict[str, Any]:
     day = manifest["time"][:10]
     words = ". ".join([*codebook["guarantee"]["words"], f"Against {codebook['guarantee']['against']}"])
     return {

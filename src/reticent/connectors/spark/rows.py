@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
 
-from reticent.connectors.counted.rows import LABEL, LADDER, LEAF, MOST_COMBINATIONS, RECORDS, Rows
+from reticent.connectors.counted.rows import LABEL, LABEL_TABLE, LEAF, MOST_COMBINATIONS, RECORDS, Rows
 from reticent.encode.columns import ODD, single_name
 from reticent.errors import StateError
 from reticent.release import Counts, Guarantee
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reticent.connectors.counted.rows import Recoded
+    from reticent.connectors.counted.rows import Recoding
 
 
-_STRETCH, _TEXTS = 4096, ("string", "char", "varchar", "binary")
+_REPEAT_CHUNK, _TEXT_TYPES = 4096, ("string", "char", "varchar", "binary")
 
 
-_DONE = "_SUCCESS"
-_MARKS = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+_SUCCESS_FILE = "_SUCCESS"
+_WRITE_SUCCESS_FILE = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 """Whether a job that has ended leaves that file; a cluster may have switched it off."""
 
 
@@ -36,7 +36,7 @@ class SparkRows(Rows):
 
     quote, escapes = "`", {"\\": r"\\", "'": r"\'"}
     hash = "sha2(concat({key}, to_json(struct({cells}))), 256)"
-    nulls, bare = "NULLS FIRST", "'$1$2'"
+    null_position, replacement = "NULLS FIRST", "'$1$2'"
 
     def __init__(self, frame: DataFrame) -> None:
         self.frame, self.columns = frame, list(frame.columns)
@@ -44,44 +44,49 @@ class SparkRows(Rows):
 
     def is_text(self, name: str) -> bool:
         """Whether a column is of texts."""
-        return self.frame.schema[name].dataType.typeName() in _TEXTS
+        return self.frame.schema[name].dataType.typeName() in _TEXT_TYPES
 
-    def collapsed(self, names: Sequence[str]) -> pa.Table:
+    def count_combinations(self, names: Sequence[str]) -> pa.Table:
         """Every distinct combination of some columns once, in a stable order, with its number of rows."""
-        combinations: pa.Table = self._asked(f"{self._counted(names)} LIMIT {MOST_COMBINATIONS + 1}").toArrow()
+        combinations: pa.Table = self._run_query(f"{self._count_query(names)} LIMIT {MOST_COMBINATIONS + 1}").toArrow()
         # The order in which groups arrive changes from run to run; ties in the search must not.
         return combinations.sort_by([(name, "ascending") for name in names])
 
-    def named(self, person: str | None) -> SparkRows:
+    def normalize_persons(self, person: str | None) -> SparkRows:
         """The rows with one name per person: their own where all are plain, which Spark sees by itself."""
         if person is None or not self.is_text(person):
             return self
-        names = F.col(column(person)).cast("string")
+        names = F.col(quote_column(person)).cast("string")
         if self.frame.filter(names.rlike(ODD)).isEmpty():
             return self
-        single = F.udf(_single, "string", useArrow=True)
+        single = F.udf(_normalize_name, "string", useArrow=True)
         return SparkRows(self.frame.withColumn(person, single(names)))
 
-    def recoded(self, how: Recoded) -> DataFrame:
+    def recode(self, recoding: Recoding) -> DataFrame:
         """The rows as they are published; equal ones are written out again in stretches, so that no array is long."""
-        counted, names = self._asked(*self._recoding(how)), [column(name) for name in how.shown]
-        at = F.explode(F.expr(f"sequence(0L, ({RECORDS} - 1) DIV {_STRETCH})")).alias(LEAF)
-        each = F.explode(F.expr(f"sequence(1L, least({_STRETCH}L, {RECORDS} - {_STRETCH} * {LEAF}))")).alias(LABEL)
+        counted, names = (
+            self._run_query(*self._recoding_query(recoding)),
+            [quote_column(name) for name in recoding.published],
+        )
+        at = F.explode(F.expr(f"sequence(0L, ({RECORDS} - 1) DIV {_REPEAT_CHUNK})")).alias(LEAF)
+        each = F.explode(F.expr(f"sequence(1L, least({_REPEAT_CHUNK}L, {RECORDS} - {_REPEAT_CHUNK} * {LEAF}))")).alias(
+            LABEL
+        )
         return counted.select("*", at).select(*names, each).drop(LABEL)
 
-    def _answer(self, query: str) -> SparkRows:
-        return SparkRows(self._asked(query))
+    def _select(self, query: str) -> SparkRows:
+        return SparkRows(self._run_query(query))
 
-    def _number(self, query: str) -> int:
-        return int(self._asked(query).collect()[0][0])
+    def _scalar(self, query: str) -> int:
+        return int(self._run_query(query).collect()[0][0])
 
-    def _asked(self, query: str, tables: Mapping[str, pa.Table] | None = None) -> DataFrame:
+    def _run_query(self, query: str, tables: Mapping[str, pa.Table] | None = None) -> DataFrame:
         """What Spark makes of a query; it knows frames by name, and only until the query is understood."""
         spark = self.frame.sparkSession
         views = {self.source: self.frame}
         for name, table in (tables or {}).items():
             frame = spark.createDataFrame(table)
-            views[name] = F.broadcast(frame) if name.startswith(LADDER) else frame
+            views[name] = F.broadcast(frame) if name.startswith(LABEL_TABLE) else frame
         for name, frame in views.items():
             frame.createTempView(name)
         try:
@@ -120,23 +125,23 @@ class SparkRelease:
         Raises:
             StateError: a release stands there.
         """
-        if _published(self.frame.sparkSession, folder):
+        if _is_published(self.frame.sparkSession, folder):
             raise StateError(f"A release stands in {folder}.", hint="Name another folder; nothing was written.")
-        self.frame.write.mode("overwrite").option(_MARKS, "true").parquet(folder)
+        self.frame.write.mode("overwrite").option(_WRITE_SUCCESS_FILE, "true").parquet(folder)
 
 
-def _published(spark: SparkSession, folder: str) -> bool:
+def _is_published(spark: SparkSession, folder: str) -> bool:
     """Whether a job that wrote there has ended; asked of the file system of the folder, whichever it is."""
     hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001 - no public name
-    place = hadoop.Path(folder, _DONE)
+    place = hadoop.Path(folder, _SUCCESS_FILE)
     return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001
 
 
-def _single(name: str | None) -> str | None:
+def _normalize_name(name: str | None) -> str | None:
     """What the executors run, on batches of Arrow."""
     return None if name is None else single_name(name)
 
 
-def column(name: str) -> str:
+def quote_column(name: str) -> str:
     """A column's name as Spark parses it, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"

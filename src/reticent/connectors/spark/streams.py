@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from reticent.connectors.shards import MOST_SHARDS, check_shards, claim, pin_shards, spread
-from reticent.connectors.spark.rows import column
-from reticent.connectors.spark.workplace import pack, unpack
+from reticent.connectors.shards import MOST_SHARDS, assign_shards, check_shards, claim_population, pin_shards
+from reticent.connectors.spark.rows import quote_column
+from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.errors import PolicyError
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.store import Store
 
-SHARDS = 64
+DEFAULT_SHARDS = 64
 """Chosen up front: the state of a shard is written whole, so it should be small."""
 _PACKED = "shard int, records array<string>"
 _BLOCKS = "shard int, first long, kind string, lines string"
@@ -62,7 +62,7 @@ class Stream:
         policy: Policy,
         store: Store,
         *,
-        shards: int = SHARDS,
+        shards: int = DEFAULT_SHARDS,
         seed: int | None = None,
         despite_ledger: bool = False,
     ) -> None:
@@ -72,8 +72,8 @@ class Stream:
         store.register(_NAME, policy_hash=policy.hash)
         pin_shards(policy, store, _NAME, shards)
         self._rng = keys_of(policy, store, _NAME, seed=seed)
-        claim(policy, store, _NAME, despite=despite_ledger)
-        self._bundle, self._shards = pack(policy), shards
+        claim_population(policy, store, _NAME, allow_republication=despite_ledger)
+        self._bundle, self._shards = pack_policy(policy), shards
         self.codebook = StreamPublication(policy, rng=self._rng).codebook()
         """What recipients need to read the lines."""
 
@@ -84,12 +84,12 @@ class Stream:
             frame: the columns of the policy, or one of JSON objects.
             json: the name of the column of JSON objects, as in a frame from Kafka.
         """
-        policy = unpack(self._bundle)
+        policy = unpack_policy(self._bundle)
         if json is None:
             policy.check_columns(frame.columns)
-            record = F.to_json(F.struct(*[column(name) for name in policy.columns]))
+            record = F.to_json(F.struct(*[quote_column(name) for name in policy.columns]))
         else:
-            record = F.col(column(json)).cast("string")
+            record = F.col(quote_column(json)).cast("string")
         # The key stays inside the function: it must not show up in a query plan.
         packer = make_packer(self._bundle, self._shards, self._rng.key("shards"))
         packed = frame.select(record.alias("record")).mapInArrow(packer, _PACKED)
@@ -136,11 +136,11 @@ def make_packer(
     """Records as they come, those of one shard in one row: what is shuffled are few rows, whatever the number of records."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        policy = unpack(bundle)
+        policy = unpack_policy(bundle)
         reader = RecordReader(policy)
         for batch in batches:
             (records,) = batch.columns
-            numbers = spread(reader.objects(records.to_pylist()), policy.person, shards, key)
+            numbers = assign_shards(reader.objects(records.to_pylist()), policy.person, shards, key)
             order = np.argsort(numbers, kind="stable")
             present, starts = np.unique(numbers[order], return_index=True)
             ends = pa.array([*starts.tolist(), len(order)], pa.int32())
@@ -162,7 +162,7 @@ def make_processor(bundle: bytes, rng: Rng) -> Any:
             known = self._state.get() if self._state.exists() else None
             state, lines = (bytes(known[0]), int(known[1])) if known else (None, 0)
             values = [value for part in rows for chunk in part["records"] for value in chunk]
-            frame, state, lines = step(bundle, rng, int(number), state, values, lines)
+            frame, state, lines = process_shard(bundle, rng, int(number), state, values, lines)
             self._state.update((state, lines))
             yield frame
 
@@ -172,25 +172,25 @@ def make_processor(bundle: bytes, rng: Rng) -> Any:
     return Operator()
 
 
-_warm: dict[tuple[bytes, bytes, int], tuple[bytes, StreamPublication]] = {}
+_shard_cache: dict[tuple[bytes, bytes, int], tuple[bytes, StreamPublication]] = {}
 """Shards of this process by policy, key and number, each with the state that it is in."""
 
 
-def step(
+def process_shard(
     bundle: bytes, rng: Rng, number: int, state: bytes | None, values: list[str | None], lines: int
 ) -> tuple[pd.DataFrame, bytes, int]:
     """One shard's part of a batch: the blocks to publish, the state behind them, and how many lines there are then."""
     place = bundle, rng.key("shards"), number
-    before, shard = _warm.pop(place, (None, None))
+    before, shard = _shard_cache.pop(place, (None, None))
     if shard is None or before != state:  # another process has worked on it since, or a batch is repeated
-        shard = StreamPublication(unpack(bundle), rng=rng, shard=number, state=state)
-    frame, lines = release(shard, values, lines, number)
+        shard = StreamPublication(unpack_policy(bundle), rng=rng, shard=number, state=state)
+    frame, lines = release_blocks(shard, values, lines, number)
     after = shard.snapshot()
-    _warm[place] = after, shard
+    _shard_cache[place] = after, shard
     return frame, after, lines
 
 
-def _in_order(values: list[str | None]) -> list[str | None]:
+def _sort_values(values: list[str | None]) -> list[str | None]:
     """The order of a shuffle changes from run to run; what is published must not."""
     try:
         return sorted(values)  # type: ignore[type-var]
@@ -198,11 +198,13 @@ def _in_order(values: list[str | None]) -> list[str | None]:
         return sorted(values, key=lambda value: value or "")
 
 
-def release(shard: StreamPublication, values: list[str | None], first: int, number: int) -> tuple[pd.DataFrame, int]:
+def release_blocks(
+    shard: StreamPublication, values: list[str | None], first: int, number: int
+) -> tuple[pd.DataFrame, int]:
     """The blocks to publish of one shard's part of a batch, and how many lines the shard has published then."""
     import pandas as pd
 
-    released = shard.take(shard.reader.objects(_in_order(values)))
+    released = shard.take(shard.reader.objects(_sort_values(values)))
     blocks = [("line", released.lines[:-1].decode(), released.lines.count(b"\n"))] if released.lines else []
     blocks += [("dead", f"{reason}\t{text.decode(errors='replace')}", 1) for _, reason, text in released.bad]
     ends = np.cumsum([first, *(size for _, _, size in blocks)])

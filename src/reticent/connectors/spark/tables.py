@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from reticent.audit.verdict import Verdict
-from reticent.connectors.counted.judge import judge
+from reticent.connectors.counted.judge import verify_rows
 from reticent.connectors.counted.tables import METHODS, check_policy, search_counts
 from reticent.connectors.spark import veiled
 from reticent.connectors.spark.rows import SparkRelease, SparkRows
@@ -40,14 +40,14 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
         store: keeps the key of the veil.
     """
     check_policy(frame.columns, policy, "Spark", (*METHODS, veiled.METHOD))
-    rows = SparkRows(frame).without_markers(policy.missing).named(policy.person)
+    rows = SparkRows(frame).without_markers(policy.missing).normalize_persons(policy.person)
     if policy.table.method == veiled.METHOD:
         release = veiled.veil(rows, policy, store)
         refuse_refuted(verify(release, policy))
         return release
     plan = search_counts(rows, policy)
     release = SparkRelease(
-        frame=rows.recoded(plan.recoded),
+        frame=rows.recode(plan.recoding),
         guarantee=plan.guarantee,
         counts=plan.counts,
         policy_hash=policy.hash,
@@ -56,7 +56,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
         method=plan.method,
     )
     refuse_refuted(verify(release, policy))  # a source that changes while it is read is found here, too
-    if (verdict := plan.persons(policy)) is not None:
+    if (verdict := plan.verify_persons(policy)) is not None:
         refuse_refuted(verdict)
     return release
 
@@ -64,5 +64,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
 def verify(release: SparkRelease, policy: Policy) -> Verdict:
     """Recompute every claim of a release from its published rows alone, counted by Spark."""
     if release.method == veiled.METHOD:
-        return veiled.judge(release.frame, policy, release.documents["veil"], release.guarantee.claims, release.counts)
-    return judge(SparkRows(release.frame), release.guarantee.claims, release.counts, policy, release.method)
+        return veiled.verify_frame(
+            release.frame, policy, release.documents["veil"], release.guarantee.claims, release.counts
+        )
+    return verify_rows(SparkRows(release.frame), release.guarantee.claims, release.counts, policy, release.method)

@@ -31,10 +31,10 @@ from reticent.audit.published import Published, text_table
 from reticent.audit.veil.judge import codes_of, line_findings, prior_findings, whole
 from reticent.audit.veil.steps import Possible
 from reticent.audit.verdict import Verdict, none_of
-from reticent.connectors.counted.rows import checked
-from reticent.connectors.counted.tables import refuse_spellings, several
-from reticent.connectors.spark.rows import SparkRelease, column
-from reticent.connectors.spark.workplace import pack, unpack
+from reticent.connectors.counted.rows import split_counts
+from reticent.connectors.counted.tables import check_persons, refuse_variants
+from reticent.connectors.spark.rows import SparkRelease, quote_column
+from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import House
 from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_shares
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 METHOD = "veil"
 _OFFERED, _RECORDS = "__offered", "__records"
-_FACTS = ("__fact_low", "__fact_high")
+_NOISE_FACTS = ("__fact_low", "__fact_high")
 """Halves of what the noise of eta is a function of: their sums fit in what Spark counts with."""
 _LOW = np.uint64(0xFFFFFFFF)
 _CHECKS = (
@@ -71,22 +71,22 @@ _CHECKS = (
 
 def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
     """Veils every row; nothing is evaluated but the counts."""
-    person = _check(policy)
+    person = _check_policy(policy)
     if store is None:
         raise PolicyError(
             "The method veil needs a store for its key: without it the same persons would be veiled anew next time.",
             hint="Give store=: one that this house keeps, and uses for all its releases.",
         )
-    if several(rows, person):
+    if check_persons(rows, person):
         raise DataError(
             f"Column '{person}': somebody has several records.", hint="Choose one per person in the frame before."
         )
     for name in policy.sensitive:
-        refuse_spellings(checked(rows.collapsed([name]), [name])[0], policy)
+        refuse_variants(split_counts(rows.count_combinations([name]), [name])[0], policy)
     house = House.of(policy, "table")
     rng = replace(Rng.fresh(), house=store.house(house.pinned))
-    whole_ = _mapped(rows.frame.select(*[column(name) for name in policy.columns]), policy, rng)
-    lost, size, facts = _counted(whole_, len(house.strata))
+    whole_ = _map_batches(rows.frame.select(*[quote_column(name) for name in policy.columns]), policy, rng)
+    lost, size, facts = _count_omissions(whole_, len(house.strata))
     if (unseen := float(lost.sum() / max(1, size.sum()))) > MOST_UNSEEN:
         raise GuaranteeError(
             f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
@@ -94,8 +94,8 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         )
     shares = noisy_shares(lost, size, facts, rng, ETA_EPSILON)
     told, records = guarantee(house), int(size.sum())
-    published = whole_.drop(_OFFERED, *_FACTS)
-    names = [column(name) for name in published.columns]
+    published = whole_.drop(_OFFERED, *_NOISE_FACTS)
+    names = [quote_column(name) for name in published.columns]
     return SparkRelease(
         # The order of the input may follow something a reader knows; that of the published cells tells what they tell.
         frame=published.repartition(*names).sortWithinPartitions(*names),
@@ -108,7 +108,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
     )
 
 
-def _check(policy: Policy) -> str:
+def _check_policy(policy: Policy) -> str:
     settings = policy.prior
     if policy.person is None:
         raise PolicyError(
@@ -121,23 +121,23 @@ def _check(policy: Policy) -> str:
     return policy.person
 
 
-def _counted(
-    frame: DataFrame, rows: int
+def _count_omissions(
+    frame: DataFrame, strata: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """Per row of the prior how many truths are not offered, how many records there are, and what their facts come to."""
     sums = (F.sum(F.when(F.col(_OFFERED), 0).otherwise(1)).alias("lost"), F.count(F.lit(1)).alias("size"))
-    counted = frame.groupBy("row").agg(*sums, *(F.sum(half).alias(half) for half in _FACTS)).toArrow()
-    at, whole = counted.column("row").to_numpy(), np.zeros((4, rows), np.int64)
-    for place, name in enumerate(("lost", "size", *_FACTS)):
+    counted = frame.groupBy("row").agg(*sums, *(F.sum(half).alias(half) for half in _NOISE_FACTS)).toArrow()
+    at, whole = counted.column("row").to_numpy(), np.zeros((4, strata), np.int64)
+    for place, name in enumerate(("lost", "size", *_NOISE_FACTS)):
         whole[place, at] = counted.column(name).to_numpy()
     low, high = whole[2:].astype(np.uint64)
     return whole[0], whole[1], low + (high << np.uint64(32))
 
 
-def _mapped(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
-    bundle = pack(policy)
+def _map_batches(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
+    bundle = pack_policy(policy)
     empty = to_arrow_schema(frame.schema).empty_table()
-    schema = _veiled(bundle, rng, empty, None).schema
+    schema = _veil_batch(bundle, rng, empty, None).schema
     return frame.mapInArrow(make_veil(bundle, rng, schema), from_arrow_schema(schema))
 
 
@@ -146,13 +146,13 @@ def make_veil(bundle: bytes, rng: Rng, schema: pa.Schema) -> Batches:
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from _veiled(bundle, rng, pa.Table.from_batches([batch]), schema).to_batches()
+            yield from _veil_batch(bundle, rng, pa.Table.from_batches([batch]), schema).to_batches()
 
     return work
 
 
-def _veiled(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | None) -> pa.Table:
-    house, core = _opened(bundle, rng)
+def _veil_batch(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    house, core = _load_parameters(bundle, rng)
     assert house.policy.person is not None  # noqa: S101 - checked on the driver
     persons = hashes_of(table.column(house.policy.person), rng, house.policy.person)
     published, rows = house.levels.publish(table)
@@ -160,7 +160,7 @@ def _veiled(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | None) 
     seen = _core.veil.People(core).take(persons, persons, rows, values)
     data = data_table(house, published, seen, np.arange(table.num_rows))
     facts = facts_of(persons, values.astype(np.uint64), seen.offered)
-    more = {_OFFERED: seen.offered, **dict(zip(_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}
+    more = {_OFFERED: seen.offered, **dict(zip(_NOISE_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}
     for name, cells in more.items():
         data = data.append_column(name, pa.array(cells if name == _OFFERED else cells.astype(np.int64)))
     if schema is None:  # columns without a value have no type of their own
@@ -174,19 +174,19 @@ def _veiled(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | None) 
 
 
 @functools.lru_cache(maxsize=4)
-def _opened(bundle: bytes, rng: Rng) -> tuple[House, Veil]:
+def _load_parameters(bundle: bytes, rng: Rng) -> tuple[House, Veil]:
     """The house with its lines, once per process."""
-    house = House.of(unpack(bundle), "table")
+    house = House.of(unpack_policy(bundle), "table")
     return house, house.veil(rng.house_key("veil"))
 
 
-def judge(
-    frame: DataFrame, policy: Policy, document: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
+def verify_frame(
+    frame: DataFrame, policy: Policy, metadata: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
 ) -> Verdict:
     """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
-    line = Possible(document).line
+    line = Possible(metadata).line
     release = Published("", "veil", kind="table", claims=claims)
-    findings = [*line_findings(line, policy, release), *prior_findings(line, document, policy)]
+    findings = [*line_findings(line, policy, release), *prior_findings(line, metadata, policy)]
     own = {"row", "event", *(f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1))}
     allowed = {*own, *policy.quasi, *policy.plain}
     findings += [
@@ -197,7 +197,7 @@ def judge(
         return Verdict(tuple(findings))
     names = [f"offences{at}" for at in range(len(_CHECKS))]
     schema = ", ".join(f"{name} long" for name in [*names, _RECORDS])
-    told = frame.select(*[column(name) for name in sorted(own)]).mapInArrow(make_judge(dict(document)), schema)
+    told = frame.select(*[quote_column(name) for name in sorted(own)]).mapInArrow(make_verifier(dict(metadata)), schema)
     sums = told.agg(*[F.sum(name) for name in [*names, _RECORDS]]).collect()[0]
     offences = [int(number or 0) for number in sums]
     findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offences, strict=False)]
@@ -205,18 +205,18 @@ def judge(
     return Verdict(tuple(findings), (), unchecked(claims, ("veil", "l", "k")))
 
 
-def make_judge(document: dict[str, Any]) -> Batches:
+def make_verifier(metadata: dict[str, Any]) -> Batches:
     """What the executors run of the judge: published records in, counts of offences out."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        possible = Possible(document)
+        possible = Possible(metadata)
         for batch in batches:
-            yield _offences(possible, text_table(pa.Table.from_batches([batch])))
+            yield _count_offenses(possible, text_table(pa.Table.from_batches([batch])))
 
     return work
 
 
-def _offences(possible: Possible, data: pa.Table) -> pa.RecordBatch:
+def _count_offenses(possible: Possible, data: pa.Table) -> pa.RecordBatch:
     line = possible.line
     listed, rows, events = codes_of(line, data), whole(data["row"]), whole(data["event"])
     strangers = (listed < 0).any(axis=1)

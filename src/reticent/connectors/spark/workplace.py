@@ -12,13 +12,13 @@ from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 
 
-def pack(policy: Policy) -> bytes:
+def pack_policy(policy: Policy) -> bytes:
     """Packs a policy; refuses files outside its folder."""
     return Bundle.pack(policy).to_bytes()
 
 
 @functools.lru_cache(maxsize=8)
-def unpack(bundle: bytes) -> Policy:
+def unpack_policy(bundle: bytes) -> Policy:
     """The policy, built once per process."""
     folder = Path(tempfile.mkdtemp(prefix="reticent-"))  # readable by this user alone
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.connectors.files.read import check_finite, check_names
-from reticent.connectors.sql.url import SqlSource, parse
+from reticent.connectors.sql.url import SqlSource, parse_url
 from reticent.errors import ConnectorError, DataError, PolicyError, needing
 
 
@@ -32,7 +32,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
         ConnectorError: the database cannot be reached, or refuses the query.
         NoRowsError: the answer has no rows.
     """
-    base = parse(source)
+    base = parse_url(source)
     statement = base.query or query
     if not statement:
         raise PolicyError(
@@ -54,7 +54,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
 
 
 @contextmanager
-def _refused(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+def _translate_errors(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
     """The driver's own words may quote cells and addresses; its kind of error does not."""
     try:
         yield
@@ -71,7 +71,7 @@ def _postgres(base: SqlSource, query: str, _: int) -> Generator[pa.RecordBatch]:
     with needing("PostgreSQL needs a driver", "postgres"):
         import adbc_driver_manager as manager
         from adbc_driver_postgresql import dbapi
-    with _refused(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
+    with _translate_errors(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
         cursor.execute(query)
         for batch in cursor.fetch_record_batch():
@@ -94,10 +94,10 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
     if not base.path.is_file():
         raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after sqlite:///.")
     with (
-        _refused(base, (sqlite3.Error, sqlite3.Warning)),
+        _translate_errors(base, (sqlite3.Error, sqlite3.Warning)),
         closing(sqlite3.connect(f"{base.path.absolute().as_uri()}?mode=ro", uri=True)) as link,
     ):
-        link.set_authorizer(_only_reading)
+        link.set_authorizer(_authorize_reads)
         yield from _cursor_batches(link.execute(query), batch_rows)
 
 
@@ -113,7 +113,7 @@ def _cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
         yield pa.record_batch(list(map(_array, names, columns, types)), names=names)
 
 
-_CLOSED: dict[str, str | bool | int | float | list[str]] = {
+_READ_ONLY_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -127,7 +127,10 @@ def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
         import duckdb
     if not base.path.is_file():
         raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after duckdb:///.")
-    with _refused(base, (duckdb.Error,)), duckdb.connect(base.url, read_only=True, config=_CLOSED) as link:
+    with (
+        _translate_errors(base, (duckdb.Error,)),
+        duckdb.connect(base.url, read_only=True, config=_READ_ONLY_CONFIG) as link,
+    ):
         statements = link.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise PolicyError("The query is no SELECT.", hint="Write one query that gives rows.")
@@ -136,9 +139,9 @@ def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
             yield _plain_types(batch)
 
 
-_READS = re.compile(r"\s*(select|with|table|values)\b", re.IGNORECASE)
+_SELECT = re.compile(r"\s*(select|with|table|values)\b", re.IGNORECASE)
 # `into` in any form: a comment may stand between it and `outfile`.
-_WRITES = re.compile(r"\binto\b|\bfor\s+update\b|/\*!", re.IGNORECASE)
+_WRITE_CLAUSES = re.compile(r"\binto\b|\bfor\s+update\b|/\*!", re.IGNORECASE)
 
 
 def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
@@ -147,7 +150,7 @@ def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordB
     Such a transaction still lets `SELECT ... INTO OUTFILE` write a file on the server; the account's rights (`FILE`) decide that, and the
     words are refused here as well.
     """
-    if not _READS.match(query) or _WRITES.search(query):
+    if not _SELECT.match(query) or _WRITE_CLAUSES.search(query):
         raise PolicyError("The query is no plain SELECT.", hint="Write one query that gives rows and writes nothing.")
     import sqlalchemy as sa
 
@@ -157,7 +160,7 @@ def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordB
     engine = sa.create_engine(base.url, poolclass=sa.NullPool)
     # The driver's own cursor: SQLAlchemy's reads rows ahead, which a cursor of the server gives only once.
     with (
-        _refused(base, (pymysql.MySQLError, sa.exc.SQLAlchemyError)),
+        _translate_errors(base, (pymysql.MySQLError, sa.exc.SQLAlchemyError)),
         closing(engine.raw_connection()) as link,
         closing(link.cursor(SSCursor)) as cursor,
     ):
@@ -166,12 +169,12 @@ def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordB
         yield from _cursor_batches(cursor, batch_rows)
 
 
-_READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+_READ_ACTIONS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 
 
-def _only_reading(action: int, *_: str | None) -> int:
+def _authorize_reads(action: int, *_: str | None) -> int:
     """A read-only connection still lets VACUUM INTO copy the whole database, and ATTACH make new ones."""
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _READ_ACTIONS else sqlite3.SQLITE_DENY
 
 
 def _data_type(column: Sequence[Any]) -> pa.DataType:

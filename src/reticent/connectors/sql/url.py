@@ -11,7 +11,7 @@ from reticent.errors import PolicyError
 
 _POSTGRES = ("postgresql", "postgres")
 _MYSQL = ("mysql", "mariadb", "mysql+pymysql", "mariadb+pymysql")
-_FILES = ("sqlite", "duckdb")
+_FILE_DIALECTS = ("sqlite", "duckdb")
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
@@ -33,10 +33,10 @@ class SqlSource:
 
 def is_sql(source: object) -> bool:
     """Whether a source is the URL of a database."""
-    return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, *_MYSQL, *_FILES)
+    return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, *_MYSQL, *_FILE_DIALECTS)
 
 
-def parse(source: str) -> SqlSource:
+def parse_url(source: str) -> SqlSource:
     """Takes a URL apart.
 
     >>> parse("sqlite:///omop.db?table=person").query
@@ -52,7 +52,7 @@ def parse(source: str) -> SqlSource:
             raise PolicyError("The table of the URL is no plain name.", hint="Write ?table=name or ?table=schema.name.")
         query = f"SELECT * FROM {table}"  # noqa: S608 - a plain name, checked above
     dialect = parts.scheme.lower()
-    if dialect in _FILES:
+    if dialect in _FILE_DIALECTS:
         if parts.netloc or len(parts.path) < 2:
             raise PolicyError(f"A {dialect} URL has three slashes and a file.", hint=f"Write {dialect}:///file.db.")
         file = unquote(parts.path[1:])

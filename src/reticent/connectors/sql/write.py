@@ -12,7 +12,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from reticent.connectors.files.atomic import system_errors
-from reticent.connectors.sql.url import is_sql, parse
+from reticent.connectors.sql.url import is_sql, parse_url
 from reticent.disk import open_new
 from reticent.errors import ConnectorError, PolicyError
 from reticent.read.load import parts_of
@@ -27,10 +27,10 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
     """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables."""
     if not _NAME.match(name):
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
-    about_release, parts, documents = _stream(folder) if folder.is_file() else read(folder)
+    about_release, parts, documents = _read_stream(folder) if folder.is_file() else read(folder)
     codebook = documents.get("codebook", {})
     parts = {part: typed(data, codebook.get("columns", ())) for part, data in parts.items()}
-    engine = sa.create_engine(_address(url))
+    engine = sa.create_engine(_engine_url(url))
     catalogue = sa.MetaData()
     tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}
     about = sa.Table(f"{name}_manifest", catalogue, sa.Column("manifest", sa.Text, nullable=False))
@@ -57,7 +57,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
     return tuple(catalogue.tables)
 
 
-def _stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
+def _read_stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
     """A stream's file as the tables of a release."""
     parts = parts_of(file)
     files = {f"{name}.csv": "" for name in parts.tables}
@@ -65,13 +65,13 @@ def _stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, 
     return {"shape": parts.shape, "kind": parts.kind, "files": files}, dict(parts.tables), documents
 
 
-def _address(url: str) -> sa.URL:
+def _engine_url(url: str) -> sa.URL:
     if not is_sql(url):
         raise PolicyError(
             "The address is none of a database that is known here.",
             hint="Write to postgresql://... or sqlite:///file.db, to fhir:FOLDER, or to omop:FILE.db.",
         )
-    base = parse(url)
+    base = parse_url(url)
     if base.dialect not in ("sqlite", "postgresql"):
         raise PolicyError(
             f"Releases are not written to {base.dialect}.",

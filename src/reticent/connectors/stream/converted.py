@@ -15,16 +15,16 @@ from typing import IO
 import pyarrow as pa
 
 from reticent.connectors.files import read_batches, to_ndjson
-from reticent.connectors.files.guard import Guard
+from reticent.connectors.files.guard import CheckedStream
 from reticent.connectors.files.sniff import Format, sniff
-from reticent.connectors.files.source import SAMPLE, opened
+from reticent.connectors.files.source import SAMPLE, open_input
 from reticent.disk import read_at
 from reticent.encode.columns import native
 from reticent.errors import DataError
 
 _TEXT = ("csv", "ndjson")
 _BLOCK = 1 << 20
-_DAMAGED = 0.02
+_CORRUPT_SHARE = 0.02
 """Share of lines up to which broken bytes are damage."""
 
 
@@ -34,7 +34,7 @@ def as_lines(name: str, handle: int) -> IO[bytes] | None:
     if not head or _is_text(head) or _has_few_broken_lines(head):
         return None
     try:
-        with opened(name) as there:
+        with open_input(name) as there:
             file_format = sniff(there)
     except DataError:
         if b"\0" in head:
@@ -42,7 +42,7 @@ def as_lines(name: str, handle: int) -> IO[bytes] | None:
         return None  # some bytes are no text: their lines are set aside, with a reason
     with ExitStack() as stack:
         lines = stack.enter_context(tempfile.TemporaryFile())
-        for part in _decoded(name, file_format) if file_format.name in _TEXT else _rows(name):
+        for part in _decode_text(name, file_format) if file_format.name in _TEXT else _rows_as_lines(name):
             lines.write(part)
         lines.seek(0)
         stack.pop_all()  # handed to whoever reads it
@@ -61,17 +61,17 @@ def _has_few_broken_lines(head: bytes) -> bool:
     """Whether nearly all lines are UTF-8, the first among them: the others are damaged, not of another encoding."""
     first, *others = head.split(b"\n")
     broken = sum(not _is_text(line) for line in others[:-1])
-    return b"\0" not in head and _is_text(first) and broken <= max(1, _DAMAGED * len(others))
+    return b"\0" not in head and _is_text(first) and broken <= max(1, _CORRUPT_SHARE * len(others))
 
 
-def _decoded(name: str, file_format: Format) -> Iterator[bytes]:
-    with opened(name) as there:
-        guard = Guard(there, file_format)
+def _decode_text(name: str, file_format: Format) -> Iterator[bytes]:
+    with open_input(name) as there:
+        guard = CheckedStream(there, file_format)
         while data := guard.read(_BLOCK):
             yield data
 
 
-def _rows(name: str) -> Iterator[bytes]:
+def _rows_as_lines(name: str) -> Iterator[bytes]:
     with closing(read_batches(name)) as batches:
         for batch in batches:
             columns = {field.name: native(column) for field, column in zip(batch.schema, batch.columns, strict=True)}

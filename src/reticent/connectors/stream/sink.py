@@ -27,7 +27,7 @@ class FileSink:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with _errors(str(path)):
+        with _translate_errors(str(path)):
             self._fd = open_private(path, os.O_RDWR | os.O_CREAT)
 
     def describe(self, codebook: bytes) -> None:
@@ -38,7 +38,7 @@ class FileSink:
             if known == codebook:
                 return
             if not known.startswith(b'{"type":"codebook"'):
-                raise taken(place)
+                raise foreign_file_error(place)
         write_text(place, codebook.decode())
 
     def resume(self, sent: int, waiting: int) -> None:
@@ -49,18 +49,18 @@ class FileSink:
                 f"{self._path} holds {size:,} bytes, the store says {sent:,} were sent.",
                 hint="Put the file back. A new store with the same input would publish the same people anew.",
             )
-        if size > sent + waiting or (sent == 0 and not self._ours()):
-            raise taken(self._path)
+        if size > sent + waiting or (sent == 0 and not self._is_ours()):
+            raise foreign_file_error(self._path)
         os.ftruncate(self._fd, sent)
         os.lseek(self._fd, sent, os.SEEK_SET)
 
-    def _ours(self) -> bool:
+    def _is_ours(self) -> bool:
         """Whether the bytes that were never confirmed are lines of a stream, so that they may be cut off."""
         return read_at(self._fd, 8, 0) in (b'{"type":', b"")
 
     def write(self, payload: bytes) -> None:
         """Writes and waits until the disk has it."""
-        with _errors(str(self._path)):
+        with _translate_errors(str(self._path)):
             _write_all(self._fd, payload)
             sync_data(self._fd)
 
@@ -69,7 +69,7 @@ class FileSink:
         os.close(self._fd)
 
 
-def taken(path: Path) -> ConnectorError:
+def foreign_file_error(path: Path) -> ConnectorError:
     """The file holds something else: another stream's lines, perhaps."""
     return ConnectorError(
         f"{path} is there already and holds what this store did not release.",
@@ -89,7 +89,7 @@ class StandardOutput:
 
     def write(self, payload: bytes) -> None:
         """Writes all of it."""
-        with _errors("standard output"):
+        with _translate_errors("standard output"):
             _write_all(sys.stdout.fileno(), payload)
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ def _write_all(fd: int, payload: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _errors(name: str) -> AbstractContextManager[None]:
+def _translate_errors(name: str) -> AbstractContextManager[None]:
     hint = "Start again when it can; what was released is in the store and will be sent."
     return system_errors(f"{name} cannot be written", hint)
 

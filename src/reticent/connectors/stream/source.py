@@ -58,31 +58,31 @@ class FileSource:
     def read(self) -> bytes | None:
         """What is there now; empty at the end; None when woken."""
         while True:
-            block = self._there()
+            block = self._read_ready()
             if not block or not self._skip:
                 return block
             left, self._skip = block[self._skip :], max(0, self._skip - len(block))
             if left:
                 return left
 
-    def _there(self) -> bytes | None:
+    def _read_ready(self) -> bytes | None:
         if self.regular:
-            return self._some(self._block)
+            return self._read_bytes(self._block)
         watched = [self._fd] if self._wake is None else [self._fd, self._wake]
         if self._wake in ready(watched):
             return None
-        parts = [self._some(self._block)]
+        parts = [self._read_bytes(self._block)]
         size = len(parts[0])
         while parts[-1] and size < self._block and ready([self._fd], 0):
-            parts.append(self._some(self._block - size))
+            parts.append(self._read_bytes(self._block - size))
             size += len(parts[-1])
         return b"".join(parts)  # at the end, the next call sees it again
 
-    def _some(self, size: int) -> bytes:
+    def _read_bytes(self, size: int) -> bytes:
         with system_errors(f"{self.name} cannot be read", "Start again when it can."):
             return os.read(self._fd, size)
 
-    def recognise(self, stored: Container[str]) -> None:
+    def recognize(self, stored: Container[str]) -> None:
         """Nothing is sent twice."""
 
     def receipts(self) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from reticent.connectors.hl7 import Hl7Lines, MllpSource, check_port
-from reticent.connectors.stream.sink import open_sink, taken
+from reticent.connectors.stream.sink import foreign_file_error, open_sink
 from reticent.connectors.stream.source import FileSource
 from reticent.policy import Policy
 from reticent.publication import blocks, stream
@@ -54,7 +54,7 @@ class Stream(stream.Stream):
 def check_ends(policy: Policy, source: str, target: str, file_format: str | None = None) -> None:
     """Before a stream is begun: builds the engine, opens the source and looks at its beginning, and makes nothing; refuses what the stream itself would."""
     if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
-        raise taken(path)
+        raise foreign_file_error(path)
     reader = StreamPublication(policy).reader
     if source.startswith("mllp://"):
         FORMATS["hl7"](reader)

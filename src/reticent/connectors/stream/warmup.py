@@ -40,7 +40,9 @@ def warm_up(
     from reticent.engine.veil.prior.released import fit_warmup, kernel_to_make
 
     kernel = kernel_to_make(policy)
-    fitted = fit_warmup(policy, _first(policy, source, file_format, settings.warmup), np.random.default_rng(seed))
+    fitted = fit_warmup(
+        policy, _first_records(policy, source, file_format, settings.warmup), np.random.default_rng(seed)
+    )
     if kernel is not None and fitted.kernel is None:
         raise DataError(
             "Of the records that waited too few are further ones of somebody to make a kernel; nothing was released.",
@@ -49,9 +51,9 @@ def warm_up(
     return write_fit(fitted, policy.path(settings.file), kernel, seeded=seed is not None)
 
 
-def _first(policy: Policy, source: str, file_format: str | None, number: int) -> pa.Table:
+def _first_records(policy: Policy, source: str, file_format: str | None, number: int) -> pa.Table:
     parts, size = [], 0
-    for table in _tables(policy, source, file_format):
+    for table in _iter_tables(policy, source, file_format):
         parts.append(table)
         size += table.num_rows
         if size >= number:
@@ -62,7 +64,7 @@ def _first(policy: Policy, source: str, file_format: str | None, number: int) ->
     )
 
 
-def _tables(policy: Policy, source: str, file_format: str | None) -> Iterator[pa.Table]:
+def _iter_tables(policy: Policy, source: str, file_format: str | None) -> Iterator[pa.Table]:
     with closing(FileSource(source)) as file:
         reader, blocks = RecordReader(policy), None
         while block := file.read():
