@@ -494,7 +494,7 @@ class Forgetful(Veil):
 
     def delete(self, ids, *, by=None):
         change = super().delete(ids, by=by)
-        self.lives = Lives(self._veiling.house.veil(self.rng.house_key("veil")), self._veiling.house.l)
+        self.lives = Lives(self._veiling.parameters.veil(self.rng.veil_key("veil")), self._veiling.parameters.l)
         return change
 
 

@@ -12,7 +12,7 @@ from reticent import verify as judge
 from reticent.audit import verify
 from reticent.engine.rng import Rng
 from reticent.engine.series.veil import Veil as Series
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import PolicyError
@@ -91,7 +91,7 @@ def test_relatives_in_different_rows_are_refused(tmp_path):
     lines = [f"{line},{name},10\n" for line in ("0", "*") for name in NAMES]
     (tmp_path / "prior.csv").write_text("line,value,count\n" + "".join(lines))
     with pytest.raises(PolicyError, match="a unit and a prior by fields"):
-        House.of(rules, "table")
+        VeilParameters.of(rules, "table")
 
 
 def test_a_prior_for_households_has_no_fields_and_no_kernel(tmp_path):
@@ -112,7 +112,7 @@ def test_a_prior_for_households_has_no_fields_and_no_kernel(tmp_path):
 def test_a_unit_and_a_kernel_are_refused_together(tmp_path):
     (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{name},0.5,0\n" for name in NAMES))
     with pytest.raises(PolicyError, match="a unit and a kernel"):
-        House.of(policy(tmp_path, unit="home", kernel={"file": "kernel.csv"}), "series")
+        VeilParameters.of(policy(tmp_path, unit="home", kernel={"file": "kernel.csv"}), "series")
 
 
 def test_a_ward_is_no_household(tmp_path):

@@ -68,19 +68,19 @@ def test_a_persons_epsilon_is_spent_once(place):
 
 @pytest.mark.parametrize("kind", ["series", "evolving", "stream"])
 def test_kinds_that_publish_again_have_none(place, kind):
-    from reticent.engine.veil.house import House
+    from reticent.engine.veil.house import VeilParameters
 
     with pytest.raises(PolicyError, match="cost epsilon anew"):
-        House.of(Policy.load(place / "policy.yaml"), kind)
+        VeilParameters.of(Policy.load(place / "policy.yaml"), kind)
 
 
 def test_relatives_are_not_counted_as_strangers(place):
     policy = Policy.load(place / "policy.yaml").to_dict()
     policy["prior"]["unit"] = "id"
-    from reticent.engine.veil.house import House
+    from reticent.engine.veil.house import VeilParameters
 
     with pytest.raises(PolicyError, match="unit and totals"):
-        House.of(Policy.from_dict(policy, base=place), "table")
+        VeilParameters.of(Policy.from_dict(policy, base=place), "table")
 
 
 @pytest.mark.parametrize(

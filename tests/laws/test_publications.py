@@ -322,7 +322,7 @@ class FreshEvolving(EvolvingVeil):
     """Draws every veil anew at every publication."""
 
     def _publish(self, rows):
-        veil = self._veiling.house.veil(self.rng.house_key(f"veil {self.publications}"))
+        veil = self._veiling.parameters.veil(self.rng.veil_key(f"veil {self.publications}"))
         row, codes = seen(self.records.shown[rows]).rows, self._codes(self.records.values(rows))
         self.records.shown[rows] = veil.begin(self.records.hashes[rows, 1], row, codes).memories
         return super()._publish(rows)
@@ -332,8 +332,8 @@ class FreshSeries(SeriesVeil):
     """The same, of a series."""
 
     def cut(self):
-        house = self._veiling.house
-        self._veiling.people = _core.veil.People(house.veil(self.rng.house_key(f"veil {self.releases}")))
+        house = self._veiling.parameters
+        self._veiling.people = _core.veil.People(house.veil(self.rng.veil_key(f"veil {self.releases}")))
         return super().cut()
 
 

@@ -20,7 +20,7 @@ class Rng:
 
     secret: bytes
     seeded: bool = False
-    house: bytes = b""
+    veil_secret: bytes = b""
     """The key that all publications of a store share, for the veil; without one the secret itself."""
 
     @classmethod
@@ -37,9 +37,9 @@ class Rng:
         """The key of one purpose; keys of different purposes tell nothing about each other."""
         return hashlib.blake2b(purpose.encode(), digest_size=32, key=self.secret).digest()
 
-    def house_key(self, purpose: str) -> bytes:
+    def veil_key(self, purpose: str) -> bytes:
         """The key of one purpose, the same in every publication of the house."""
-        return hashlib.blake2b(purpose.encode(), digest_size=32, key=self.house or self.secret).digest()
+        return hashlib.blake2b(purpose.encode(), digest_size=32, key=self.veil_secret or self.secret).digest()
 
     def __repr__(self) -> str:
         return f"Rng(seeded={self.seeded})"

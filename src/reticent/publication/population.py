@@ -107,10 +107,10 @@ class Population:
         self._store, self._publisher, self._policy = store, publisher, policy
         self._kind, self._method, self._despite = kind, method, despite
         # Linked tables are of no house: their persons compose with nothing.
-        self._house = publisher_class(kind, method).pinned(policy) if policy.tables is None else ""
-        moving = bool(self._house) and publisher_class(kind, method).moves(policy)
+        self._parameters_digest = publisher_class(kind, method).pinned(policy) if policy.tables is None else ""
+        moving = bool(self._parameters_digest) and publisher_class(kind, method).moves(policy)
         alone = kind == "stream" or (kind == "series" and moving)
-        self._mates = None if alone or not self._house else Mates(moving=moving)
+        self._mates = None if alone or not self._parameters_digest else Mates(moving=moving)
         self._hasher = _core.stream.Hasher(store.population_key)
         self._recorded = np.zeros(_PLACES, dtype=np.uint64)
         self._others: UInt64s = np.zeros(0, dtype=np.uint64)
@@ -239,7 +239,7 @@ class Population:
             time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             policy_hash=self._policy.hash,
             method=self._method,
-            house=self._house,
+            house=self._parameters_digest,
             persons=new.astype("<u8").tobytes(),
             shown=shown,
         )
@@ -255,7 +255,7 @@ class Population:
             own = row["publisher"] == self._publisher
             if own:
                 self._recorded[persons & _MASK] = persons
-            if self._mates is not None and row["house"] == self._house and row["shown"]:
+            if self._mates is not None and row["house"] == self._parameters_digest and row["shown"]:
                 self._mates.learn(row["shown"], own=own)
             elif not own:
                 others.append(persons)

@@ -124,7 +124,7 @@ class Series(Publication):
             raise StateError("Another process has begun this series meanwhile.", hint="Run the command again.")
         digest = publisher_class(self.kind, self.policy.series.method).pinned(self.policy)
         if digest:  # the first release was veiled under the secret itself, before there was a store
-            self.store.house(digest, key=first.secret)
+            self.store.veil_key(digest, key=first.secret)
         return first
 
 

@@ -23,7 +23,7 @@ from reticent.publication.publication import Also, Commit, at_once, stamped
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes
 from reticent.store import Store, Transaction
-from reticent.store.store import bind_house
+from reticent.store.store import bind_veil_key
 
 if TYPE_CHECKING:
     from reticent._core.table import Watch
@@ -54,7 +54,7 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     """
     method = method or policy.table.method
     if pinned := publisher_class("table", method).pinned(policy):
-        store.house(pinned, binding=False)  # another veil over the same truth is refused as such
+        store.veil_key(pinned, binding=False)  # another veil over the same truth is refused as such
 
     def make(words: tuple[str, ...]) -> Passed:
         return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch)
@@ -127,7 +127,7 @@ class _Once:
 
         def step(tx: Transaction) -> Passed:
             if self._pinned:
-                bind_house(tx, self._pinned)
+                bind_veil_key(tx, self._pinned)
             return passed.keep(tx, name, population, hashes, position=self._what, sent=True, also=also)
 
         with store.lock(name):

@@ -34,7 +34,7 @@ from reticent.publication.ports import Sink, Source, Watch, refuse_replaced
 from reticent.publication.publication import Commit, at_once
 from reticent.publication.records import Batch
 from reticent.publication.resume import Receipts, beyond, refuse_unread
-from reticent.publication.stream_publication import Released, StreamPublication, house_of
+from reticent.publication.stream_publication import Released, StreamPublication, veil_key_of
 from reticent.release import Counts, Guarantee
 from reticent.release.wording import DESPITE
 from reticent.store import DeadLetter, Store, Transaction
@@ -130,7 +130,7 @@ class Stream:
         with ExitStack() as stack:
             self._store = store if isinstance(store, Store) else stack.enter_context(Store.open(store))
             if seed is None:
-                house_of(self.policy, self._store)  # a second house is refused before anything is begun
+                veil_key_of(self.policy, self._store)  # a second house is refused before anything is begun
             self._store.register(name, policy_hash=self.policy.hash)
             stack.enter_context(self._store.lock(name))
             self._commit = commit or at_once(self._store)

@@ -69,7 +69,7 @@ class StreamPublication:
             kind(policy, rng=rng or Rng.fresh(), shard=shard) if engine is None else kind.restore(policy, engine)
         )
         own = self.engine.rng
-        if rng is not None and (own.secret, own.house, self.engine.shard) != (rng.secret, rng.house, shard):
+        if rng is not None and (own.secret, own.veil_secret, self.engine.shard) != (rng.secret, rng.veil_secret, shard):
             raise StateError(
                 "The state of the stream was made under another key.",
                 hint="Start with the store that the stream was begun with: a new key would publish persons anew.",
@@ -166,13 +166,13 @@ class StreamPublication:
 
 def keys_of(policy: Policy, store: Store, name: str, *, seed: int | None = None) -> Rng:
     """The keys of a stream: its own, and that of the house, which belongs to one l and one prior for life."""
-    return Rng(store.key(name), house=house_of(policy, store)) if seed is None else Rng.from_seed(seed)
+    return Rng(store.key(name), veil_secret=veil_key_of(policy, store)) if seed is None else Rng.from_seed(seed)
 
 
-def house_of(policy: Policy, store: Store) -> bytes:
+def veil_key_of(policy: Policy, store: Store) -> bytes:
     """The key of the house; none for methods without. Refuses another l or prior than the house has."""
     digest = stream_class(policy.stream.method).pinned(policy)
-    return store.house(digest) if digest else b""
+    return store.veil_key(digest) if digest else b""
 
 
 def _parted(state: bytes) -> tuple[bytes, list[bytes]]:

@@ -32,7 +32,7 @@ Errors have one shape: `{"error": {"code", "message", "hint"}}`; they never quot
 def create_app(settings: Settings) -> FastAPI:
     """An app over the store that the settings name; it opens the store at once and closes it when it shuts down."""
     store = Store.open(settings.store)
-    store.houses = True
+    store.allow_several_veil_keys = True
     try:
         hub = Hub(store, keep_days=settings.keep_days, keep=settings.keep)
     except BaseException:

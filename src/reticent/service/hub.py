@@ -175,7 +175,7 @@ class Hub:
             engine = publisher_class(kind, getattr(policy, kind).method)
             engine(policy, rng=Rng.fresh())
             if digest := engine.pinned(policy):
-                self.store.house(digest)
+                self.store.veil_key(digest)
 
             self.act("create", publisher, lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
             self.store.register(publisher, policy_hash=policy.hash)

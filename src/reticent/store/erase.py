@@ -33,7 +33,7 @@ _OWN = (
     schema.evolving_records,
     schema.evolving_words,
 )
-_SERVICE, _HOUSE, _SEEN = "service", "house", "dead letters"
+_SERVICE, _VEIL_KEY, _SEEN = "service", "house", "dead letters"
 _DAY = 24 * 3600
 
 
@@ -43,7 +43,7 @@ def erase(store: Store, publisher: str) -> None:
     Raises:
         StateError: there is none of this name, or somebody uses it.
     """
-    if publisher in (_SERVICE, _HOUSE):
+    if publisher in (_SERVICE, _VEIL_KEY):
         raise StateError(f"{publisher!r} is no publication.", hint="`reticent ledger` names them.")
     with store.lock(publisher), store.transaction() as tx:
         for table in _OWN:

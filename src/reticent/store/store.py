@@ -21,7 +21,7 @@ from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transa
 from reticent.store.witness import Witness
 
 _NUMBERS = 1_000
-_HOUSE = "house"
+_VEIL_KEY = "house"
 _FIRST = "first"
 _LOOSE = "loose"
 _ROW = database.whole_rows(schema.publishers, "publisher = :of")
@@ -31,16 +31,16 @@ _NEXT = sa.text(
 )
 
 
-def bind_house(tx: Transaction, digest: str) -> None:
+def bind_veil_key(tx: Transaction, digest: str) -> None:
     """Pins a house for life, in the transaction that publishes under it.
 
     Raises:
         StateError: another process has begun another house meanwhile.
     """
-    if tx.get(_HOUSE, _HOUSE, digest) is None:
+    if tx.get(_VEIL_KEY, _VEIL_KEY, digest) is None:
         raise StateError("Another process has begun the veil of this store meanwhile.", hint="Run the command again.")
-    if tx.get(_HOUSE, _HOUSE, _LOOSE) == digest.encode():
-        tx.delete(_HOUSE, _HOUSE, _LOOSE)
+    if tx.get(_VEIL_KEY, _VEIL_KEY, _LOOSE) == digest.encode():
+        tx.delete(_VEIL_KEY, _VEIL_KEY, _LOOSE)
 
 
 class Store:
@@ -131,7 +131,7 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({database.show(self.engine)})"
 
-    houses = False
+    allow_several_veil_keys = False
     """Whether several houses may stand side by side, as on a server: the ledger keeps a person out of two of them."""
 
     # Publishers
@@ -181,7 +181,7 @@ class Store:
         """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
         return bytes(self.row(publisher)["secret"])
 
-    def house(self, digest: str, *, key: bytes | None = None, binding: bool = True) -> bytes:
+    def veil_key(self, digest: str, *, key: bytes | None = None, binding: bool = True) -> bytes:
         """The key that all veiled publications of a house share; made once, and never rotated.
 
         Args:
@@ -192,9 +192,9 @@ class Store:
         Raises:
             PolicyError: the store's key is pinned to something else: two veils of one truth would reveal it.
         """
-        secret = self.get(_HOUSE, _HOUSE, digest)
+        secret = self.get(_VEIL_KEY, _VEIL_KEY, digest)
         # A key that is pinned already is read without a transaction: the caller may be inside one.
-        if secret is None or (binding and self.get(_HOUSE, _HOUSE, _LOOSE) == digest.encode()):
+        if secret is None or (binding and self.get(_VEIL_KEY, _VEIL_KEY, _LOOSE) == digest.encode()):
             with self.transaction() as tx:
                 secret = self._pinned(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
@@ -206,20 +206,20 @@ class Store:
         return secret
 
     def _pinned(self, tx: Transaction, digest: str, key: bytes | None, *, binding: bool) -> bytes | None:
-        first, secret = tx.get(_HOUSE, _HOUSE, _FIRST), tx.get(_HOUSE, _HOUSE, digest)
-        loose = tx.get(_HOUSE, _HOUSE, _LOOSE)
-        if secret is None and first is not None and first == loose and not self.houses:
+        first, secret = tx.get(_VEIL_KEY, _VEIL_KEY, _FIRST), tx.get(_VEIL_KEY, _VEIL_KEY, digest)
+        loose = tx.get(_VEIL_KEY, _VEIL_KEY, _LOOSE)
+        if secret is None and first is not None and first == loose and not self.allow_several_veil_keys:
             # Nothing was ever published under that key: its publication was refused, and binds nobody.
-            tx.delete(_HOUSE, _HOUSE, first.decode())
+            tx.delete(_VEIL_KEY, _VEIL_KEY, first.decode())
             first = None
-        if secret is None and (first is None or self.houses):
+        if secret is None and (first is None or self.allow_several_veil_keys):
             secret = key or os.urandom(32)
-            tx.put(_HOUSE, _HOUSE, digest, secret)
-            tx.put(_HOUSE, _HOUSE, _FIRST, first or digest.encode())
+            tx.put(_VEIL_KEY, _VEIL_KEY, digest, secret)
+            tx.put(_VEIL_KEY, _VEIL_KEY, _FIRST, first or digest.encode())
             if not binding and first is None:
-                tx.put(_HOUSE, _HOUSE, _LOOSE, digest.encode())
+                tx.put(_VEIL_KEY, _VEIL_KEY, _LOOSE, digest.encode())
         if binding and secret is not None:
-            bind_house(tx, digest)
+            bind_veil_key(tx, digest)
         return secret
 
     @contextlib.contextmanager

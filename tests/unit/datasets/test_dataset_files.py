@@ -15,7 +15,7 @@ from reticent.connectors.files import read_table
 from reticent.datasets import census, feed, files, hospital, nps, omop, series, visits
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import write, write_text
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import VeilParameters
 from reticent.errors import ConnectorError, PolicyError
 from reticent.policy import Policy
 
@@ -80,7 +80,7 @@ def test_the_prior_is_the_law_of_the_generator(tmp_path, kind):
     """Shares of a large draw, by stratum of the prior, are those of the prior."""
     getattr(files, f"write_{kind}")(tmp_path / "a.csv", 40_000, seed=1)
     policy = Policy.load(tmp_path / "a.policy.yaml")
-    house = House.of(policy, "evolving")
+    house = VeilParameters.of(policy, "evolving")
     table = read_table(tmp_path / "a.csv")
     _, rows = house.levels.publish(table)
     values = house.domain.encode(table.column(house.sensitive))

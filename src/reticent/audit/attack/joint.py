@@ -43,7 +43,7 @@ def joint(evidence: Evidence) -> Outcome | None:
     truth = truths_of(values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     noise = evidence.rng.random(posterior.shape) * 1e-9
     top = posterior.max(axis=1)
-    houses = {one.house for one in shown if isinstance(one, Veiled)}
+    houses = {one.parameters_digest for one in shown if isinstance(one, Veiled)}
     return Outcome.from_posterior(
         "joint",
         QUESTION,
@@ -71,10 +71,10 @@ def combined(shown: list[Sights], places: list[Int64s], values: tuple[str | None
     """Persons x values: the product of what all publications say, those of one house counted once."""
     number = {value: code for code, value in enumerate(values)}
     logs = np.zeros((len(places[0]), len(values)))
-    latest = {one.house: at for at, one in enumerate(shown) if isinstance(one, Veiled)}
+    latest = {one.parameters_digest: at for at, one in enumerate(shown) if isinstance(one, Veiled)}
     base = np.zeros(len(values))
     for at, (seen, place) in enumerate(zip(shown, places, strict=True)):
-        if isinstance(seen, Veiled) and latest[seen.house] != at:
+        if isinstance(seen, Veiled) and latest[seen.parameters_digest] != at:
             continue
         rows = np.flatnonzero(place >= 0)
         said = np.full((len(rows), len(values)), _NEARLY)
@@ -96,16 +96,16 @@ def _spread(seen: Sights, number: dict[str | None, int]) -> Floats:
     return base
 
 
-def _claim(shown: list[Sights], houses: set[str], places: list[Int64s], persons: Int64s) -> float | None:
+def _claim(shown: list[Sights], parameter_sets: set[str], places: list[Int64s], persons: Int64s) -> float | None:
     """Under one house the stated weight of the best guess; two houses, or a method without a claim, concede anything."""
     last = shown[-1]
-    if len(houses) != 1 or not all(isinstance(one, Veiled) for one in shown) or not isinstance(last, Veiled):
+    if len(parameter_sets) != 1 or not all(isinstance(one, Veiled) for one in shown) or not isinstance(last, Veiled):
         return None
     records = places[-1][persons]
     return float(last.stated(records[records >= 0]).max(axis=1).mean())
 
 
-def _warning(houses: set[str]) -> tuple[str, ...]:
-    if len(houses) < 2:
+def _warning(parameter_sets: set[str]) -> tuple[str, ...]:
+    if len(parameter_sets) < 2:
         return ()
-    return (f"{len(houses)} houses show the same persons: two sets that hold one truth have little else in common.",)
+    return (f"{len(parameter_sets)} houses show the same persons: two sets that hold one truth have little else in common.",)

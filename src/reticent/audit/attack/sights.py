@@ -47,7 +47,7 @@ class Veiled:
     by: tuple[str, ...]
     rows: Int64s
     candidates: Int64s
-    house: str
+    parameters_digest: str
     quoted: float | None
     place: Int64s | None = None
 
@@ -154,7 +154,7 @@ def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
         by=tuple(line.by),
         rows=whole(data["row"]),
         candidates=codes_of(line, data).astype(np.int64),
-        house=str(document.get("house", "")),
+        parameters_digest=str(document.get("house", "")),
         quoted=_quoted(document),
     )
 

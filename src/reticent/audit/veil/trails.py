@@ -68,7 +68,7 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
     line = line_of(ours[0]) if len(ours) > 1 and all(map(line_of, ours)) else None
     if line is None:
         return Verdict(())  # a line that cannot be read is refuted by itself
-    houses = sum(_house(release) != _house(ours[0]) for release in ours[1:])
+    houses = sum(_pinned_parameters(release) != _pinned_parameters(ours[0]) for release in ours[1:])
     one = none_of("all publications are of one house", houses)
     named = all("person" in release.tables["data"].column_names for release in ours)
     if houses or (ledger is None and not named):
@@ -107,7 +107,7 @@ def _pseudonyms(release: Published) -> UInt64s:
     return np.array([int(name[-_DIGITS:], 16) if _NAME.fullmatch(name) else 0 for name in names], dtype=np.uint64)
 
 
-def _house(release: Published) -> dict[str, Any]:
+def _pinned_parameters(release: Published) -> dict[str, Any]:
     document = release.documents.get("veil", {})
     return {key: document.get(key) for key in PINNED}
 

@@ -36,7 +36,7 @@ from reticent.connectors.counted.tables import check_persons, refuse_variants
 from reticent.connectors.spark.rows import SparkRelease, quote_column
 from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.engine.rng import Rng
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_shares
 from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN, hashes_of
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -83,8 +83,8 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         )
     for name in policy.sensitive:
         refuse_variants(split_counts(rows.count_combinations([name]), [name])[0], policy)
-    house = House.of(policy, "table")
-    rng = replace(Rng.fresh(), house=store.house(house.pinned))
+    house = VeilParameters.of(policy, "table")
+    rng = replace(Rng.fresh(), house=store.veil_key(house.pinned))
     whole_ = _map_batches(rows.frame.select(*[quote_column(name) for name in policy.columns]), policy, rng)
     lost, size, facts = _count_omissions(whole_, len(house.strata))
     if (unseen := float(lost.sum() / max(1, size.sum()))) > MOST_UNSEEN:
@@ -174,10 +174,10 @@ def _veil_batch(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | No
 
 
 @functools.lru_cache(maxsize=4)
-def _load_parameters(bundle: bytes, rng: Rng) -> tuple[House, Veil]:
+def _load_parameters(bundle: bytes, rng: Rng) -> tuple[VeilParameters, Veil]:
     """The house with its lines, once per process."""
-    house = House.of(unpack_policy(bundle), "table")
-    return house, house.veil(rng.house_key("veil"))
+    house = VeilParameters.of(unpack_policy(bundle), "table")
+    return house, house.veil(rng.veil_key("veil"))
 
 
 def verify_frame(

@@ -33,7 +33,7 @@ from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, Lives, seen
 from reticent.engine.rng import Rng
 from reticent.engine.veil.events import refuse_other_values
-from reticent.engine.veil.house import Housed
+from reticent.engine.veil.house import VeilPublisher
 from reticent.engine.veil.levels import PublishedLevels
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
@@ -47,17 +47,17 @@ _ONE_EACH = (
 )
 
 
-class Veil(Housed, EvolvingPublisher):
+class Veil(VeilPublisher, EvolvingPublisher):
     """Each record under its person's veil; the default."""
 
     safe_again = True
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         self._veiling = Veiling(policy, rng, self.kind)
-        house = self._veiling.house
+        house = self._veiling.parameters
         persons = policy.persons
         self._one_each = persons is not None and persons.records != "all"
-        self.lives = Lives(house.veil(rng.house_key("veil")), house.l, visits=not self._one_each)
+        self.lives = Lives(house.veil(rng.veil_key("veil")), house.l, visits=not self._one_each)
         super().__init__(policy, rng=rng)
         self._places = Places(house.levels, policy, house.by)
         self._person, self._events = str(policy.person), persons.events if persons else None
@@ -170,7 +170,7 @@ class Veil(Housed, EvolvingPublisher):
         return others
 
     def _arrivals(self, batch: pa.Table) -> Arrivals:
-        house = self._veiling.house
+        house = self._veiling.parameters
         persons = hashes_of(batch.column(self._person), self.rng, self._person)
         unit = self.policy.unit
         return Arrivals(
@@ -248,7 +248,7 @@ class Veil(Housed, EvolvingPublisher):
     def _codes(self, values: Int32s) -> Int32s:
         """Codes of the records as codes of the domain."""
         words = self.records.words[self.sensitive]
-        return self._veiling.house.domain.encode(words.decode(values))
+        return self._veiling.parameters.domain.encode(words.decode(values))
 
     def _orders(self, batch: pa.Table) -> Int64s:
         """Each record's place in the life of its person; the same for all where the policy names no order."""
@@ -291,14 +291,14 @@ class Veil(Housed, EvolvingPublisher):
 
     def _publish(self, rows: UInt32s) -> Release:
         records, number = self.records, self.publications + 1
-        published, _ = self._veiling.house.levels.publish(self._fields(rows))
+        published, _ = self._veiling.parameters.levels.publish(self._fields(rows))
         veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
         self._members, self._sights = self._veiling.members(veiled, number=number), veiled.sights()
         release = self._veiling.release(veiled, number=number, values=self._codes(records.values(rows)))
         return replace(release, guarantee=self.guarantee)
 
     def _promise(self) -> Guarantee:
-        return guarantee(self._veiling.house)
+        return guarantee(self._veiling.parameters)
 
     def _held(self) -> int:
         return 0

@@ -18,7 +18,7 @@ import pyarrow as pa
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
-from reticent.engine.veil.house import Housed
+from reticent.engine.veil.house import VeilPublisher
 from reticent.engine.veil.pace import Remembered, refuse_other_pace
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiling
@@ -26,7 +26,7 @@ from reticent.policy import Policy
 from reticent.release import Guarantee, Release
 
 
-class Veil(Housed, SeriesPublisher):
+class Veil(VeilPublisher, SeriesPublisher):
     """Publishes the same persons again; what a person missed counts as events, too."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
@@ -37,11 +37,11 @@ class Veil(Housed, SeriesPublisher):
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims."""
-        return guarantee(self._veiling.house)
+        return guarantee(self._veiling.parameters)
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1
-        house, people = self._veiling.house, self._veiling.people
+        house, people = self._veiling.parameters, self._veiling.people
         before = None if house.steps is None else Remembered.of(people.to_bytes(), house.l)
         veiled = self._veiling.veil(table, now=self.releases)
         if before is not None and veiled.values is not None:

@@ -20,7 +20,7 @@ from reticent import _core
 from reticent.arrays import Int32s, UInt64s
 from reticent.encode.columns import AS_THEY_ARE, native, single_names
 from reticent.engine.stream.values import Values
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.levels import PublishedLevels
 from reticent.errors import DAMAGED, DataError, StateError
 from reticent.policy import Policy
@@ -223,23 +223,23 @@ def leveled(coded: _core.stream.Coded, shown: Shown) -> dict[str, Leveled]:
 class Fields:
     """Reads batches under the key of the house."""
 
-    def __init__(self, policy: Policy, house: House, key: bytes, *, unit: str | None = None) -> None:
+    def __init__(self, policy: Policy, parameters: VeilParameters, key: bytes, *, unit: str | None = None) -> None:
         assert policy.person is not None  # noqa: S101 - the veil over a stream has refused it
-        self._person, self._unit, self._house = policy.person, unit, house
+        self._person, self._unit, self._parameters = policy.person, unit, parameters
         self._leveled = [name for name in policy.quasi if policy.columns[name].level > 0]
-        self._fields = [*dict.fromkeys([*self._leveled, *house.levels.by])]
-        self._by = [self._fields.index(name) for name in house.levels.by]
-        self._read = [*self._fields, house.sensitive]
+        self._fields = [*dict.fromkeys([*self._leveled, *parameters.levels.by])]
+        self._by = [self._fields.index(name) for name in parameters.levels.by]
+        self._read = [*self._fields, parameters.sensitive]
         self._batches = NativeBatches([*dict.fromkeys([*self._read, self._person, *([unit] if unit else [])])])
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
-        leading = [house.levels.leading(name) for name in self._fields]
+        leading = [parameters.levels.leading(name) for name in self._fields]
         self._core = _core.stream.Coder(key, [*leading, None], self._by)
         self._forget()
 
     def _forget(self) -> None:
         self._core.forget()
-        self._labels = [Labels(name, self._house.levels) for name in self._fields]
+        self._labels = [Labels(name, self._parameters.levels) for name in self._fields]
         self._shown: Shown = [
             (number, labels) for number, labels in enumerate(self._labels) if labels.name in self._leveled
         ]
@@ -281,11 +281,11 @@ class Fields:
     def _teach(self, coded: _core.stream.Coded) -> None:
         for field, values in coded.strange:
             own = field < len(self._labels)
-            codes = self._labels[field].learn(values) if own else self._house.domain.codes(values)
+            codes = self._labels[field].learn(values) if own else self._parameters.domain.codes(values)
             self._core.learn(field, values, codes)
         for codes in coded.combinations:
             nodes = tuple(self._labels[field].nodes[code] for field, code in zip(self._by, codes, strict=True))
-            self._core.learn_row(codes, self._house.levels.row(nodes))
+            self._core.learn_row(codes, self._parameters.levels.row(nodes))
 
     def _refuse_missing(self, missing: int) -> None:
         if missing:

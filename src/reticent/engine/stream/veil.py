@@ -33,7 +33,7 @@ from reticent.engine.stream.contract import AtOnce, Placed, Veiled
 from reticent.engine.stream.records import Fields, Leveled, Shown, entries, entry, leveled
 from reticent.engine.stream.tables import OnDemand
 from reticent.engine.telling import refuse_tellers
-from reticent.engine.veil.house import House, Housed
+from reticent.engine.veil.house import VeilParameters, VeilPublisher
 from reticent.engine.veil.prior.noise import two_sided
 from reticent.engine.veil.release import data_table, guarantee
 from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN, TELLERS
@@ -53,7 +53,7 @@ _FIRST, _MOST = 1_000, 1_000_000
 """Records of the first look of a watch, and of the longest."""
 
 
-class Veil(Housed, AtOnce):
+class Veil(VeilPublisher, AtOnce):
     """The default method for streams."""
 
     remembers = True
@@ -65,12 +65,12 @@ class Veil(Housed, AtOnce):
                 "A stream under the veil needs to know who is who.",
                 hint="Write person: and the identifier column, or stream: {method: delay-free}.",
             )
-        self.house = House.of(policy, self.kind)
-        self._people = _core.veil.People(self.house.veil(rng.house_key("veil")))
+        self.parameters = VeilParameters.of(policy, self.kind)
+        self._people = _core.veil.People(self.parameters.veil(rng.veil_key("veil")))
         settings = policy.prior
         self._link = rng.key("veil link") if settings is not None and settings.link else None
         self._unit = policy.unit
-        self._fields = Fields(policy, self.house, rng.house_key("veil persons"), unit=self._unit)
+        self._fields = Fields(policy, self.parameters, rng.veil_key("veil persons"), unit=self._unit)
         self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
         self._hash = policy.hash
         self._looked = False
@@ -78,7 +78,7 @@ class Veil(Housed, AtOnce):
     @cached_property
     def guarantee(self) -> Guarantee:
         """What every record claims."""
-        return guarantee(self.house)
+        return guarantee(self.parameters)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -88,7 +88,7 @@ class Veil(Housed, AtOnce):
     @cached_property
     def documents(self) -> Mapping[str, Mapping[str, Any]]:
         """The house; what share of the truths will not be offered, nobody knows before the stream has run."""
-        return {"veil": self.house.document() | {"eta": None, "eta_epsilon": None, "house": self.house.digest}}
+        return {"veil": self.parameters.document() | {"eta": None, "eta_epsilon": None, "house": self.parameters.digest}}
 
     # Placing
 
@@ -140,7 +140,7 @@ class Veil(Housed, AtOnce):
     ) -> Placed:
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
         veiled = Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
-        return Placed(seqs, veiled=veiled, labels=self.house.domain.labels, journal=journal)
+        return Placed(seqs, veiled=veiled, labels=self.parameters.domain.labels, journal=journal)
 
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Veils the records of a journal again."""
@@ -166,7 +166,7 @@ class Veil(Housed, AtOnce):
     def _release(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown, seen: _core.veil.Seen) -> Release:
         def tables() -> dict[str, pa.Table]:
             columns = pa.table(self._columns(batch, coded, shown))
-            return {"data": data_table(self.house, columns, seen, np.arange(len(seen)))}
+            return {"data": data_table(self.parameters, columns, seen, np.arange(len(seen)))}
 
         return Release(
             kind=self.kind,
@@ -178,7 +178,7 @@ class Veil(Housed, AtOnce):
             policy_hash=self._hash,
             metrics=self.metrics,
             documents=self.documents,
-            seeded=self.rng.seeded or self.house.seeded,
+            seeded=self.rng.seeded or self.parameters.seeded,
         )
 
     def snapshot(self) -> bytes:

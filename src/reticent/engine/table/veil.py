@@ -18,7 +18,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import crowds
 from reticent.engine.veil.events import events_of
-from reticent.engine.veil.house import Housed
+from reticent.engine.veil.house import VeilPublisher
 from reticent.engine.veil.pace import Paces, refuse_other_pace
 from reticent.engine.veil.release import totals_asked
 from reticent.engine.veil.veiling import Veiling
@@ -26,7 +26,7 @@ from reticent.policy import Policy
 from reticent.release import Release
 
 
-class Veil(Housed, TablePublisher):
+class Veil(VeilPublisher, TablePublisher):
     """The veil of one table."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
@@ -37,13 +37,13 @@ class Veil(Housed, TablePublisher):
         """Veils every record; those of one person are events, in the order of the column that the policy names."""
         events = events_of(table, self.policy)
         veiled, places = self._veiling.veil(table.take(pa.array(events.facts))), events.facts
-        if self._veiling.house.steps is not None and veiled.values is not None:
-            refuse_other_pace(self._veiling.house, Paces.within(veiled.heads, veiled.seen.rows, veiled.values))
+        if self._veiling.parameters.steps is not None and veiled.values is not None:
+            refuse_other_pace(self._veiling.parameters, Paces.within(veiled.heads, veiled.seen.rows, veiled.values))
         if len(events.records) > len(events.facts):
-            published, _ = self._veiling.house.levels.publish(table.take(pa.array(events.records)))
+            published, _ = self._veiling.parameters.levels.publish(table.take(pa.array(events.records)))
             veiled, places = veiled.again(published, events.fact_of), events.records
         if self.policy.privacy.k is not None:
-            crowd = crowds(self.policy, self._veiling.house.levels, table.take(pa.array(places)), veiled.seen.rows)
+            crowd = crowds(self.policy, self._veiling.parameters.levels, table.take(pa.array(places)), veiled.seen.rows)
             veiled, places = veiled.again(crowd.published, crowd.records), places[crowd.records]
         self._places = places[self._veiling.order(len(veiled), number=1)]
         # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.

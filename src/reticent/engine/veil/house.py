@@ -38,11 +38,11 @@ OWN = ("row", "event", "person")
 
 
 _REMEMBERED = 4
-_LAST: dict[tuple[str, str, Path], House] = {}
+_LAST: dict[tuple[str, str, Path], VeilParameters] = {}
 """The houses asked for lately, by all that they are made of: whoever begins a publication asks several times."""
 
 
-class Housed(Publisher):
+class VeilPublisher(Publisher):
     """An engine whose veil is keyed by a house."""
 
     method = "veil"
@@ -50,16 +50,16 @@ class Housed(Publisher):
     @classmethod
     def pinned(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return House.of(policy, cls.kind).pinned
+        return VeilParameters.of(policy, cls.kind).pinned
 
     @classmethod
     def moves(cls, policy: Policy) -> bool:
         """Whether the house has a kernel."""
-        return House.of(policy, cls.kind).steps is not None
+        return VeilParameters.of(policy, cls.kind).steps is not None
 
 
 @dataclass(frozen=True, repr=False)
-class House:
+class VeilParameters:
     """The public side of a veil, and how records fall into it.
 
     Attributes:
@@ -86,7 +86,7 @@ class House:
     policy: Policy
 
     @classmethod
-    def of(cls, policy: Policy, kind: str) -> House:
+    def of(cls, policy: Policy, kind: str) -> VeilParameters:
         """The house of a policy; refuses one without a prior, and says the ways out."""
         _refuse_without_prior(policy)
         key, figures = (policy.hash, kind, policy.base.resolve()), read_report(policy)
@@ -99,7 +99,7 @@ class House:
         return house
 
     @classmethod
-    def _laid_out(cls, policy: Policy, kind: str) -> House:
+    def _laid_out(cls, policy: Policy, kind: str) -> VeilParameters:
         settings, file = _refuse_without_prior(policy)
         prior = read_strata(policy.path(file))
         strays = [name for name in prior.by if settings.by and name not in settings.by]

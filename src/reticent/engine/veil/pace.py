@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reticent.arrays import Int32s, Int64s, Integers, UInt8s, UInt32s, UInt64s
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import VeilParameters
 from reticent.errors import GuaranteeError
 
 HEAD = 8
@@ -70,14 +70,14 @@ class Paces(NamedTuple):
         return cls(rows[order[at]], values[order[at]], values[order[at + 1]])
 
 
-def refuse_other_pace(house: House, paces: Paces) -> None:
+def refuse_other_pace(parameters: VeilParameters, paces: Paces) -> None:
     """Refuses steps that rest or move otherwise than the kernel says.
 
     Raises:
         GuaranteeError: decoys would show which candidates are true.
     """
-    assert house.steps is not None  # noqa: S101 - without a kernel nothing moves
-    stays = house.steps.stays(house.stretches)[paces.rows, paces.before]
+    assert parameters.steps is not None  # noqa: S101 - without a kernel nothing moves
+    stays = parameters.steps.stays(parameters.stretches)[paces.rows, paces.before]
     size, stayed, expected = len(stays), int((paces.before == paces.after).sum()), float(stays.sum())
     astray = abs(stayed - expected)
     if astray > _MOST_ASTRAY * size and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):

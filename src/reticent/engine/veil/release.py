@@ -29,24 +29,24 @@ from reticent.release import Guarantee
 from reticent.release.wording import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
 
 if TYPE_CHECKING:
-    from reticent.engine.veil.house import House
+    from reticent.engine.veil.house import VeilParameters
     from reticent.engine.veil.veiling import Seen
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def guarantee(house: House) -> Guarantee:
+def guarantee(parameters: VeilParameters) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
-    k = claims(house.policy).get("k")
-    left_open = (*_quoted(house), *VEIL) if house.policy.unit is None else (*_quoted(house), *VEIL, UNIT)
+    k = claims(parameters.policy).get("k")
+    left_open = (*_quoted(parameters), *VEIL) if parameters.policy.unit is None else (*_quoted(parameters), *VEIL, UNIT)
     if k is None:
-        return Guarantee({"veil": house.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
-    return Guarantee({"veil": house.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
+        return Guarantee({"veil": parameters.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
+    return Guarantee({"veil": parameters.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
 
 
-def _quoted(house: House) -> list[str]:
-    figures = house.figures or {}
-    return [_better_informed(figures), _over_events(house, figures), *_past(house), _not_offered(figures)]
+def _quoted(parameters: VeilParameters) -> list[str]:
+    figures = parameters.figures or {}
+    return [_better_informed(figures), _over_events(parameters, figures), *_past(parameters), _not_offered(figures)]
 
 
 def _better_informed(figures: dict[str, Any]) -> str:
@@ -63,8 +63,8 @@ def _better_informed(figures: dict[str, Any]) -> str:
     )
 
 
-def _over_events(house: House, figures: dict[str, Any]) -> str:
-    if house.steps is None:
+def _over_events(parameters: VeilParameters, figures: dict[str, Any]) -> str:
+    if parameters.steps is None:
         return "later values of a person that differ from the first: they are not offered, as there is no kernel"
     words = "values of a person that follow one another otherwise than the published kernel says"
     kernel = figures.get("kernel")
@@ -78,14 +78,14 @@ def _over_events(house: House, figures: dict[str, Any]) -> str:
     return f"{words}; its misfit on held-out persons was {kernel['misfit']['gain']:.3g} nats per event{readers}"
 
 
-def _past(house: House) -> list[str]:
+def _past(parameters: VeilParameters) -> list[str]:
     """What was counted on persons of the past, and on the released ones: epsilon adds up over both tables of the latter."""
     spent, words = [], []
-    if house.epsilon is not None and (house.figures or {}).get("source") == "released":
-        spent.append(("the prior was", house.epsilon))
-    elif house.epsilon is not None:
-        words = [f"persons of the past whom the prior was counted on: it cost them epsilon = {house.epsilon:g}"]
-    if (asked := totals_asked(house.policy)) is not None:
+    if parameters.epsilon is not None and (parameters.figures or {}).get("source") == "released":
+        spent.append(("the prior was", parameters.epsilon))
+    elif parameters.epsilon is not None:
+        words = [f"persons of the past whom the prior was counted on: it cost them epsilon = {parameters.epsilon:g}"]
+    if (asked := totals_asked(parameters.policy)) is not None:
         spent.append(("totals by row and value were", asked))
     if not spent:
         return words
@@ -102,18 +102,18 @@ def _not_offered(figures: dict[str, Any]) -> str:
 
 
 def data_table(
-    house: House, published: pa.Table, seen: Seen | _core.veil.Seen, order: Int64s, names: pa.Array | None = None
+    parameters: VeilParameters, published: pa.Table, seen: Seen | _core.veil.Seen, order: Int64s, names: pa.Array | None = None
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
-    labels = pa.array(house.domain.labels, pa.string())
+    labels = pa.array(parameters.domain.labels, pa.string())
     take = pa.array(order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
     columns |= {"row": pa.array(seen.rows[order], pa.int64()), "event": pa.array(seen.events[order], pa.int64())}
     if names is not None:
         columns["person"] = names.take(take)
-    for slot in range(house.l):
+    for slot in range(parameters.l):
         codes = pa.array(seen.candidates[order, slot].astype(np.int32))
-        columns[f"{house.sensitive}_{slot + 1}"] = labels.take(codes)
+        columns[f"{parameters.sensitive}_{slot + 1}"] = labels.take(codes)
     return pa.table(columns)
 
 
@@ -129,14 +129,14 @@ def shuffled(size: int, rng: Rng, purpose: str) -> Int64s:
     return _core.random.permutation(size, key=rng.key(purpose))
 
 
-def eta(house: House, seen: Seen, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
+def eta(parameters: VeilParameters, seen: Seen, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
     """Per row of the prior the share of truths that are not offered, each person counting once, with two-sided geometric noise.
 
     A person stands in one row, whatever number of records he or she has there. Another person in that place moves two counts by one
     at most, so noise of scale 2 / epsilon costs epsilon. It is a function of the row's `facts` under the key of the house: asked for again,
     by whatever run and in whatever order of records, the same truth has the same noise, which nobody can average away.
     """
-    rows, weights = len(house.strata), weight_of_records(persons)
+    rows, weights = len(parameters.strata), weight_of_records(persons)
     lost = np.bincount(seen.rows, weights * ~seen.offered, minlength=rows)
     return noisy_shares(
         lost, np.bincount(seen.rows, weights, minlength=rows), sums_of(seen.rows, facts, rows), rng, epsilon
@@ -170,7 +170,7 @@ def noisy_shares(lost: Int64s | Floats, size: Int64s | Floats, sums: UInt64s, rn
     Persons count in parts where some of their records are lost, and noise in whole steps would leave the part to be read. They are rounded by
     chance, up as often as the part is large: the mean stays, and numbers that differ by one at most still do.
     """
-    keys = [rng.house_key(f"veil eta {row} {total:x}") for row, total in enumerate(sums.tolist())]
+    keys = [rng.veil_key(f"veil eta {row} {total:x}") for row, total in enumerate(sums.tolist())]
     whole = np.floor(lost + np.array([_chance(key) for key in keys]))
     noisy = whole + np.concatenate([two_sided(key, 1, epsilon / 2) for key in keys])
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
@@ -203,14 +203,14 @@ def refuse_totals(policy: Policy, kind: str) -> None:
         )
 
 
-def totals(house: House, persons: UInt64s, rows: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
+def totals(parameters: VeilParameters, persons: UInt64s, rows: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
     """The noisy table of first sights, as `veil.json` holds it; refuses persons who would be counted twice. The value -1 counts nowhere."""
     if len(np.unique(persons)) < len(persons):
         raise PolicyError(
             "prior.totals: some persons have several records of their first event.",
             hint="Write person: {records: first}, or take totals out.",
         )
-    shape = house.stretches.shape
+    shape = parameters.stretches.shape
     known = values >= 0
     flat = rows[known].astype(np.int64) * shape[1] + values[known]
     exact = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)

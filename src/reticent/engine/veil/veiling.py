@@ -14,7 +14,7 @@ from reticent.encode.columns import native, single_names
 from reticent.engine.base import Members, Sights
 from reticent.engine.rng import Rng
 from reticent.engine.telling import refuse_tellers
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.release import (
     data_table,
     eta,
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
 def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> UInt64s:
     """Keyed hashes of a column of persons (or units), the same in every publication of the house."""
     rows = pa.RecordBatch.from_arrays([native(single_names(column))], names=[name])
-    hashes = _core.stream.Hasher(rng.house_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
+    hashes = _core.stream.Hasher(rng.veil_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
     if hashes.missing:
         raise DataError(f"{hashes.missing:,} records have no '{name}'.", hint="Every record needs its person.")
     assert hashes.persons is not None  # noqa: S101 - a column was named
@@ -112,14 +112,14 @@ class Veiling:
 
     def __init__(self, policy: Policy, rng: Rng, kind: Kind) -> None:
         self._policy, self._rng, self._kind = policy, rng, kind
-        self.house = House.of(policy, kind)
-        self.people = _core.veil.People(self.house.veil(rng.house_key("veil")))
+        self.parameters = VeilParameters.of(policy, kind)
+        self.people = _core.veil.People(self.parameters.veil(rng.veil_key("veil")))
 
     def veil(self, table: pa.Table, *, now: int | None = None) -> Veiled:
         """The next event of the person of every record; `now` is the number of a series' release: those that a person missed count, too."""
         persons, units = self._persons(table)
-        published, rows = self.house.levels.publish(table)
-        values = self.house.domain.encode(table.column(self.house.sensitive))
+        published, rows = self.parameters.levels.publish(table)
+        values = self.parameters.domain.encode(table.column(self.parameters.sensitive))
         seen = self.people.take(persons, units, rows, values, now=now)
         shown = Seen(seen.candidates, seen.rows, seen.events, seen.offered)
         return Veiled(published, shown, self._listed(table, persons), persons, values)
@@ -138,7 +138,7 @@ class Veiling:
 
         The true `values` are those of the batch where it keeps them.
         """
-        house, seen, size = self.house, veiled.seen, len(veiled)
+        house, seen, size = self.parameters, veiled.seen, len(veiled)
         _refuse_unseen(seen, weight_of_records(veiled.heads), moving=house.steps is not None)
         truth, published = veiled.values if values is None else values, veiled.published
         assert truth is not None  # noqa: S101 - whoever keeps none gives them
@@ -168,7 +168,7 @@ class Veiling:
         assert epsilon is not None  # noqa: S101 - the policy asks for them
         assert veiled.values is not None  # noqa: S101 - kinds that do not keep the values refuse totals
         key = self._rng.key("veil totals")
-        return totals(self.house, veiled.heads[first], veiled.seen.rows[first], veiled.values[first], key, epsilon)
+        return totals(self.parameters, veiled.heads[first], veiled.seen.rows[first], veiled.values[first], key, epsilon)
 
     def _listed(self, table: pa.Table, persons: UInt64s) -> UInt64s:
         """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""

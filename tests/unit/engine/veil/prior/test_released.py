@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.engine.veil.house import House
+from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.prior.fitted import write_fit, write_prior
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.released import fit_released, fit_warmup
@@ -36,7 +36,7 @@ def records(n=3000, seed=1):
 def test_a_warmup_gives_a_house_that_says_what_it_cost(tmp_path):
     rules = policy(tmp_path, file="prior.csv", warmup=3000, by=["sex", "age"], epsilon=2)
     write_fit(fit_warmup(rules, records(), np.random.default_rng(1)), tmp_path / "prior.csv")
-    house = House.of(rules, "stream")
+    house = VeilParameters.of(rules, "stream")
     assert house.by == ("sex", "age")
     assert {cells[1] for cells in house.strata} == {"[0, 50)", "[50, 100)", "*"}
     assert house.epsilon == 2
@@ -68,7 +68,7 @@ def test_the_file_is_read_back_with_its_report(tmp_path):
     found = fit_released(records(), policy(), l=3, by=["sex"], epsilon=0.5, rng=np.random.default_rng(1))
     write_fit(found, tmp_path / "prior.csv")
     rules = policy(tmp_path, file="prior.csv")
-    assert House.of(rules, "table").epsilon == pytest.approx(0.5)
+    assert VeilParameters.of(rules, "table").epsilon == pytest.approx(0.5)
     assert read_strata(tmp_path / "prior.csv").by == ("sex",)
 
 
@@ -82,7 +82,7 @@ def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
 
 def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path):
     with pytest.raises(PolicyError, match="is not there yet"):
-        House.of(policy(tmp_path, file="prior.csv", warmup=1000), "stream")
+        VeilParameters.of(policy(tmp_path, file="prior.csv", warmup=1000), "stream")
     with pytest.raises(PolicyError, match="write file beside warmup"):
         policy(tmp_path, warmup=1000)
 
