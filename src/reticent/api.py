@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reticent._core.table import Watch
-    from reticent.audit import Verdict
+    from reticent.audit import VerificationResult
     from reticent.audit.risk.singling_out import SinglingOut
     from reticent.publication.draft import Draft
     from reticent.release import Ledger
@@ -103,7 +103,7 @@ def verify(
     *,
     store: Place | None = None,
     original: Data | None = None,
-) -> Verdict:
+) -> VerificationResult:
     """Recomputes every claim from the releases alone; with the original also what they cannot show.
 
     Args:

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reticent.api import Place, Published
-    from reticent.audit import Verdict
+    from reticent.audit import VerificationResult
     from reticent.policy import Policy
 
 
-def assert_holds(releases: Published | Sequence[Published], policy: Policy | Place) -> Verdict:
+def assert_holds(releases: Published | Sequence[Published], policy: Policy | Place) -> VerificationResult:
     """Fails a test with every refuted claim, never with a cell; `releases` as in `reticent.verify`.
 
     from reticent.testing import assert_holds

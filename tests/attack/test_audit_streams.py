@@ -60,7 +60,7 @@ def test_sampling_agrees_with_enumeration(groups):
     assert exact.exact
     sampled = posterior(short, Effort(worlds=-1, particles=400, chains=200, sweeps=120, burn=20))
     assert not sampled.exact
-    assert np.abs((sampled.guess + sampled.judge) / 2 - exact.guess).max() < 0.05
+    assert np.abs((sampled.guess + sampled.evaluation) / 2 - exact.guess).max() < 0.05
 
 
 def evidence(run, seed=1):

@@ -5,10 +5,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from reticent.audit.verdict import Finding, Verdict
+from reticent.audit.verdict import Finding, VerificationResult
 from reticent.audit.verify import verify
 
-__all__ = ["Finding", "Verdict", "verify"]
+__all__ = ["Finding", "VerificationResult", "verify"]
 
 
 class _Callable(ModuleType):

@@ -31,7 +31,7 @@ from reticent.audit.requirements import (
     requirements,
 )
 from reticent.audit.spellings import check_spellings
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
 POSTERIOR = "no value above the claimed posterior in any group"
@@ -41,7 +41,7 @@ POSTERIOR_NOTE = (
 )
 
 
-def judge(release: Published, policy: Policy) -> Verdict:
+def verify_release(release: Published, policy: Policy) -> VerificationResult:
     """Recompute every claim of a release in two tables."""
     qit, st = release.coded.get("qit"), release.coded.get("st")
     if (
@@ -50,7 +50,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         or "group" not in qit.column_names
         or {"group", "value", "count"} - set(st.column_names)
     ):
-        return Verdict(
+        return VerificationResult(
             (Finding("the tables 'qit' (group, ...) and 'st' (group, value, count) are there", holds=False),)
         )
     findings = [
@@ -71,7 +71,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     findings += check_counts(release.counts, qit.num_rows, limit, left_out(release, policy))
     notes = (POSTERIOR_NOTE,) if posterior else ()
     open_claims = unchecked(release.claims, ("k", "l", "t", "posterior"))
-    return Verdict(tuple(findings), notes, open_claims)
+    return VerificationResult(tuple(findings), notes, open_claims)
 
 
 def _check(requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str) -> Finding:

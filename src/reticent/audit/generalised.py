@@ -37,7 +37,7 @@ from reticent.audit.requirements import (
     requirements,
 )
 from reticent.audit.spellings import check_spellings
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
 TOTALS_NOTE = (
@@ -50,10 +50,10 @@ BY_ITSELF = "l-diversity"
 _ALONE = "Each release was judged by itself: l-diversity claims nothing against a reader of several releases."
 
 
-def judge(release: Published, policy: Policy) -> Verdict:
+def verify_release(release: Published, policy: Policy) -> VerificationResult:
     """Recompute every claim of a generalised release."""
     if "data" not in release.tables:
-        return Verdict((Finding("the table 'data' is there", holds=False),))
+        return VerificationResult((Finding("the table 'data' is there", holds=False),))
     data = release.coded["data"]
     several = policy.person is not None and _several(release)
     series = release.kind == "series"
@@ -81,7 +81,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
     open_claims = unchecked(release.claims) + _unnamed(release, policy)
     measured = _figures(release, policy) if release.bare else {}
-    return Verdict(tuple(findings), tuple(dict.fromkeys(notes)), open_claims, measured)
+    return VerificationResult(tuple(findings), tuple(dict.fromkeys(notes)), open_claims, measured)
 
 
 _NOTHING_ASKED = "The policy asks for neither k nor l nor t: nothing was required, see what was measured."

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int64s, UInt64s
 from reticent.audit.published import Published
-from reticent.audit.verdict import Verdict, none_of
+from reticent.audit.verdict import VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.release import Ledger
 
@@ -151,11 +151,11 @@ class Attack:
         return changed
 
 
-def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
+def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
     """Whether anyone is left with fewer than l candidates, given all publications of an evolving table."""
     ours = [release for release in releases if release.shape == "anatomy" and {"qit", "st"} <= set(release.tables)]
     if len(ours) < 2:
-        return Verdict(())
+        return VerificationResult(())
     attack = Attack()
     for publication in sequence(ours, policy, ledger):
         attack.add(publication)
@@ -167,7 +167,7 @@ def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None =
     ]
     if any(release.claims.get("publications") == 1 for release in ours):
         notes.append(_ONE_ONLY)
-    return Verdict((none_of("no person has fewer than l candidates, given all publications", below),), tuple(notes))
+    return VerificationResult((none_of("no person has fewer than l candidates, given all publications", below),), tuple(notes))
 
 
 def sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None) -> list[Publication]:

@@ -27,7 +27,7 @@ from reticent.audit.order import check_lines, check_spelling
 from reticent.audit.original.matching import matching
 from reticent.audit.published import Published
 from reticent.audit.spellings import check_spellings
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Ledger
@@ -43,11 +43,11 @@ TOLERANCE = 1e-7
 LINKING = "legal update instances and risk over several releases (give the ledger: --ledger STORE)"
 
 
-def judge(release: Published, policy: Policy) -> Verdict:
+def verify_release(release: Published, policy: Policy) -> VerificationResult:
     """One release by itself: m-unique, one generalisation per group, counterfeits accounted for."""
     data, m, odd_fakes = release.coded["data"], policy.m, _odd_fakes(release)
     if not all(finding.holds for finding in odd_fakes):
-        return Verdict(tuple(odd_fakes))
+        return VerificationResult(tuple(odd_fakes))
     fakes = _fakes(release)
     row, names = codes(data["group"])
     groups, size = [int(name or "") for name in names], len(names)
@@ -57,7 +57,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     odd = sum(not 0 < n < sizes.get(group, 0) for group, n in fakes.items())
     kind, kinds = numbered(data, policy.quasi)
     of_class = different(row * max(1, kinds) + kind) // max(1, kinds)
-    return Verdict(
+    return VerificationResult(
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
             *odd_fakes,
@@ -126,13 +126,13 @@ def _plain(release: Published, policy: Policy, records: Mapping[int, int]) -> li
     ]
 
 
-def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
+def verify_series(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
     """Several releases side by side, persons linked by the ledger."""
     series = [release for release in releases if release.shape == SHAPE]
     if not series:
-        return Verdict(())
+        return VerificationResult(())
     if ledger is None:
-        return Verdict((), unchecked=(LINKING,) if len(series) > 1 else ())
+        return VerificationResult((), unchecked=(LINKING,) if len(series) > 1 else ())
     views, updates = views_of(series, policy, ledger)
     back = sum(later.number <= before.number for before, later in pairwise(views))
     findings = [
@@ -140,9 +140,9 @@ def judge_series(releases: Sequence[Published], policy: Policy, ledger: Ledger |
         none_of("releases stand in the order of their numbers", back),  # what may follow what has a direction
     ]
     if not all(finding.holds for finding in findings):
-        return Verdict(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
+        return VerificationResult(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
     findings += _distinct(views, updates, policy, still=series[-1].method == _STILL)
-    return Verdict(tuple(replace(f, where=f.where or "over the series") for f in findings))
+    return VerificationResult(tuple(replace(f, where=f.where or "over the series") for f in findings))
 
 
 def views_of(series: Sequence[Published], policy: Policy, ledger: Ledger) -> tuple[list[View], Updates]:

@@ -30,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict:
+class VerificationResult:
     """All findings over one or more releases.
 
     Attributes:

@@ -26,7 +26,7 @@ from reticent.audit.folder.closed import check_lists
 from reticent.audit.groups import as_text
 from reticent.audit.published import Published, published
 from reticent.audit.requirements import UnreadableClaimError
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.release import Ledger, Release
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = str | Path | Release | pa.Table | Published
 
-JUDGES = {
+VERIFIERS = {
     "generalised": ("generalised", "judge"),
     "anatomy": ("anatomy", "judge"),
     "m-distinct": ("series", "judge"),
@@ -44,7 +44,7 @@ JUDGES = {
 }
 """The judge of each shape of release that stands by itself: its module, loaded where such a release is judged, and its name."""
 
-SEQUENCE_JUDGES = {
+SEQUENCE_VERIFIERS = {
     "anatomy": ("sequence", "judge"),
     "veil": ("veil.trails", "judge"),
     "m-distinct": ("series", "judge_series"),
@@ -52,9 +52,9 @@ SEQUENCE_JUDGES = {
 """Judges that look at several releases of a shape side by side."""
 
 
-def judge_in(module: str, name: str = "judge") -> Callable[..., Verdict]:
+def load_verifier(module: str, name: str = "judge") -> Callable[..., VerificationResult]:
     """A judge by its module and name; the others stay unread, which is most of what a short command would load."""
-    judge: Callable[..., Verdict] = getattr(import_module(f"reticent.audit.{module}"), name)
+    judge: Callable[..., VerificationResult] = getattr(import_module(f"reticent.audit.{module}"), name)
     return judge
 
 
@@ -66,7 +66,7 @@ def verify(
     kind: str | None = None,
     fresh: int | None = None,
     original: Input | None = None,
-) -> Verdict:
+) -> VerificationResult:
     """Recompute every claim of one release, or of several in the order they were published.
 
     Args:
@@ -86,14 +86,14 @@ def verify(
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    verdicts += [_guarded(streams, partial(judge_in("stream.judge"), streams, policy))] if streams else []
+    verdicts += [_guarded(streams, partial(load_verifier("stream.judge"), streams, policy))] if streams else []
     if original is not None and releases:
         verdicts = _beside(releases, verdicts, policy, original)
     verdicts.append(check_chain(releases, ledger))
     shapes = {release.shape for release in releases}
-    beside = [place for shape, place in SEQUENCE_JUDGES.items() if shape in shapes]
-    verdicts += [_guarded(releases, partial(judge_in(*place), releases, policy, ledger)) for place in beside]
-    return Verdict(
+    beside = [place for shape, place in SEQUENCE_VERIFIERS.items() if shape in shapes]
+    verdicts += [_guarded(releases, partial(load_verifier(*place), releases, policy, ledger)) for place in beside]
+    return VerificationResult(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
         tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
         tuple(dict.fromkeys(claim for verdict in verdicts for claim in verdict.unchecked)),
@@ -105,18 +105,18 @@ _JOINT = " | "
 _APART = "comparison with the original (a release of this shape is compared while it is made)"
 
 
-def _beside(releases: Sequence[Published], verdicts: list[Verdict], policy: Policy, original: Input) -> list[Verdict]:
+def _beside(releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input) -> list[VerificationResult]:
     """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
     shape, original = releases[-1].shape, replace(original, table=_combined(_taken(original.table), policy))
     if shape == "stream" and any(release.wire is not None for release in releases):
-        compare = partial(judge_in("stream.original"), releases, policy, original)
+        compare = partial(load_verifier("stream.original"), releases, policy, original)
     elif shape in ("generalised", "anatomy", "veil"):
         compare = partial(
-            judge_in("veil.original" if shape == "veil" else "original.persons"), releases[-1], policy, original
+            load_verifier("veil.original" if shape == "veil" else "original.persons"), releases[-1], policy, original
         )
     else:
-        return [*verdicts, Verdict((), (), (_APART,))]
-    shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in verdicts]
+        return [*results, VerificationResult((), (), (_APART,))]
+    shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in results]
     return [*shown, _guarded(releases, compare)]
 
 
@@ -138,26 +138,26 @@ def _combined(table: pa.Table, policy: Policy) -> pa.Table:
     return table
 
 
-def _guarded(releases: Sequence[Published], judge: Callable[[], Verdict]) -> Verdict:
+def _guarded(releases: Sequence[Published], verifier: Callable[[], VerificationResult]) -> VerificationResult:
     """A verdict. Files of anybody may lack what every release of ours has: that refutes them, and is no bug of the judge."""
     try:
-        return judge()
+        return verifier()
     except UnreadableClaimError:
-        return Verdict((Finding("every claim can be read", holds=False),))
+        return VerificationResult((Finding("every claim can be read", holds=False),))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException):
         if all(release.manifest is None and release.wire is None for release in releases):
             raise
-        return Verdict((Finding("tables and documents have the form of their shape", holds=False),))
+        return VerificationResult((Finding("tables and documents have the form of their shape", holds=False),))
 
 
-def _one(release: Published, policy: Policy) -> Verdict:
-    place = JUDGES.get(release.shape)
+def _one(release: Published, policy: Policy) -> VerificationResult:
+    place = VERIFIERS.get(release.shape)
     if release.shape == "stream":
-        verdict = Verdict(())  # its parts are judged together
+        verdict = VerificationResult(())  # its parts are judged together
     elif place is None:
-        verdict = Verdict((Finding("the shape of the release is known", holds=False),))
+        verdict = VerificationResult((Finding("the shape of the release is known", holds=False),))
     else:
-        verdict = _guarded([release], partial(judge_in(*place), release, policy))
+        verdict = _guarded([release], partial(load_verifier(*place), release, policy))
     findings = list(verdict.findings)
     if release.shape != "generalised" and (demands := policy.privacy.overall):  # of all classes; others have none
         findings.append(none_of("what the policy asks of all classes together", len(demands), ", ".join(demands)))
@@ -168,24 +168,24 @@ def _one(release: Published, policy: Policy) -> Verdict:
         notes.append("The release was made under another policy; it is judged by the one given.")
     if release.name:
         findings = [replace(f, where=f"{release.name}{': ' if f.where else ''}{f.where}") for f in findings]
-    return Verdict(tuple(findings), tuple(notes), verdict.unchecked, verdict.measured)
+    return VerificationResult(tuple(findings), tuple(notes), verdict.unchecked, verdict.measured)
 
 
 _UNKNOWN = "number and predecessor in the store (give the ledger: --ledger STORE)"
 
 
-def check_chain(releases: Sequence[Published], ledger: Ledger | None) -> Verdict:
+def check_chain(releases: Sequence[Published], ledger: Ledger | None) -> VerificationResult:
     """The findings about releases that come from a store; nothing about others."""
     places = [place for release in releases if (place := _place(release)) is not None]
     if not places:
-        return Verdict(())
+        return VerificationResult(())
     broken = sum(not _follows(before, after) for before, after in pairwise(places))
     findings = [none_of("releases follow one another as their store numbers them", broken)] if len(places) > 1 else []
     if ledger is None or not len(ledger):
-        return Verdict(tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in places) else ())
+        return VerificationResult(tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in places) else ())
     digests = ledger.digests
     odd = sum(not _kept(place, digests) for place in places)
-    return Verdict((*findings, none_of("number, digest and predecessor are those of the ledger", odd)))
+    return VerificationResult((*findings, none_of("number, digest and predecessor are those of the ledger", odd)))
 
 
 def _place(release: Published) -> Mapping[str, Any] | None:

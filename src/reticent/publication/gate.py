@@ -27,7 +27,7 @@ from reticent.release.codec import to_bytes
 
 if TYPE_CHECKING:
     from reticent.arrays import UInt64s
-    from reticent.audit.verdict import Verdict
+    from reticent.audit.verdict import VerificationResult
     from reticent.publication.population import Population
     from reticent.publication.publication import Also
     from reticent.store import Transaction
@@ -38,7 +38,7 @@ class Passed:
     """A release that the judge has let through, its bytes, and what the ledger will say of it."""
 
     release: Release
-    verdict: Verdict
+    result: VerificationResult
     noted: LedgerEntry
     members: Members
     sights: Sights | None = None
@@ -138,11 +138,11 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     return Passed(release, verdict, entry, members, sights, digests)
 
 
-def refuse_refuted(verdict: Verdict, *, several: bool = False) -> None:
+def refuse_refuted(result: VerificationResult, *, several: bool = False) -> None:
     """Raises when the judge has refuted a claim."""
-    if verdict.holds:
+    if result.holds:
         return
-    claims = ", ".join(dict.fromkeys(finding.claim for finding in verdict.refuted)) or "nothing could be checked"
+    claims = ", ".join(dict.fromkeys(finding.claim for finding in result.refuted)) or "nothing could be checked"
     hint = (
         "Beside the earlier releases it would tell too much: use a method that is made for several of them."
         if several

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.audit.stream.running import GroupJudge, Opened, RecordJudge
-from reticent.audit.veil.running import VeilJudge
+from reticent.audit.stream.running import GroupVerifier, Opened, RecordVerifier
+from reticent.audit.veil.running import VeilVerifier
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
 from reticent.errors import DAMAGED, GuaranteeError, StateError
@@ -76,8 +76,8 @@ class StreamPublication:
             )
         self.reader = RecordReader(policy, self.engine.numbers)
         self._lines = LineWriter(policy)
-        self._judge = _Judge(policy, self.engine.documents, judges, key=own.key("judge persons"))
-        self._next = self._judge.following
+        self._verifier = _BatchVerifier(policy, self.engine.documents, judges, key=own.key("judge persons"))
+        self._next = self._verifier.following
         self._journal, self._whole = 0, len(state or b"")
         self._refuted = False
 
@@ -113,14 +113,14 @@ class StreamPublication:
             self._next += batch.total
         if not batch.table.num_rows:
             return Released(bad=batch.bad)
-        self._judge.meet(batch.table, seqs)
-        released = self._judged(self.engine.place(self._table(batch), seqs), batch)
+        self._verifier.meet(batch.table, seqs)
+        released = self._verify_batch(self.engine.place(self._table(batch), seqs), batch)
         self._journal += len(released.journal or b"")
         return released
 
     def close(self) -> Released:
         """The input has ended: what is held is released or suppressed."""
-        return self._judged(self.engine.end(), self.reader.nothing())
+        return self._verify_batch(self.engine.end(), self.reader.nothing())
 
     def _table(self, batch: Batch) -> pa.Table:
         table = batch.table
@@ -128,11 +128,11 @@ class StreamPublication:
             table = table.set_column(table.column_names.index(name), name, batch.token_column(name))
         return table
 
-    def _judged(self, placed: Placed, batch: Batch) -> Released:
+    def _verify_batch(self, placed: Placed, batch: Batch) -> Released:
         if self._refuted:
             raise StateError("The stream stopped after an error.", hint="Start it again from its store.")
         self._refuted = True
-        self._judge.refuse_refuted(placed)
+        self._verifier.refuse_refuted(placed)
         self._refuted = False
         lines, late = self._lines.own(batch, placed), self._lines.records(placed)
         return Released(lines, late, placed.journal, batch.table.num_rows, batch.bad)
@@ -142,7 +142,7 @@ class StreamPublication:
     def replay(self, journal: bytes) -> None:
         """Takes in again what was published before."""
         for placed in self.engine.replay(journal):
-            self._judge.refuse_refuted(placed)
+            self._verifier.refuse_refuted(placed)
             self._next = max(self._next, int(placed.seqs[-1]) + 1)
         self._journal += len(journal)
 
@@ -158,7 +158,7 @@ class StreamPublication:
 
     def snapshot(self) -> bytes:
         """The whole private state; the journal begins anew behind it."""
-        parts = [self.engine.snapshot(), *self._judge.snapshot(self._next)]
+        parts = [self.engine.snapshot(), *self._verifier.snapshot(self._next)]
         state = b"".join(part for piece in parts for part in (len(piece).to_bytes(8, "little"), piece))
         self._journal, self._whole = 0, len(state)
         return state
@@ -187,7 +187,7 @@ def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
     return parts[0], parts[1:]
 
 
-class _Judge:
+class _BatchVerifier:
     """Asks the judge about every batch, in the policy's terms and not in those of the engine."""
 
     def __init__(
@@ -195,12 +195,12 @@ class _Judge:
     ) -> None:
         self._quasi, self._sensitive = policy.quasi, policy.sensitive[0]
         asked = policy.privacy.l is not None or policy.stream.l is not None
-        self._groups = GroupJudge(policy.l_of("stream"), policy.stream.retire_after)
+        self._groups = GroupVerifier(policy.l_of("stream"), policy.stream.retire_after)
         # Only generalised records wait; their persons are known under a key of the judge's own.
         self._person, self._key = (policy.person if policy.stream.method == "castle" else None), key
         waiting = policy.stream.delta + 1 if self._person is not None else 0
-        self._records = RecordJudge(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
-        self._veil = VeilJudge(policy, documents["veil"], _core.judge.Followed) if "veil" in documents else None
+        self._records = RecordVerifier(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
+        self._veil = VeilVerifier(policy, documents["veil"], _core.judge.Followed) if "veil" in documents else None
         self.following = 0
         if state:
             self._groups.restore(state[0])

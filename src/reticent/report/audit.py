@@ -22,7 +22,7 @@ from reticent.audit.published import Published, published, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk
 from reticent.audit.risk.reidentification import Risk, prosecutor
-from reticent.audit.verdict import Verdict
+from reticent.audit.verdict import VerificationResult
 from reticent.audit.verify import verify
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.notebook import picture, shown
@@ -70,7 +70,7 @@ class Audit:
 
     releases: tuple[Published, ...]
     policy: Policy
-    verdict: Verdict
+    verdict: VerificationResult
     risk: Assessment
     initial: Risk | None
     outcomes: tuple[Outcome, ...]
@@ -176,7 +176,7 @@ def _attacked(
     sources: Sequence[str | Path | Release | pa.Table],
     policy: Policy,
     material: Material,
-    verdict: Verdict,
+    verification: VerificationResult,
     seed: int,
     progress: Progress,
 ) -> Audit:
@@ -196,7 +196,7 @@ def _attacked(
     useful = utility(releases, original, policy, rng, material.target)
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     words = _words(sources[-1])
-    return Audit(releases, policy, verdict, risk, initial, outcomes, skipped, useful, now, seed, *words, material)
+    return Audit(releases, policy, verification, risk, initial, outcomes, skipped, useful, now, seed, *words, material)
 
 
 def _initial(original: pa.Table | None, material: Material, policy: Policy) -> Risk | None:

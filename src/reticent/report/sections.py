@@ -292,7 +292,7 @@ def shown_command(args: Sequence[str]) -> str:
 
 
 def _attack(outcome: Outcome) -> str:
-    word, css = words.verdict_of(outcome)
+    word, css = words.attack_result(outcome)
     low, high = outcome.interval
     claim = "nothing claimed" if outcome.claim is None else f"conceded {percent(outcome.claim)}"
     how = "counted against the truth" if outcome.counted else "expected from the posterior"

@@ -66,7 +66,7 @@ def rationale(policy: Policy) -> list[tuple[str, str, str]]:
     return rows
 
 
-def verdict_of(outcome: Outcome) -> tuple[str, str]:
+def attack_result(outcome: Outcome) -> tuple[str, str]:
     """One word for an attack's result, and its colour."""
     if outcome.refuted:
         return "refutes the claim", "bad"

@@ -125,7 +125,7 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
     critic = critic_of(encoded, data.table, Rng.from_seed(seed))
     tree = utility_tree(encoded.quasi, critic.of_attributes)
     say(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
-    fresh = Critic(encoded, critic.goal, others(critic, size, Rng.from_seed(seed + 1)), critic.judge)
+    fresh = Critic(encoded, critic.goal, others(critic, size, Rng.from_seed(seed + 1)), critic.classifier)
     raw = [Levels(encoded.ladders[name], encoded.codes(name), 0) for name in encoded.quasi]
     figures: dict[str, Any] = {
         "tree": [[list(names), score] for names, score in zip(tree.sets, tree.scores, strict=True)],
@@ -162,7 +162,7 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
 def others(critic: Critic, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
     """A second sample with as many of each class, none of it among the records that the order was learned from."""
     rest = np.setdiff1d(np.arange(len(critic.goal)), critic.rows)
-    return rest[sample(critic.goal[rest], size, critic.judge.folds, rng)]
+    return rest[sample(critic.goal[rest], size, critic.classifier.folds, rng)]
 
 
 def _optimal(ruled: EncodedTable) -> Outcome:

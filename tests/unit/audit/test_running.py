@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.audit.stream import running
-from reticent.audit.stream.running import GroupJudge, Opened, RecordJudge
+from reticent.audit.stream.running import GroupVerifier, Opened, RecordVerifier
 
 LABELS = ["a", "c", "b", None]
 
@@ -24,7 +24,7 @@ def opened(*groups: tuple[int, int, list[int], list[int]]) -> Opened:
     )
 
 
-def ask(judge: GroupJudge, first: int, groups: list[int], *new: tuple[int, int, list[int], list[int]]) -> list[str]:
+def ask(judge: GroupVerifier, first: int, groups: list[int], *new: tuple[int, int, list[int], list[int]]) -> list[str]:
     seqs = np.arange(first, first + len(groups), dtype=np.uint64)
     return judge.offences(seqs, np.array(groups, dtype=np.uint64), opened(*new), LABELS)
 
@@ -39,7 +39,7 @@ def few(request, monkeypatch):
 
 
 def test_sound_batches_pass_and_are_remembered():
-    judge = GroupJudge(3)
+    judge = GroupVerifier(3)
     assert ask(judge, 0, [7, 7], FINE) == []
     assert ask(judge, 2, [7, 9], (9, 1, [0, 2, 1], [2, 2, 2])) == []
     assert ask(judge, 4, [9, 9, 9, 9, 9]) == []
@@ -61,29 +61,29 @@ def test_sound_batches_pass_and_are_remembered():
     ],
 )
 def test_what_must_not_be_delivered_is_named_without_a_value(groups, new, words):
-    judge = GroupJudge(3)
+    judge = GroupVerifier(3)
     (offence,) = ask(judge, 0, groups, new)
     assert words in offence
     assert not any(f"'{label}'" in offence for label in LABELS)
 
 
 def test_groups_are_opened_once_and_positions_rise():
-    judge = GroupJudge(3)
+    judge = GroupVerifier(3)
     assert ask(judge, 0, [7], FINE) == []
     assert ask(judge, 0, [7]) == ["a position occurs twice"]
     assert ask(judge, 1, [7], FINE) == ["a group is opened twice"]
-    assert ask(GroupJudge(3), 0, [7, 7], FINE, FINE) == ["a group is opened twice"]
+    assert ask(GroupVerifier(3), 0, [7, 7], FINE, FINE) == ["a group is opened twice"]
 
 
 def test_many_groups_a_restart_and_retirement(monkeypatch):
     monkeypatch.setattr(running, "_LATELY", 8)
     rng = np.random.default_rng(3)
     names = rng.permutation(1 << 20)[:400].tolist()
-    judge = GroupJudge(3, retire_after=100)
+    judge = GroupVerifier(3, retire_after=100)
     for i in range(0, 400, 4):
         fresh = [(name, row, [3, 0, 2], [1, 1, 1]) for row, name in enumerate(names[i : i + 4])]
         assert ask(judge, i, names[i : i + 4], *fresh) == []
-        again = GroupJudge(3, retire_after=100)
+        again = GroupVerifier(3, retire_after=100)
         again.restore(judge.snapshot())
         judge = again
     assert ask(judge, 400, names[396:]) == []
@@ -92,7 +92,7 @@ def test_many_groups_a_restart_and_retirement(monkeypatch):
 
 
 def test_names_that_begin_alike_are_told_apart():
-    judge = GroupJudge(3)
+    judge = GroupVerifier(3)
     groups = [1 << 40 | 5, 1 << 40 | 3, 1 << 40 | 5, 1 << 40 | 3]
     new = [(groups[0], 0, [3, 0, 2], [1, 1, 1]), (groups[1], 1, [3, 0, 2], [1, 1, 1])]
     assert ask(judge, 0, groups, *new) == []
@@ -101,7 +101,7 @@ def test_names_that_begin_alike_are_told_apart():
 
 
 def test_generalised_records_stand_for_k_and_l():
-    judge = RecordJudge(3, 2)
+    judge = RecordVerifier(3, 2)
 
     def records(ages: list[str], ills: list[str]) -> pa.Table:
         return pa.table({"age": ages, "ill": ills})
@@ -109,7 +109,7 @@ def test_generalised_records_stand_for_k_and_l():
     assert judge.offences(records(["1-5"] * 2, ["a", "b"]), ["age"], "ill")
     assert judge.offences(records(["1-5"] * 3, ["a"] * 3), ["age"], "ill")
     assert judge.offences(records(["1-5"] * 3, ["a", "a", "b"]), ["age"], "ill") == []
-    again = RecordJudge(3, 2)
+    again = RecordVerifier(3, 2)
     again.restore(judge.snapshot())
     assert again.offences(records(["1-5"], ["c"]), ["age"], "ill") == [], "it stands for three already"
     assert again.offences(records(["6-9"], ["c"]), ["age"], "ill")
@@ -117,10 +117,10 @@ def test_generalised_records_stand_for_k_and_l():
 
 def test_generalised_records_stand_for_persons():
     def offences(persons: list[int], ills: list[str], restored: bool = False) -> list[str]:
-        judge, seqs = RecordJudge(3, 2, 10), np.arange(len(ills), dtype=np.uint64)
+        judge, seqs = RecordVerifier(3, 2, 10), np.arange(len(ills), dtype=np.uint64)
         judge.meet(seqs, np.array(persons, dtype=np.uint64))
         if restored:
-            state, judge = judge.snapshot(), RecordJudge(3, 2, 10)
+            state, judge = judge.snapshot(), RecordVerifier(3, 2, 10)
             judge.restore(state)
         return judge.offences(pa.table({"seq": seqs, "age": ["1-5"] * len(ills), "ill": ills}), ["age"], "ill")
 
@@ -128,13 +128,13 @@ def test_generalised_records_stand_for_persons():
         assert offences([1, 2, 3], ["a", "a", "b"], restored) == []
         assert offences([1, 1, 2], ["a", "a", "b"], restored), "two persons"
         assert offences([1, 2, 3, 3], ["a", "a", "a", "b"], restored) == []
-    judge = RecordJudge(1, 2, 10)
+    judge = RecordVerifier(1, 2, 10)
     judge.meet(np.arange(2, dtype=np.uint64), np.array([7, 7], dtype=np.uint64))
     assert judge.offences(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), "one person"
 
 
 def test_whose_records_wait_is_forgotten_when_they_cannot_wait_any_more():
-    judge = RecordJudge(1, 1, 4)
+    judge = RecordVerifier(1, 1, 4)
     for start in range(0, 100, 2):
         judge.meet(np.arange(start, start + 2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
         assert judge.offences(pa.table({"seq": [start], "age": ["1"], "ill": ["a"]}), ["age"], "ill") == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from reticent.audit.published import Published
-from reticent.audit.series import View, judge_series, matched, shares
+from reticent.audit.series import View, verify_series, matched, shares
 from reticent.engine.series.history import History
 from reticent.engine.series.sug import risk_of
 from reticent.policy import Policy
@@ -67,7 +67,7 @@ def test_a_candidate_that_nobody_can_have_come_to_is_refuted(tmp_path, then, ill
         releases.append(Published("", "m-distinct", "series", tables=tables, explain={"release": number}))
         entry = LedgerEntry(number, "", "", "m-distinct", Counts(3, 3, 0, 0), "")
         ledger.record(entry, np.arange(3, dtype=np.uint64), np.ones(3, dtype=np.int64))
-    verdict = judge_series(releases, Policy.from_dict(rules, base=tmp_path), ledger)
+    verdict = verify_series(releases, Policy.from_dict(rules, base=tmp_path), ledger)
     found = {finding.claim: finding for finding in verdict.findings}
     legal = found["candidates are a legal update instance, one to one"]
     assert (legal.holds, legal.measured) == (not illegal, illegal)

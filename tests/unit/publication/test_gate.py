@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.audit import verify
-from reticent.audit.verdict import Finding, Verdict
+from reticent.audit.verdict import Finding, VerificationResult
 from reticent.engine.base import Members
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
@@ -59,12 +59,12 @@ def test_the_entry_has_the_digest_of_the_bytes_and_the_next_number():
 def test_earlier_releases_are_seen_beside_it_but_not_judged_once_more():
     rules = policy(evolving={"l": 2})
     second = replace(release("evolving"), tables=release("evolving").tables | {"st": crossed()})
-    alone = let_through(second, rules, "evolving").verdict
+    alone = let_through(second, rules, "evolving").result
     assert alone.holds
     with pytest.raises(GuaranteeError, match="fewer than l candidates, given all publications"):
         let_through(second, rules, "evolving", earlier=[release("evolving")])
     between = replace(release("evolving"), tables=release("evolving").tables | {"qit": others()})
-    assert let_through(second, rules, "evolving", earlier=[between]).verdict.holds
+    assert let_through(second, rules, "evolving", earlier=[between]).result.holds
     with pytest.raises(GuaranteeError):
         let_through(second, rules, "evolving", earlier=[release("evolving"), between])
     both = verify([release("evolving"), second], rules, fresh=1)
@@ -84,12 +84,12 @@ def crossed() -> pa.Table:
 
 def test_a_verdict_that_checked_nothing_lets_nothing_through():
     with pytest.raises(GuaranteeError, match="nothing could be checked"):
-        refuse_refuted(Verdict(()))
+        refuse_refuted(VerificationResult(()))
 
 
 def test_the_error_names_claims_and_no_cell():
     with pytest.raises(GuaranteeError) as refused:
-        refuse_refuted(Verdict((Finding("k = 5", holds=False, where="2 of 7 groups fail"),)))
+        refuse_refuted(VerificationResult((Finding("k = 5", holds=False, where="2 of 7 groups fail"),)))
     assert "k = 5" in refused.value.message
     assert refused.value.hint
     assert refused.value.exit_code == 4

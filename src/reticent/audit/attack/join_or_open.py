@@ -50,7 +50,7 @@ class Inference:
     """Per tuple and slot of its group the posterior, once for guessing and once for judging the guess."""
 
     guess: Floats
-    judge: Floats
+    evaluation: Floats
     exact: bool
 
 
@@ -98,7 +98,7 @@ def _outcome(
     evidence: Evidence, seen: Transcript, inference: Inference, truth: Int64s | None, claim: float | None
 ) -> Outcome:
     offered, rows = seen.slots[seen.group], np.arange(len(seen))
-    guess, judge = _by_value(offered, inference.guess), _by_value(offered, inference.judge)
+    guess, judge = _by_value(offered, inference.guess), _by_value(offered, inference.evaluation)
     noise = evidence.rng.random(judge.shape) * 1e-9  # equal candidates: guess any of them, not the first
     promised = (guess + noise).argmax(axis=1)
     highest = judge[rows, promised]

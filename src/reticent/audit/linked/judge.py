@@ -30,7 +30,7 @@ from reticent.audit.linked.shifts import Moves
 from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import demanded, requirements
 from reticent.audit.spellings import check_spellings, same, under_one_name
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.settings.linked import Layout
 
@@ -45,16 +45,16 @@ _ROWS = {"rows_in", "rows_out"}
 _EXPLAIN = {"persons", "classes", *_ROWS}
 
 
-def judge(release: Published, policy: Policy) -> Verdict:
+def verify_release(release: Published, policy: Policy) -> VerificationResult:
     """Recompute what a release of linked tables claims."""
     if policy.tables is None:
-        return Verdict((Finding("the policy speaks of several tables", holds=False),))
+        return VerificationResult((Finding("the policy speaks of several tables", holds=False),))
     layout = layout_of(policy)
     columns = [(table, name) for table, one in layout.items() for name in one.columns]
     findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
     findings.append(_beside(release, layout))
     if not all(finding.holds for finding in findings):
-        return Verdict(tuple(findings))
+        return VerificationResult(tuple(findings))
     findings += [*_references(release.tables, layout), *_numbered(release, layout), _ordered(release.tables)]
     for name, values in ((name, codes(release.tables[table][name])[1]) for table, name in columns):
         if name in policy.sensitive:
@@ -62,7 +62,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
         if name in policy.quasi:
             findings.append(check_labels(values, policy, name, "optimal", "labels are nodes of the hierarchy"))
     if not all(finding.holds for finding in findings):
-        return Verdict(tuple(findings))
+        return VerificationResult(tuple(findings))
     persons, kinds = joined_view(release.tables, policy)
     sizes = np.bincount(kinds)
     asked = (*requirements(release.claims), *demanded(policy, persons=True))
@@ -76,7 +76,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
     sensitive = [(table, name) for table, name in columns if name in policy.sensitive]
     for l in {math.ceil(one.numbers[-1]) for one in asked if one.model == "l"}:
         findings += [_diverse(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
-    return Verdict(tuple(findings))
+    return VerificationResult(tuple(findings))
 
 
 def _closed(release: Published, layout: Mapping[str, Layout]) -> Finding:
@@ -306,7 +306,7 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Int64s:
 
 def compare(
     release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Int64s]
-) -> Verdict:
+) -> VerificationResult:
     """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
     findings = []
     names: dict[str, list[pa.Table]] = {_PERSON: [], _VISIT: []}
@@ -334,7 +334,7 @@ def compare(
     ]
     if shifted:
         findings.append(none_of("all dates of a person moved together", moves.broken))
-    return Verdict(tuple(findings))
+    return VerificationResult(tuple(findings))
 
 
 def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) -> int:

@@ -30,7 +30,7 @@ from reticent.audit.order import check_shuffled
 from reticent.audit.original.order import check_standing
 from reticent.audit.requirements import check_l, check_size, check_t, demanded
 from reticent.audit.spellings import same, under_one_name
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy.labels import days_of
 
 if TYPE_CHECKING:
@@ -76,16 +76,16 @@ class Cells:
         return some
 
 
-def judge(release: Published, policy: Policy, original: Input) -> Verdict:
+def compare_with_original(release: Published, policy: Policy, original: Input) -> VerificationResult:
     """Compare a table's release with its input, and recompute its claims of persons."""
     name = {"generalised": "data", "anatomy": "qit"}.get(release.shape)
     rows = release.coded.get(name or "")
     if rows is None:
-        return Verdict((), (), ("claims of persons",) if policy.person else ())
+        return VerificationResult((), (), ("claims of persons",) if policy.person else ())
     needed = {*(column for column in rows.column_names if column in policy.columns), *filter(None, [policy.person])}
     absent = needed - set(original.table.column_names)
     if absent:
-        return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+        return VerificationResult((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
     table = original.table.select([column for column in original.table.column_names if column in needed])
     release, table = _merged(release, under_one_name(table, policy.person), policy)
@@ -98,7 +98,7 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
         places, doubt, sure = find_places(release, policy, coded(table), counted)
     findings = accounts(release, cells.num_rows, counted)
     if places is None:
-        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += _origin(release, name or "", policy, cells, counted, places)
     if (
         release.shape == "generalised" and original.places is not None
@@ -107,11 +107,11 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
     if release.shape == "generalised" and original.places is None and not release.bare:
         findings += check_standing(release.tables["data"], cells, np.where(sure, places, -1), policy)
     if any(not finding.holds for finding in findings) or policy.person is None or release.kind == "evolving":
-        return Verdict(tuple(findings))  # the methods of evolving tables claim nothing of persons
+        return VerificationResult(tuple(findings))  # the methods of evolving tables claim nothing of persons
     claims = _claims(release, policy, cells.take(places), cells.take(counted))
     if doubt and any(not finding.holds for finding in claims):
-        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
-    return Verdict((*findings, *claims))
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+    return VerificationResult((*findings, *claims))
 
 
 def _merged(release: Published, table: pa.Table, policy: Policy) -> tuple[Published, pa.Table]:

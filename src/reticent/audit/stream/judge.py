@@ -31,7 +31,7 @@ from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
 from reticent.audit.stream.lines import Drawn, Written, single, single_values, table_lines
 from reticent.audit.veil.lines import VeiledLines
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
 _RULES = {
@@ -52,7 +52,7 @@ _RULES = {
 }
 
 
-def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
+def verify_stream(releases: Sequence[Published], policy: Policy) -> VerificationResult:
     """Recompute every claim of a stream's transcript; its parts are read in order, as one."""
     transcript = Transcript(policy, _level(releases, policy))
     for release in releases:
@@ -72,21 +72,21 @@ def judge(releases: Sequence[Published], policy: Policy) -> Verdict:
     claims = {claim for release in releases for claim in release.claims}
     posterior = check_posterior(releases, transcript.worst[1])
     findings = (*transcript.findings(), *posterior)
-    return Verdict(
+    return VerificationResult(
         findings,
         (POSTERIOR_NOTE,) if posterior else (),
         generalised.unchecked(dict.fromkeys(sorted(claims)), ("l", "posterior")),
     )
 
 
-def _veiled(releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines) -> Verdict:
+def _veiled(releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines) -> VerificationResult:
     """Records under the veil stand each for itself."""
     claims = {name: value for release in releases for name, value in release.claims.items()}
     rules = ("form", "written", "rising", "seq", "counts")
     counted = [none_of(_RULES[rule], transcript.offences[rule]) for rule in rules]
     counted.append(none_of("all records are veiled", transcript.rows - veiled.rows))
     unchecked = [*generalised.unchecked(claims, ("veil", "l")), *veiled.unchecked()]
-    return Verdict((*counted, *veiled.findings(claims)), (), tuple(unchecked))
+    return VerificationResult((*counted, *veiled.findings(claims)), (), tuple(unchecked))
 
 
 class Transcript:
@@ -279,7 +279,7 @@ def _doubled(line: bytes, read: Any) -> bool:
     return twice
 
 
-def _records(release: Published, policy: Policy, transcript: Transcript) -> Verdict:
+def _records(release: Published, policy: Policy, transcript: Transcript) -> VerificationResult:
     """Generalised records are judged as a generalised table, over the whole stream."""
     columns = {
         name: pa.array([row.get(name) for row in transcript.records], pa.string()) for name in transcript.records[0]
@@ -287,6 +287,6 @@ def _records(release: Published, policy: Policy, transcript: Transcript) -> Verd
     table = Published(
         release.name, "generalised", tables={"data": pa.table(columns)}, claims=release.claims, explain=release.explain
     )
-    verdict = generalised.judge(table, policy)
+    verdict = generalised.verify_release(table, policy)
     findings = tuple(finding for finding in verdict.findings if "manifest" not in finding.claim)
-    return Verdict(transcript.findings()[: len(_RULES) - 2] + findings, verdict.notes, verdict.unchecked)
+    return VerificationResult(transcript.findings()[: len(_RULES) - 2] + findings, verdict.notes, verdict.unchecked)

@@ -29,7 +29,7 @@ from reticent.audit.spellings import same, under_one_name
 from reticent.audit.veil.original import above_of, rows_of_fields
 from reticent.audit.veil.steps import Possible
 from reticent.audit.veil.values import truths_of
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})([.][0-9]+)?")
@@ -38,14 +38,14 @@ _MOST, _DRIFT = 0.1, 6.0
 NOT_OUT = "{:,} of {:,} records of the input are not in the stream: held, dead letters, or lost."
 
 
-def judge(releases: Sequence[Published], policy: Policy, original: Input) -> Verdict:
+def compare_with_original(releases: Sequence[Published], policy: Policy, original: Input) -> VerificationResult:
     """Compare the files of a stream with its input."""
     groups: dict[str, frozenset[str]] = {}
     records = [line for release in releases if release.wire is not None for line in _records(release.wire, groups)]
     table = under_one_name(original.table, policy.person)
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
-        return Verdict((), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",))
+        return VerificationResult((), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",))
     seqs = np.array([line["seq"] for line in records], dtype=np.int64)
     inside = (seqs >= 0) & (seqs < table.num_rows)
     rows = [line for line, fits in zip(records, inside.tolist(), strict=True) if fits]
@@ -56,7 +56,7 @@ def judge(releases: Sequence[Published], policy: Policy, original: Input) -> Ver
     if rows and "sensitive" in rows[0] and policy.person is not None and not wrong.any():
         findings += _persons(rows, source, policy)
     missing = table.num_rows - len(np.unique(seqs[inside]))
-    return Verdict(tuple(findings), (NOT_OUT.format(missing, table.num_rows),) if missing else ())
+    return VerificationResult(tuple(findings), (NOT_OUT.format(missing, table.num_rows),) if missing else ())
 
 
 def _records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:

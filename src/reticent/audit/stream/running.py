@@ -72,7 +72,7 @@ class _Open:
         return _Open(groups[order], room[order], since[order])
 
 
-class GroupJudge:
+class GroupVerifier:
     """Judges the groups of a stream; remembers those that may still be joined.
 
     Args:
@@ -227,7 +227,7 @@ def _distinct(groups: UInt64s) -> tuple[UInt64s, Int64s, Int64s]:
     return names[starts], order[starts], edges[1:] - starts
 
 
-class RecordJudge:
+class RecordVerifier:
     """Judges generalised records: a combination is published only when enough persons stand behind it.
 
     Args:

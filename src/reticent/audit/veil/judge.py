@@ -33,7 +33,7 @@ from reticent.audit.veil.papers import (
     totals_findings,
 )
 from reticent.audit.veil.values import MISSING
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.prior import read_report, read_strata
 
@@ -42,18 +42,18 @@ KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures",
 """All that `veil.json` may say: the list is closed."""
 
 
-def judge(release: Published, policy: Policy) -> Verdict:
+def verify_release(release: Published, policy: Policy) -> VerificationResult:
     """Recompute what a veiled release claims."""
     data, document = release.tables.get("data"), release.documents.get("veil")
     if data is None or document is None:
-        return Verdict((Finding("the table 'data' and the document 'veil' are there", holds=False),))
+        return VerificationResult((Finding("the table 'data' and the document 'veil' are there", holds=False),))
     findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
     line = line_of(release)
     if line is None:
-        return Verdict((*findings, Finding("veil.json can be read", holds=False)))
+        return VerificationResult((*findings, Finding("veil.json can be read", holds=False)))
     findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
-        return Verdict(tuple(findings))
+        return VerificationResult(tuple(findings))
     papers = paper_findings(line, document, policy, release.kind)
     findings += [*prior_findings(line, document, policy), *papers, *level_findings(data, policy)]
     findings += _records(line, data, policy, release.kind, still=document.get("kernel") is None)
@@ -63,7 +63,7 @@ def judge(release: Published, policy: Policy) -> Verdict:
             findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
     findings += crowd_findings(release, data, policy)
     open_claims = unchecked(release.claims, ("veil", "k"))
-    return Verdict(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
+    return VerificationResult(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
 
 
 _ETA = "eta: that so many truths are not offered (needs the original)"

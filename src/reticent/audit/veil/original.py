@@ -36,7 +36,7 @@ from reticent.audit.veil import judge as veil
 from reticent.audit.veil.judge import Line
 from reticent.audit.veil.papers import compared, totals_of
 from reticent.audit.veil.values import truths_of
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
 _RARE = 1e-9
@@ -47,25 +47,25 @@ _DRIFT = 5.0
 Labels = set[str | None]
 
 
-def judge(release: Published, policy: Policy, original: Input) -> Verdict:
+def compare_with_original(release: Published, policy: Policy, original: Input) -> VerificationResult:
     """Compare a veiled table with its input."""
     data, line = release.tables.get("data"), veil.line_of(release)
     table = text_table(under_one_name(original.table, policy.person))
     if data is None or line is None or not {"row", "event"} <= set(data.column_names):
-        return Verdict(())  # refuted elsewhere
+        return VerificationResult(())  # refuted elsewhere
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
-        return Verdict((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+        return VerificationResult((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     counted = records_that_count(table, policy)
     findings = accounts(release, table.num_rows, counted)
     # Fields that were corrected since a person was first shown leave the row that was shown.
     begun = release.kind != "evolving" or release.explain.get("publication") == 1
     desk = _Desk(line, data, policy, table.take(pa.array(counted)), begun=begun)
     if original.places is not None:
-        return Verdict((*findings, *_told(desk, release, original.places, counted)))
+        return VerificationResult((*findings, *_told(desk, release, original.places, counted)))
     seats, doubt = desk.seats()
     if seats is None:
-        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
         *_offers(desk.lost(), desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
@@ -75,8 +75,8 @@ def judge(release: Published, policy: Policy, original: Input) -> Verdict:
         findings += desk.totals(seats, release.documents[veil.SHAPE])
     crowds = _crowds(desk, seats) if not (seats < 0).any() else []
     if doubt and any(not finding.holds for finding in crowds):
-        return Verdict(tuple(findings), (), (AMBIGUOUS.format(doubt),))
-    return Verdict((*findings, *crowds))
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+    return VerificationResult((*findings, *crowds))
 
 
 _ORIGIN = "every published record is one of the input"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reticent import _core
 
 
-class VeilJudge:
+class VeilVerifier:
     """Judges veiled records; remembers the last set of every person.
 
     Args:

@@ -26,7 +26,7 @@ from reticent.audit.published import Published
 from reticent.audit.veil.judge import SHAPE, Line, codes_of, line_of, packed, whole
 from reticent.audit.veil.moves import moves_of
 from reticent.audit.veil.papers import PINNED
-from reticent.audit.verdict import Finding, Verdict, none_of
+from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.release import Ledger
 
@@ -62,30 +62,30 @@ class Trails:
         return Trails(self.person[which], self.event[which], self.number[which], self.row[which], self.codes[which])
 
 
-def judge(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> Verdict:
+def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
     """Several veiled publications side by side, persons linked by the ledger."""
     ours = [release for release in releases if release.shape == SHAPE and {"data"} <= set(release.tables)]
     line = line_of(ours[0]) if len(ours) > 1 and all(map(line_of, ours)) else None
     if line is None:
-        return Verdict(())  # a line that cannot be read is refuted by itself
+        return VerificationResult(())  # a line that cannot be read is refuted by itself
     houses = sum(_pinned_parameters(release) != _pinned_parameters(ours[0]) for release in ours[1:])
     one = none_of("all publications are of one house", houses)
     named = all("person" in release.tables["data"].column_names for release in ours)
     if houses or (ledger is None and not named):
-        return Verdict((one,), unchecked=() if houses else (LINKING,))
+        return VerificationResult((one,), unchecked=() if houses else (LINKING,))
     if ledger is None:  # pseudonyms link what the ledger would, if they are those of one person each
         parts = [(r, place, _pseudonyms(r), np.arange(r.tables["data"].num_rows)) for place, r in enumerate(ours, 1)]
-        return Verdict((one, *_findings(Trails.of(parts, line), line, ours[0], policy)), unchecked=(NAMING,))
+        return VerificationResult((one, *_findings(Trails.of(parts, line), line, ours[0], policy)), unchecked=(NAMING,))
     numbers = [_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
     off = sum(_off(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
     listed = none_of("the ledger lists every veiled record once", off)
     if off:
-        return Verdict((one, listed), ("The ledger is not that of these releases; persons cannot be linked.",))
+        return VerificationResult((one, listed), ("The ledger is not that of these releases; persons cannot be linked.",))
     parts = [(r, n, ledger.persons[n - 1], ledger.groups[n - 1]) for r, n in zip(ours, numbers, strict=True)]
     findings = [one, listed, *_findings(Trails.of(parts, line), line, ours[0], policy)]
     if named:
         findings.append(none_of("a person has one pseudonym, and nobody else has it", _misnamed(ours, numbers, ledger)))
-    return Verdict(tuple(findings))
+    return VerificationResult(tuple(findings))
 
 
 def _misnamed(releases: Sequence[Published], numbers: Sequence[int], ledger: Ledger) -> int:

@@ -19,7 +19,7 @@ from reticent.audit.groups import codes, numbered
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import text_table
 from reticent.audit.requirements import check_size, demanded, of_persons, requirements
-from reticent.audit.verdict import Verdict, none_of
+from reticent.audit.verdict import VerificationResult, none_of
 from reticent.connectors.counted.rows import Rows, split_counts
 from reticent.policy import Policy
 from reticent.release import Counts
@@ -27,7 +27,7 @@ from reticent.release import Counts
 
 def verify_rows(
     release: Rows, claims: Mapping[str, Any], stated_counts: Counts, policy: Policy, method: str
-) -> Verdict:
+) -> VerificationResult:
     """Recompute every claim of a release from its published rows alone; the method says which labels are legal."""
     names = release.columns
     quasi = [name for name in policy.quasi if name in names]
@@ -46,4 +46,4 @@ def verify_rows(
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     findings += check_sensitive(data, rows, size, rules, policy, suppressed_share(vars(stated_counts)), counts)
     findings += check_counts(vars(stated_counts), int(counts.sum()), policy.privacy.suppression)
-    return Verdict(tuple(findings), (), unchecked(claims))
+    return VerificationResult(tuple(findings), (), unchecked(claims))

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from reticent.audit.original import persons
 from reticent.audit.published import Published, text_table
-from reticent.audit.verdict import Verdict
+from reticent.audit.verdict import VerificationResult
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoding, Rows, split_counts
 from reticent.engine.base import claims
 from reticent.engine.identifiers import refuse_overall
@@ -68,7 +68,7 @@ class ReleasePlan:
     person_records: pa.Table | None
     """The combinations one record each, where somebody has several records."""
 
-    def verify_persons(self, policy: Policy) -> Verdict | None:
+    def verify_persons(self, policy: Policy) -> VerificationResult | None:
         """The judge's word on the claims of persons, on the counts that were brought; none where everybody has one record."""
         if self.person_records is None:
             return None
@@ -87,7 +87,7 @@ class ReleasePlan:
             counts=vars(self.counts),
             explain=self.explain,
         )
-        return persons.judge(published, policy, persons.Input(self.person_records, rows))
+        return persons.compare_with_original(published, policy, persons.Input(self.person_records, rows))
 
 
 def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = METHODS) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from reticent.audit.verdict import Verdict
+from reticent.audit.verdict import VerificationResult
 from reticent.connectors.counted.judge import verify_rows
 from reticent.connectors.counted.tables import METHODS, check_policy, search_counts
 from reticent.connectors.spark import veiled
@@ -61,7 +61,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
     return release
 
 
-def verify(release: SparkRelease, policy: Policy) -> Verdict:
+def verify(release: SparkRelease, policy: Policy) -> VerificationResult:
     """Recompute every claim of a release from its published rows alone, counted by Spark."""
     if release.method == veiled.METHOD:
         return veiled.verify_frame(

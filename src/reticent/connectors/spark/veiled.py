@@ -30,7 +30,7 @@ from reticent.audit.generalised import check_counts, unchecked
 from reticent.audit.published import Published, text_table
 from reticent.audit.veil.judge import codes_of, line_findings, prior_findings, whole
 from reticent.audit.veil.steps import Possible
-from reticent.audit.verdict import Verdict, none_of
+from reticent.audit.verdict import VerificationResult, none_of
 from reticent.connectors.counted.rows import split_counts
 from reticent.connectors.counted.tables import check_persons, refuse_variants
 from reticent.connectors.spark.rows import SparkRelease, quote_column
@@ -182,7 +182,7 @@ def _load_parameters(bundle: bytes, rng: Rng) -> tuple[VeilParameters, Veil]:
 
 def verify_frame(
     frame: DataFrame, policy: Policy, metadata: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
-) -> Verdict:
+) -> VerificationResult:
     """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
     line = Possible(metadata).line
     release = Published("", "veil", kind="table", claims=claims)
@@ -194,7 +194,7 @@ def verify_frame(
         none_of("row, event, l candidates and all fields are there", len(allowed - set(frame.columns))),
     ]
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
-        return Verdict(tuple(findings))
+        return VerificationResult(tuple(findings))
     names = [f"offences{at}" for at in range(len(_CHECKS))]
     schema = ", ".join(f"{name} long" for name in [*names, _RECORDS])
     told = frame.select(*[quote_column(name) for name in sorted(own)]).mapInArrow(make_verifier(dict(metadata)), schema)
@@ -202,7 +202,7 @@ def verify_frame(
     offences = [int(number or 0) for number in sums]
     findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offences, strict=False)]
     findings += check_counts(vars(counts), offences[-1], None)
-    return Verdict(tuple(findings), (), unchecked(claims, ("veil", "l", "k")))
+    return VerificationResult(tuple(findings), (), unchecked(claims, ("veil", "l", "k")))
 
 
 def make_verifier(metadata: dict[str, Any]) -> Batches:

@@ -32,7 +32,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Judge:
+class CrossValidation:
     """A support vector machine under cross-validation."""
 
     folds: int = 3

@@ -34,7 +34,7 @@ from reticent.arrays import Bools, Int64s
 from reticent.encode import Dictionary
 from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.classifier import Judge, Scores, features, rarer
+from reticent.engine.table.classifier import CrossValidation, Scores, features, rarer
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
@@ -91,12 +91,12 @@ class Critic:
     encoded: EncodedTable
     goal: Int64s
     rows: Int64s
-    judge: Judge
+    classifier: CrossValidation
 
     def scores(self, attributes: Sequence[Levels], suppressed: Bools | None = None) -> Scores:
         """How well the target is predicted from published attributes."""
         rows = self.rows if suppressed is None else self.rows[~suppressed[self.rows]]
-        return self.judge.scores(features(attributes, rows), self.goal[rows], rarer(self.goal))
+        return self.classifier.scores(features(attributes, rows), self.goal[rows], rarer(self.goal))
 
     def of_attributes(self, names: tuple[str, ...]) -> float:
         """F-measure of the original values of some attributes."""
@@ -116,7 +116,7 @@ def critic_of(encoded: EncodedTable, table: pa.Table, rng: Rng) -> Critic:
         )
     goal = Dictionary().encode(table.column(target)).astype(np.int64)
     rows = sample(goal, settings.sample, settings.folds, rng)
-    return Critic(encoded, goal, rows, Judge(settings.folds, settings.kernel))
+    return Critic(encoded, goal, rows, CrossValidation(settings.folds, settings.kernel))
 
 
 def sample(goal: Int64s, size: int, folds: int, rng: Rng) -> Int64s:

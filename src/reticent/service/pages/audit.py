@@ -28,13 +28,13 @@ async def audit(visit: Visit, id: str = "") -> None:  # noqa: A002 - the word in
         audits = {one["id"]: f"{moment(one['created'])}: {outcomes[one['holds']]}" for one in known[:50]}
         choice(audits, here["id"], "Audit", "/audit?id=")
     names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await aside(visit.hub.releases.all)}
-    _verdict(visit, here, names)
+    _findings_card(visit, here, names)
     _risk(here)
     _attacks(here)
     _holding(here)
 
 
-def _verdict(visit: Visit, here: dict[str, Any], names: dict[str, str]) -> None:
+def _findings_card(visit: Visit, here: dict[str, Any], names: dict[str, str]) -> None:
     refuted = [finding for finding in here["findings"] if not finding["holds"]]
     broken = [attack for attack in here.get("more", {}).get("attacks", ()) if attack.get("refuted")]
     with card("Findings"):

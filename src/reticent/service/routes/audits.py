@@ -74,7 +74,7 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
     With `report` it measures the risk and attacks the releases too, and keeps the report that a custodian signs.
     """
     policy = hub.policy(hub.releases.get(releases[0])["policy_hash"])
-    verdict, page, more = _judged([hub.releases.load(ident) for ident in releases], policy, report=report)
+    verdict, page, more = _verify_releases([hub.releases.load(ident) for ident in releases], policy, report=report)
     document = {"id": fresh_id(), "created": now(), "releases": list(releases), "report": report, **verdict}
     document |= {"more": more, "holds": verdict["holds"] and not more.get("refuted")}
 
@@ -87,7 +87,7 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
     return document
 
 
-def _judged(releases: list[Release], policy: Policy, *, report: bool) -> tuple[dict[str, Any], str, dict[str, Any]]:
+def _verify_releases(releases: list[Release], policy: Policy, *, report: bool) -> tuple[dict[str, Any], str, dict[str, Any]]:
     """The verdict; where a report was asked for, its page, and the attacks and risks in it for pages of ours."""
     if not report:
         return verify(releases, policy).to_dict(), "", {}

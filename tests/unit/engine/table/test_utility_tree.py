@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reticent.engine.table.classifier import Judge, figures, rarer
+from reticent.engine.table.classifier import CrossValidation, figures, rarer
 from reticent.engine.table.supervision import UNKNOWN, utility_tree
 
 
@@ -63,6 +63,6 @@ def test_more_than_two_classes_are_averaged():
 def test_classes_that_suppression_leaves_too_rare_are_not_learned():
     features = np.arange(14, dtype=np.float64)[:, None]
     target = np.array([0] * 6 + [1] * 6 + [2, 3])
-    assert 0 < Judge(folds=3).scores(features, target).f_measure < 1
+    assert 0 < CrossValidation(folds=3).scores(features, target).f_measure < 1
     lonely = np.array([0] * 12 + [1, 1])  # one class is left that fills the folds
-    assert Judge(folds=3).scores(features, lonely).accuracy == 12 / 14
+    assert CrossValidation(folds=3).scores(features, lonely).accuracy == 12 / 14

@@ -44,11 +44,11 @@ UNSEEN = 0.1
 # Parts of the past: strata and counts of the measured prior; the reader; the rest is held out.
 _PARTS = (0.5, 0.8)
 # Held-out persons with two events below whom nothing is said of the kernel.
-_JUDGED = 30
+_MIN_TEST_PERSONS = 30
 # Events after which a reader who follows persons is measured.
 _AFTER = (2, 4)
 # Every third person of the first part judges the strata that the others count.
-_JUDGES = 3
+_TEST_EVERY = 3
 
 
 def fit(
@@ -102,8 +102,8 @@ def _tree(past: Past, part: Past, rng: np.random.Generator) -> Split | None:
         return None
     if past.told:
         return fixed(past.by, sizes_of(past, rng), past.least)
-    judged = np.arange(part.persons) % _JUDGES == 0
-    counted = replace(part, share=part.share * (1 - 1 / _JUDGES))
+    judged = np.arange(part.persons) % _TEST_EVERY == 0
+    counted = replace(part, share=part.share * (1 - 1 / _TEST_EVERY))
     growth = Growth(least=counted.least, noise=2 * scale(counted.count_epsilon) ** 2, seen=counted.seen)
     return grow(part.by, part.values, len(past.domain), judged, growth)
 
@@ -133,12 +133,12 @@ def _kernel(
     own = OwnKernel(paths.steps(values, np.concatenate(parts[:2]))[1:], len(past.domain))
     rows = prior.rows(past.fields, past.persons)
     who, before, after = paths.steps(values, parts[2])
-    wrong = misfit(trial, prior.shares, own, (rows[who], before, after)) if len(who) >= _JUDGED else None
+    wrong = misfit(trial, prior.shares, own, (rows[who], before, after)) if len(who) >= _MIN_TEST_PERSONS else None
     followed = []
     for events in _AFTER:
         persons = parts[2][paths.lengths[parts[2]] >= events]
         truths = values[paths.order[paths.starts[persons][:, None] + np.arange(events)]]
-        if len(persons) >= _JUDGED:
+        if len(persons) >= _MIN_TEST_PERSONS:
             followed.append(follow(prior, trial, own, rows[persons], truths, l=past.l, rng=rng))
     # What is handed out rests on the prior that is handed out: the trial's noise is in no account.
     return FittedKernel(steps_of(past, paths, values, whole, rng), int(paths.several.sum()), wrong, tuple(followed))

@@ -149,9 +149,9 @@ class OwnKernel:
         return np.asarray((self._table + _PULL * published) / (total + _PULL))
 
 
-def misfit(kernel: Kernel, shares: Floats, own: OwnKernel, judge: tuple[Integers, Integers, Integers]) -> Misfit:
+def misfit(kernel: Kernel, shares: Floats, own: OwnKernel, test: tuple[Integers, Integers, Integers]) -> Misfit:
     """Compares the kernel with the full table of transitions that a reader could have counted, on others: row of the prior, before and after."""
-    rows, before, after = judge
+    rows, before, after = test
     parts = []
     for row in np.unique(rows):
         matrix = kernel.matrix(shares[row])

@@ -88,34 +88,34 @@ class Measures:
 
 
 def measure(
-    prior: Prior, fields: Iterable[Field], learn: Sample, judge: Sample, *, l: int, rng: np.random.Generator
+    prior: Prior, fields: Iterable[Field], learn: Sample, test: Sample, *, l: int, rng: np.random.Generator
 ) -> Measures:
     """Trains a reader on one sample and lets her read the veil over another, whose published fields are given.
 
     No person is in both, or was counted for the prior.
     """
-    shares = prior.shares[judge.rows]
+    shares = prior.shares[test.rows]
     orders = random_orders(len(prior.labels), rng)
-    sets = candidates(judge.values, judge.rows, prior.stretches(l), orders, rng)
+    sets = candidates(test.values, test.rows, prior.stretches(l), orders, rng)
     readers = train(learn.take(rng.permutation(len(learn))[:_LEARN]), prior.shares)
-    scores = [_score(posterior(reader.belief(judge), sets, shares), judge.values) for reader in readers]
+    scores = [_score(posterior(reader.belief(test), sets, shares), test.values) for reader in readers]
     best = max(range(len(readers)), key=lambda number: scores[number].right)
-    belief = readers[best].belief(judge)
-    offered = shares[np.arange(len(judge)), judge.values] > 0
+    belief = readers[best].belief(test)
+    offered = shares[np.arange(len(test)), test.values] > 0
     ratios = kappa(belief, shares, sets)
     return Measures(
-        persons=len(judge),
+        persons=len(test),
         l=l,
-        prior_likelihood=likelihood(shares[offered], judge.values[offered]),
-        reader_likelihood=likelihood(belief[offered], judge.values[offered]),
-        before=_score(belief, judge.values),
+        prior_likelihood=likelihood(shares[offered], test.values[offered]),
+        reader_likelihood=likelihood(belief[offered], test.values[offered]),
+        before=_score(belief, test.values),
         after=scores[best],
         kappa=tuple(np.quantile(ratios, QUANTILES).tolist()),
         mean_kappa=float(np.exp(np.log(ratios).mean())),
-        row_kappa=_row_kappa(ratios, judge.rows, len(prior.strata)),
+        row_kappa=_row_kappa(ratios, test.rows, len(prior.strata)),
         eta=float(1 - offered.mean()),
-        useful_l=_useful_l(prior, readers[best], judge, rng),
-        tells=tells(fields, judge.values, len(prior.labels), rng),
+        useful_l=_useful_l(prior, readers[best], test, rng),
+        tells=tells(fields, test.values, len(prior.labels), rng),
     )
 
 
@@ -159,9 +159,9 @@ def _row_kappa(ratios: Floats, rows: Integers, number: int) -> Floats:
     return np.array([np.quantile(part, QUANTILES) if len(part) else np.full(3, np.nan) for part in parts])
 
 
-def _useful_l(prior: Prior, reader: Reader, judge: Sample, rng: np.random.Generator) -> int:
+def _useful_l(prior: Prior, reader: Reader, test: Sample, rng: np.random.Generator) -> int:
     """The first number of candidates with which she is right hardly more often than with the most that are tried."""
-    some = judge.take(rng.permutation(len(judge))[:_TRIAL])
+    some = test.take(rng.permutation(len(test))[:_TRIAL])
     belief, shares = reader.belief(some), prior.shares[some.rows]
     orders = random_orders(len(prior.labels), rng)
     sets = [candidates(some.values, some.rows, prior.stretches(l), orders, rng) for l in _TRIED]

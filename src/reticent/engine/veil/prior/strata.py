@@ -123,24 +123,24 @@ class _Leaf:
     """A row that may still be split: its records for counting and for judging, its shares, and its best question."""
 
     count: Integers
-    judge: Integers
+    test: Integers
     shares: Floats
     gain: float
     question: Question | None
 
 
-def grow(fields: Sequence[Field], values: Integers, size: int, judged: Bools, growth: Growth) -> Split | None:
+def grow(fields: Sequence[Field], values: Integers, size: int, test: Bools, growth: Growth) -> Split | None:
     """Grows a tree over the published fields that may be asked; `judged` records judge the questions, the others count."""
-    return _Grower(fields, values, size, growth).tree(np.flatnonzero(~judged), np.flatnonzero(judged))
+    return _Grower(fields, values, size, growth).tree(np.flatnonzero(~test), np.flatnonzero(test))
 
 
 class _Grower:
     def __init__(self, fields: Sequence[Field], values: Integers, size: int, growth: Growth) -> None:
         self._fields, self._values, self._size, self._growth = fields, values, size, growth
 
-    def tree(self, count: Integers, judge: Integers) -> Split | None:
+    def tree(self, count: Integers, test: Integers) -> Split | None:
         shares = (self._table(count) + 0.5) / (len(count) + 0.5 * self._size)
-        leaves: dict[str, _Leaf] = {"": self._leaf(count, judge, shares)}
+        leaves: dict[str, _Leaf] = {"": self._leaf(count, test, shares)}
         asked: dict[str, Question] = {}
         while len(leaves) < self._growth.rows:
             path, leaf = max(leaves.items(), key=lambda pair: pair[1].gain)
@@ -162,25 +162,25 @@ class _Grower:
     def _parts(self, leaf: _Leaf, question: Question) -> tuple[_Leaf, _Leaf]:
         field, level, node = question
         column = self._fields[field]
-        yes = [column.levels[level][column.codes[at]] == node for at in (leaf.count, leaf.judge)]
-        halves = [(leaf.count[yes[0] == side], leaf.judge[yes[1] == side]) for side in (1, 0)]
+        yes = [column.levels[level][column.codes[at]] == node for at in (leaf.count, leaf.test)]
+        halves = [(leaf.count[yes[0] == side], leaf.test[yes[1] == side]) for side in (1, 0)]
         shares = [drawn(self._table(count), leaf.shares, self._growth.pull) for count, _ in halves]
         return self._leaf(*halves[0], shares[0]), self._leaf(*halves[1], shares[1])
 
-    def _leaf(self, count: Integers, judge: Integers, shares: Floats) -> _Leaf:
+    def _leaf(self, count: Integers, test: Integers, shares: Floats) -> _Leaf:
         gain, question = 0.0, None
-        base = float(self._worth(shares, len(count), self._table(judge)))
+        base = float(self._worth(shares, len(count), self._table(test)))
         for number, field in enumerate(self._fields):
-            at = field.codes[count], field.codes[judge]
+            at = field.codes[count], field.codes[test]
             for level, table in enumerate(field.levels):
-                nodes = [(table[codes], self._values[who]) for codes, who in zip(at, (count, judge), strict=True)]
+                nodes = [(table[codes], self._values[who]) for codes, who in zip(at, (count, test), strict=True)]
                 large, sums = self._gains(nodes[0], nodes[1], shares)
                 if len(large) and sums.max() - base > gain:
                     gain, question = float(sums.max() - base), (number, level, int(large[sums.argmax()]))
-        return _Leaf(count, judge, shares, gain, question)
+        return _Leaf(count, test, shares, gain, question)
 
     def _gains(
-        self, count: tuple[Integers, Integers], judge: tuple[Integers, Integers], shares: Floats
+        self, count: tuple[Integers, Integers], test: tuple[Integers, Integers], shares: Floats
     ) -> tuple[Integers, Floats]:
         """Nodes that are large enough to ask for, and what the two rows are worth if each is asked for."""
         sizes = np.bincount(count[0])
@@ -189,8 +189,8 @@ class _Grower:
         sums = np.zeros(len(large))
         if not len(large):
             return large, sums
-        cells = [_cells(*part, large, self._size) for part in (count, judge)]
-        wholes = [np.bincount(part[1], minlength=self._size) for part in (count, judge)]
+        cells = [_cells(*part, large, self._size) for part in (count, test)]
+        wholes = [np.bincount(part[1], minlength=self._size) for part in (count, test)]
         rests = [whole - cell for cell, whole in zip(cells, wholes, strict=True)]
         for counted, held in (cells, rests):
             sums += self._worth(drawn(counted, shares, self._growth.pull), counted.sum(axis=1), held)
