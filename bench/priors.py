@@ -100,7 +100,7 @@ def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dic
     unseen = prior.shares[rows, values] == 0
     eta = np.bincount(rows, unseen, minlength=len(prior.strata)) / np.bincount(rows, minlength=len(prior.strata))
     orders = random_orders(len(prior.labels), rng)
-    stretches = prior.stretches(l)
+    stretches = prior.segments(l)
     veil = Veil(prior.labels, stretches, orders, eta, np.zeros(len(eta)))
     covered, errors = [], []
     for _ in range(20):

@@ -33,8 +33,8 @@ def records(draw):
 
 
 def first_sets(l, counts, people, orders):
-    units = veil.stretches_of_counts(np.array([counts], np.uint64), l=l)
-    house = veil.Veil(key=SEED, l=l, stretches=units, orders=orders)
+    units = veil.segments_of_counts(np.array([counts], np.uint64), l=l)
+    house = veil.Veil(key=SEED, l=l, segments=units, orders=orders)
     persons, values = zip(*people, strict=True)
     rows = np.zeros(len(people), np.uint32)
     return units[0], house.candidates(np.array(persons, np.uint64), rows, np.array(values, np.int32))

@@ -206,7 +206,7 @@ class _Test:
         """Looks at all cells, each with its records and its classes, to see how values lie in them."""
         if self._extent_of is None:
             return
-        stretches = [(at, self._stretch(label)) for at, label in enumerate(labels) if str(label) != ANY]
+        stretches = [(at, self._extent(label)) for at, label in enumerate(labels) if str(label) != ANY]
         cells = {
             at: extent for at, extent in stretches if extent is not None and math.isfinite(extent.low + extent.high)
         }
@@ -216,7 +216,7 @@ class _Test:
             at = list(cells)
             self._spread = spread_of(list(cells.values()), counts[at], classes[at], tight=tight, whole=whole)
 
-    def _stretch(self, cell: Any) -> Extent | None:
+    def _extent(self, cell: Any) -> Extent | None:
         extent = _on(self._extent_of, cell)
         return extent.days() if extent is not None and self._days else extent
 
@@ -237,7 +237,7 @@ class _Test:
 
     def _numbers(self, cell: Any) -> tuple[float | None, bool, bool]:
         assert self._extent_of is not None  # noqa: S101 - asked by the caller
-        extent = self._stretch(cell)
+        extent = self._extent(cell)
         if extent is None:
             below, size = _below(known(cell), self._nodes)
             # A value below that is no number fulfils nothing; it has nothing below itself, whatever a codebook says.

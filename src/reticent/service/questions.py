@@ -11,7 +11,7 @@ from reticent.errors import ReticentError
 from reticent.read.answer import Answer
 from reticent.read.received import Received
 
-_WINDOWS, _STRETCHES = 40, 10
+_WINDOWS, _SEGMENTS = 40, 10
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def lively(received: Received) -> str:
     if not slots or received.records < _WINDOWS:
         return names[0]
     place = {str(name): code for code, name in enumerate(names)}
-    part = np.arange(received.records) * _STRETCHES // received.records
-    often = np.zeros((len(names), _STRETCHES))
+    part = np.arange(received.records) * _SEGMENTS // received.records
+    often = np.zeros((len(names), _SEGMENTS))
     for slot in slots:
         codes = np.array([place.get(str(cell), 0) for cell in table.column(slot).to_pylist()])
         np.add.at(often, (codes, part), 1)

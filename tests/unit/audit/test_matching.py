@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.audit.labels.meaning import Stretches
+from reticent.audit.labels.meaning import Segments
 from reticent.audit.original.matching import matching
 
 
@@ -24,7 +24,7 @@ def test_a_matching_is_as_large_as_can_be(wishes):
 def test_stretches_hold_their_pairs_once_and_no_others(pairs):
     value, label = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
     rank = np.array([3, 1, 0, 2, 5, 4])
-    stretches = Stretches.listed(value, label, rank, 4)
+    stretches = Segments.listed(value, label, rank, 4)
     held = [
         (row, column)
         for column in range(4)

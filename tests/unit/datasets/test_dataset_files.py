@@ -85,7 +85,7 @@ def test_the_prior_is_the_law_of_the_generator(tmp_path, kind):
     _, rows = house.levels.publish(table)
     values = house.domain.encode(table.column(house.sensitive))
     assert (values >= 0).all()
-    shares = house.stretches / house.stretches.sum(axis=1, keepdims=True)
+    shares = house.segments / house.segments.sum(axis=1, keepdims=True)
     seen = np.zeros(shares.shape)
     np.add.at(seen, (rows, values), 1)
     expected = shares * seen.sum(axis=1, keepdims=True)

@@ -41,7 +41,7 @@ def test_a_product_has_the_mean_of_both_values_whatever_persons_do(simulate, str
     for path in ([1, 2, 2], [1, 5, 1], [4, 1, 2], [4, 1, 6], [3, 3, 3]):  # none of them as the kernel would have it
         veil, sets = many(simulate, stretched, path)
         rows = np.zeros(len(sets[0]), dtype=int)
-        products = Products(veil.channel, veil.stretches.shape, target, lambda _, goal: matrix @ goal)
+        products = Products(veil.channel, veil.segments.shape, target, lambda _, goal: matrix @ goal)
         for r, s in ((0, 1), (0, 2), (1, 2)):
             events = np.full(len(rows), r)
             records = Records(rows, sets[r], events=events if r else None, first=sets[0])

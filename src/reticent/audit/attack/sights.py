@@ -150,7 +150,7 @@ def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
     return Veiled(
         fields=data.drop_columns(present((*line.columns, *_OWN), data)),
         values=tuple(line.domain),
-        shares=line.stretches / line.stretches.sum(axis=1, keepdims=True),
+        shares=line.segments / line.segments.sum(axis=1, keepdims=True),
         by=tuple(line.by),
         rows=whole(data["row"]),
         candidates=codes_of(line, data).astype(np.int64),

@@ -48,7 +48,7 @@ def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, c
     rest = np.flatnonzero(~holds)
     if len(rest):
         (some, value), (few, label) = _narrowed(value[rest]), _narrowed(label[rest])
-        fits = Stretches.covering(values.take(some).to_pylist(), labels.take(few).to_pylist(), policy, column)
+        fits = Segments.covering(values.take(some).to_pylist(), labels.take(few).to_pylist(), policy, column)
         holds[rest] = fits.hold(value, label)
     return holds
 
@@ -64,12 +64,12 @@ def cover(values: Texts, labels: Texts, policy: Policy, column: str) -> csr_arra
     """Values x labels: whether the one may hide behind the other. Sparse: a column of dates may have tens of thousands of both."""
     from scipy.sparse import csr_array  # of the extra `audit`
 
-    pairs = Stretches.covering(values, labels, policy, column).pairs()
+    pairs = Segments.covering(values, labels, policy, column).pairs()
     return csr_array((np.ones(len(pairs[0]), dtype=np.bool_), pairs), shape=(len(values), len(labels)))
 
 
 @dataclass(frozen=True, repr=False)
-class Stretches:
+class Segments:
     """Per label the stretches of values that it may stand for; no two of one label meet.
 
     Attributes:
@@ -84,7 +84,7 @@ class Stretches:
     high: Int64s
 
     @classmethod
-    def covering(cls, values: Texts, labels: Texts, policy: Policy, column: str) -> Stretches:
+    def covering(cls, values: Texts, labels: Texts, policy: Policy, column: str) -> Segments:
         """Values and what is published of them: themselves, nodes above them, sets, ranges; before "or missing", or alone."""
         bare, beside = _endings(pa.array(labels, pa.string()))
         # The ranges of one kind are stretches; those of the other, which are few beside them or empty, are listed.
@@ -99,19 +99,19 @@ class Stretches:
         return cls._of(rank, len(labels), np.append(label, many.label), *(np.concatenate(end) for end in ends))
 
     @classmethod
-    def same(cls, values: Texts, labels: Texts) -> Stretches:
+    def same(cls, values: Texts, labels: Texts) -> Segments:
         """Values that are published as they are."""
         own, shown = shared(pa.array(values, pa.string()), pa.array(labels, pa.string()))
         known = np.flatnonzero(shown < len(own))  # different values: their numbers come first
         return cls.listed(shown[known], known, own, len(shown))
 
     @classmethod
-    def listed(cls, value: Int64s, label: Int64s, rank: Int64s, labels: int) -> Stretches:
+    def listed(cls, value: Int64s, label: Int64s, rank: Int64s, labels: int) -> Segments:
         """Pairs, told one by one; the fewer stretches, the better the order."""
         return cls._of(rank, labels, label, rank[value], rank[value] + 1)
 
     @classmethod
-    def _of(cls, rank: Int64s, labels: int, label: Int64s, low: Int64s, high: Int64s) -> Stretches:
+    def _of(cls, rank: Int64s, labels: int, label: Int64s, low: Int64s, high: Int64s) -> Segments:
         """Stretches of a label that touch become one."""
         some = low < high
         label, low, high = label[some], low[some], high[some]

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int64s
 from reticent.audit.groups import codes
-from reticent.audit.labels.meaning import Stretches, stretched
+from reticent.audit.labels.meaning import Segments, stretched
 from reticent.policy import Policy
 
 _AT_ONCE = 1 << 18
@@ -29,19 +29,19 @@ class Field:
 
     values: Int64s
     labels: Int64s
-    fits: Stretches
+    fits: Segments
 
     @classmethod
     def covering(cls, source: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:
         """A quasi-identifier of an input and of a release, by the policy's hierarchy."""
         (value, values), (label, labels) = codes(source[name]), codes(shown[name])
-        return cls(value, label, Stretches.covering(values, labels, policy, name))
+        return cls(value, label, Segments.covering(values, labels, policy, name))
 
     @classmethod
     def same(cls, cells: pa.ChunkedArray, shown: pa.ChunkedArray) -> Field:
         """A column that is published as it is."""
         (value, values), (label, labels) = codes(cells), codes(shown)
-        return cls(value, label, Stretches.same(values, labels))
+        return cls(value, label, Segments.same(values, labels))
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +115,7 @@ class _Tree:
         return cls(parents, codes, leaf)
 
 
-def _descend(fits: list[Stretches], ours: _Tree, theirs: _Tree, mine: Int64s, shown: Int64s) -> Iterator[Int64s]:
+def _descend(fits: list[Segments], ours: _Tree, theirs: _Tree, mine: Int64s, shown: Int64s) -> Iterator[Int64s]:
     """From pairs of nodes that fit, the pairs of leaves below them."""
     depth = len(ours.parents) - len(fits)
     if not fits:
@@ -128,7 +128,7 @@ def _descend(fits: list[Stretches], ours: _Tree, theirs: _Tree, mine: Int64s, sh
 
 
 def _children(
-    fits: Stretches, ours: _Tree, theirs: _Tree, depth: int, pairs: tuple[Int64s, Int64s]
+    fits: Segments, ours: _Tree, theirs: _Tree, depth: int, pairs: tuple[Int64s, Int64s]
 ) -> tuple[Int64s, Int64s]:
     """The children of each pair that fit in the column of this depth."""
     mine, shown = pairs

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s
 from reticent.audit.groups import codes
-from reticent.audit.labels.meaning import Stretches, stretched
+from reticent.audit.labels.meaning import Segments, stretched
 from reticent.audit.labels.meeting import Field, Meeting, meet
 from reticent.audit.published import Published
 from reticent.policy import Policy
@@ -67,7 +67,7 @@ def _offered(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> 
         for code in own.get(text or "", ())
     }
     known, shown = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
-    return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
+    return Field(value, label, Segments.listed(known, shown, np.arange(len(values)), len(labels)))
 
 
 def _take(meeting: Meeting) -> tuple[Int64s | None, int]:

@@ -58,7 +58,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     findings += [*prior_findings(line, document, policy), *papers, *level_findings(data, policy)]
     findings += _records(line, data, policy, release.kind, still=document.get("kernel") is None)
     if {"row", "event"} <= set(data.column_names):
-        findings += totals_findings(document, policy, whole(data["row"]), whole(data["event"]), line.stretches.shape)
+        findings += totals_findings(document, policy, whole(data["row"]), whole(data["event"]), line.segments.shape)
         if papers[-1].holds and release.kind != "stream":
             findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
     findings += crowd_findings(release, data, policy)
@@ -114,16 +114,16 @@ class Line:
         self.sensitive, self.domain = str(document["sensitive"]), [str(label) for label in document["domain"]]
         self.rows = [tuple(str(cell) for cell in cells) for cells in document["rows"]]
         self.by = [str(name) for name in document["by"]]
-        self.stretches = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
+        self.segments = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
         self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
         self.columns = [f"{self.sensitive}_{slot}" for slot in range(1, self.l + 1)]
 
     def sets(self, row: int) -> Int64s:
         """Every set of candidates that the row can give, as sorted codes; some of them several times."""
-        return np.concatenate([self._sets(self.stretches[row], order) for order in self.orders])
+        return np.concatenate([self._sets(self.segments[row], order) for order in self.orders])
 
-    def _sets(self, stretches: Int64s, order: Int64s) -> Int64s:
-        ends = np.cumsum(stretches[order])
+    def _sets(self, segments: Int64s, order: Int64s) -> Int64s:
+        ends = np.cumsum(segments[order])
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
         points = np.concatenate([[0], ends % self.one])
         places = points[:, None] + self.one * np.arange(self.l)[None, :]
@@ -135,7 +135,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
     """Whether the published line is one, and as strict as the policy and the claims."""
     asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
     claimed = release.claims.get("veil")
-    crooked = int((line.stretches.sum(axis=1) != line.l * line.one).sum() + (line.stretches < 0).any(axis=1).sum())
+    crooked = int((line.segments.sum(axis=1) != line.l * line.one).sum() + (line.segments < 0).any(axis=1).sum())
     values = np.arange(len(line.domain))
     return [
         Finding("l is what the policy asks for, at least", line.l >= asked, line.l, asked),
@@ -167,7 +167,7 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
     ]
     if same:
         codes = {label: code for code, label in enumerate(line.domain)}
-        shares = np.zeros(line.stretches.shape)
+        shares = np.zeros(line.segments.shape)
         strangers = 0
         for row, counts in enumerate(strata.values()):
             for value, count in counts.items():
@@ -176,7 +176,7 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
                 if code is not None:
                     shares[row, code] += count
         shares *= line.l * line.one / np.maximum(shares.sum(axis=1, keepdims=True), 1)
-        far = int((np.abs(shares - line.stretches) > 1 + shares * 1e-4).sum())
+        far = int((np.abs(shares - line.segments) > 1 + shares * 1e-4).sum())
         findings.append(none_of("the stretches are those of the policy's prior", far + strangers))
     return findings
 

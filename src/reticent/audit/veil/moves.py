@@ -86,7 +86,7 @@ class _Shares(Moves):
         if not len(stay) == len(parents) == len(line.domain) or parents.min(initial=0) < 0:
             raise ValueError("the kernel does not fit the domain")
         super().__init__(len(parents))
-        self._parents, self._offered = parents, np.asarray(line.stretches) > 0
+        self._parents, self._offered = parents, np.asarray(line.segments) > 0
         others = self._offered.sum(axis=1, keepdims=True) - self._offered
         siblings = np.stack([np.bincount(parents, row, parents.max() + 1)[parents] for row in self._offered])
         self._leaves = (stay < line.one) & (others > 0)

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.groups import codes, numbered, present
-from reticent.audit.labels.meaning import Stretches, levels
+from reticent.audit.labels.meaning import Segments, levels
 from reticent.audit.labels.meeting import Field, meet
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
@@ -195,7 +195,7 @@ class _Desk:
 
     def totals(self, seats: Int64s, document: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
-        totals = totals_of(document, *self.line.stretches.shape)
+        totals = totals_of(document, *self.line.segments.shape)
         return [] if totals is None else compared(totals, self.rows[self._first], self._truth[seats[self._first]])
 
     def lost(self) -> Bools:
@@ -221,7 +221,7 @@ class _Desk:
         size = len(self.line.rows) + 1
         if self._begun and self._first.all():
             every = np.arange(size)  # -1, no row at all, is that of no published record
-            fields = [Field(self._strata + 1, self.rows + 1, Stretches.listed(every, every, every, size))]
+            fields = [Field(self._strata + 1, self.rows + 1, Segments.listed(every, every, every, size))]
         else:
             fields = [self._any(self.rows, size)]
         names = present((*self.policy.quasi, *self.policy.plain), self.data)
@@ -231,7 +231,7 @@ class _Desk:
     def _any(self, label: Int64s, size: int) -> Field:
         """Labels that may stand for whatever the input has."""
         nothing = np.zeros(size, dtype=np.int64)
-        fits = Stretches.listed(nothing, np.arange(size), nothing[:1], size)
+        fits = Segments.listed(nothing, np.arange(size), nothing[:1], size)
         return Field(np.zeros(self.source.num_rows, dtype=np.int64), label, fits)
 
     @cached_property
@@ -255,7 +255,7 @@ class _Desk:
         )
         pairs = [(at, places[text]) for at, nodes in enumerate(above) for text in nodes if text in places]
         known, shown = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        return Field(value, label, Stretches.listed(known, shown, np.arange(len(values)), len(labels)))
+        return Field(value, label, Segments.listed(known, shown, np.arange(len(values)), len(labels)))
 
 
 def rows_of_fields(line: Line, policy: Policy, source: pa.Table) -> Int64s:

@@ -286,11 +286,11 @@ class EvolvingPublisher(Publisher):
             )
         return np.array([row for rows in rows_of for row in rows], dtype=np.uint32)
 
-    def _check_feed(self, stretches: list[tuple[Op, pa.Table]]) -> None:
+    def _check_feed(self, segments: list[tuple[Op, pa.Table]]) -> None:
         """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
         column = self.name or str(self.policy.person)
         present: dict[str, int] = {}
-        for op, part in stretches:
+        for op, part in segments:
             if op != "delete":
                 self.records.encode(self._checked(part))
             elif column not in part.column_names:

@@ -79,7 +79,7 @@ class VeilParameters:
     domain: Domain
     by: tuple[str, ...]
     strata: tuple[tuple[str, ...], ...]
-    stretches: UInt64s
+    segments: UInt64s
     orders: UInt16s
     steps: Steps | None
     figures: dict[str, Any] | None
@@ -137,7 +137,7 @@ class VeilParameters:
             domain=domain,
             by=prior.by,
             strata=strata,
-            stretches=_core.veil.stretches_of_counts(counts, l=l),
+            stretches=_core.veil.segments_of_counts(counts, l=l),
             orders=_orders(domain, settings.order, counts),
             steps=steps,
             figures=read_report(policy),
@@ -182,7 +182,7 @@ class VeilParameters:
             "domain": list(self.domain.labels),
             "by": list(self.by),
             "rows": [list(cells) for cells in self.strata],
-            "stretches": self.stretches.tolist(),
+            "stretches": self.segments.tolist(),
             "order": settings.order if settings else "random",
             "orders": self.orders.tolist(),
             "kernel": None if self.steps is None else self.steps.document(),
@@ -193,7 +193,7 @@ class VeilParameters:
     def veil(self, key: bytes) -> _core.veil.Veil:
         """The mechanism under a key."""
         kernel = None if self.steps is None else self.steps.kernel()
-        return _core.veil.Veil(key=key, l=self.l, stretches=self.stretches, orders=self.orders, kernel=kernel)
+        return _core.veil.Veil(key=key, l=self.l, segments=self.segments, orders=self.orders, kernel=kernel)
 
 
 def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:

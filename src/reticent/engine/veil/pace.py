@@ -77,7 +77,7 @@ def refuse_other_pace(parameters: VeilParameters, paces: Paces) -> None:
         GuaranteeError: decoys would show which candidates are true.
     """
     assert parameters.steps is not None  # noqa: S101 - without a kernel nothing moves
-    stays = parameters.steps.stays(parameters.stretches)[paces.rows, paces.before]
+    stays = parameters.steps.stays(parameters.segments)[paces.rows, paces.before]
     size, stayed, expected = len(stays), int((paces.before == paces.after).sum()), float(stays.sum())
     astray = abs(stayed - expected)
     if astray > _MOST_ASTRAY * size and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):

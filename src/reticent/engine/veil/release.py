@@ -210,7 +210,7 @@ def totals(parameters: VeilParameters, persons: UInt64s, rows: UInt32s, values: 
             "prior.totals: some persons have several records of their first event.",
             hint="Write person: {records: first}, or take totals out.",
         )
-    shape = parameters.stretches.shape
+    shape = parameters.segments.shape
     known = values >= 0
     flat = rows[known].astype(np.int64) * shape[1] + values[known]
     exact = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)

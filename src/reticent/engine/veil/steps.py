@@ -38,13 +38,13 @@ class Matrix:
         """As the core takes it."""
         return _core.veil.Kernel.matrix(self.starts, self.targets, self.weights)
 
-    def stays(self, stretches: UInt64s) -> Floats:
+    def stays(self, segments: UInt64s) -> Floats:
         """Rows x values: how likely a value stays."""
         own = np.repeat(np.arange(len(self.starts) - 1), (self.starts[1:] - self.starts[:-1]).astype(np.int64))
         weights = self.weights.astype(np.float64)
-        whole = np.bincount(own, weights, minlength=stretches.shape[1])
-        kept = np.bincount(own, weights * (own == self.targets), minlength=stretches.shape[1])
-        return np.tile(kept / whole, (len(stretches), 1))
+        whole = np.bincount(own, weights, minlength=segments.shape[1])
+        kept = np.bincount(own, weights * (own == self.targets), minlength=segments.shape[1])
+        return np.tile(kept / whole, (len(segments), 1))
 
     def document(self) -> dict[str, Any]:
         """As `veil.json` says it."""
@@ -63,9 +63,9 @@ class Stays:
         """As the core takes it."""
         return _core.veil.Kernel.shares(self.stay, within=self.within, parents=self.parents)
 
-    def stays(self, stretches: UInt64s) -> Floats:
+    def stays(self, segments: UInt64s) -> Floats:
         """Rows x values: how likely a value stays; for certain where its row has no other."""
-        alone = (stretches > 0).sum(axis=1) <= 1
+        alone = (segments > 0).sum(axis=1) <= 1
         return np.where(alone[:, None], 1.0, self.stay / _core.veil.ONE)
 
     def document(self) -> dict[str, Any]:

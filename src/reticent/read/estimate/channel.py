@@ -117,7 +117,7 @@ class Channel:
         return np.divide(total, self.pi, out=np.zeros_like(total), where=self.pi > 0)
 
 
-def channel(stretches: UInt64s, orders: Integers) -> Channel:
+def channel(segments: UInt64s, orders: Integers) -> Channel:
     """The channel of one row.
 
     Args:
@@ -129,7 +129,7 @@ def channel(stretches: UInt64s, orders: Integers) -> Channel:
         >>> row.sets.tolist(), row.weights.tolist()
         ([[0, 1], [0, 2]], [0.5, 0.5])
     """
-    lengths = stretches.astype(np.int64)
+    lengths = segments.astype(np.int64)
     total = int(lengths.sum())
     if total == 0 or total % ONE:
         raise DataError("A row of the prior does not fill its line.", hint="Take the veil.json of the release again.")

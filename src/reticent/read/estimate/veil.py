@@ -54,7 +54,7 @@ class Veil:
     """
 
     domain: tuple[str, ...]
-    stretches: UInt64s
+    segments: UInt64s
     orders: Integers
     eta: Floats
     eta_variance: Floats
@@ -66,7 +66,7 @@ class Veil:
     def channel(self, row: int) -> Channel:
         """The channel of a row; made once."""
         if row not in self._channels:
-            self._channels[row] = channel(self.stretches[row], self.orders)
+            self._channels[row] = channel(self.segments[row], self.orders)
         return self._channels[row]
 
     def borrow(self, other: Veil) -> None:
@@ -76,7 +76,7 @@ class Veil:
     @cached_property
     def shares(self) -> Floats:
         """The prior: rows x values."""
-        return np.asarray(self.stretches / self.stretches.sum(axis=1, keepdims=True, dtype=np.float64))
+        return np.asarray(self.segments / self.segments.sum(axis=1, keepdims=True, dtype=np.float64))
 
     @cached_property
     def hidden(self) -> Floats:
@@ -286,7 +286,7 @@ def _table(veil: Veil, rows: Integers, goal: Callable[[int], Floats]) -> Floats:
             "every set equally often (l times its share is a whole number), so the sets do not say how many have it.",
             hint="Ask about all values together, leave those rows out, or publish with another l or more orders.",
         )
-    table = np.zeros(veil.stretches.shape)
+    table = np.zeros(veil.segments.shape)
     for row in used:
         table[row] = veil.channel(row).coefficients(goal(row))
     return table
@@ -321,7 +321,7 @@ def _products(
     events = none if records.events is None else np.asarray(records.events)
     first = records.candidates if records.first is None else records.first
     left, right = pairs(keys, events)
-    products = Products(veil.channel, veil.stretches.shape, target, step).of(
+    products = Products(veil.channel, veil.segments.shape, target, step).of(
         records.rows[left],
         (values[left], records.candidates[left], first[left]),
         records.candidates[right],

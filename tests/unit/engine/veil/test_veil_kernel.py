@@ -38,7 +38,7 @@ counts = st.lists(st.one_of(st.just(0), st.integers(0, 20), st.integers(0, 2**64
 @example([1, 1, 1], 2)
 @example([1, 0, 2**64 - 1], 5)
 def test_stretches_equal_the_twin_and_sum_exactly(counts, l):
-    units = veil.stretches_of_counts(u64([counts]).reshape(1, -1), l=l)[0].tolist()
+    units = veil.segments_of_counts(u64([counts]).reshape(1, -1), l=l)[0].tolist()
     assert units == twin.stretches(counts, l)
     assert sum(units) == l * ONE
     assert all(not units[v] for v, count in enumerate(counts) if not count)
@@ -47,7 +47,7 @@ def test_stretches_equal_the_twin_and_sum_exactly(counts, l):
 
 def test_a_row_without_counts_is_refused():
     with pytest.raises(ValueError, match="no count"):
-        veil.stretches_of_counts(u64([1, 2, 0, 0]).reshape(2, 2), l=2)
+        veil.segments_of_counts(u64([1, 2, 0, 0]).reshape(2, 2), l=2)
 
 
 def test_random_orders_equal_the_twin():

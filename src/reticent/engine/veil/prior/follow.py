@@ -59,7 +59,7 @@ def follow(
     """
     rows, truths = rows[:_PERSONS], truths[:_PERSONS]
     orders = random_orders(len(prior.labels), rng)
-    slots = candidates(truths[:, 0], rows, prior.stretches(l), orders, rng)
+    slots = candidates(truths[:, 0], rows, prior.segments(l), orders, rng)
     true = _true_slot(slots, truths[:, 0])
     hers, plain = np.ones(slots.shape), np.ones(slots.shape)
     for event in range(1, truths.shape[1]):

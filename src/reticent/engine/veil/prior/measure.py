@@ -96,7 +96,7 @@ def measure(
     """
     shares = prior.shares[test.rows]
     orders = random_orders(len(prior.labels), rng)
-    sets = candidates(test.values, test.rows, prior.stretches(l), orders, rng)
+    sets = candidates(test.values, test.rows, prior.segments(l), orders, rng)
     readers = train(learn.take(rng.permutation(len(learn))[:_LEARN]), prior.shares)
     scores = [_score(posterior(reader.belief(test), sets, shares), test.values) for reader in readers]
     best = max(range(len(readers)), key=lambda number: scores[number].right)
@@ -164,6 +164,6 @@ def _useful_l(prior: Prior, reader: Reader, test: Sample, rng: np.random.Generat
     some = test.take(rng.permutation(len(test))[:_TRIAL])
     belief, shares = reader.belief(some), prior.shares[some.rows]
     orders = random_orders(len(prior.labels), rng)
-    sets = [candidates(some.values, some.rows, prior.stretches(l), orders, rng) for l in _TRIED]
+    sets = [candidates(some.values, some.rows, prior.segments(l), orders, rng) for l in _TRIED]
     right = [_score(posterior(belief, each, shares), some.values).right for each in sets]
     return next(l for l, share in zip(_TRIED, right, strict=True) if share <= right[-1] * (1 + _USEFUL))

@@ -59,12 +59,12 @@ class Prior:
             )
         return out
 
-    def stretches(self, l: int) -> UInt64s:
+    def segments(self, l: int) -> UInt64s:
         """Rows x values: whole stretches of the veil's line that sum to exactly l `ONE` in each row.
 
         A share above 0 keeps a stretch above 0, whatever rounding says.
         """
-        return np.array([_stretches(row, l * ONE) for row in self.shares], dtype=np.uint64)
+        return np.array([_integer_segments(row, l * ONE) for row in self.shares], dtype=np.uint64)
 
 
 def apart(shares: Floats, l: int) -> Floats:
@@ -88,7 +88,7 @@ def apart(shares: Floats, l: int) -> Floats:
     return np.asarray(copies / copies.sum())
 
 
-def _stretches(shares: Floats, whole: int) -> Int64s:
+def _integer_segments(shares: Floats, whole: int) -> Int64s:
     out = np.where(shares > 0, np.maximum(np.floor(shares / shares.sum() * whole), 1), 0).astype(np.int64)
     # Floats of this size are whole numbers, but their sum may miss: the largest stretch takes up the difference.
     out[np.argmax(out)] += whole - int(out.sum())
@@ -101,10 +101,10 @@ def random_orders(values: int, rng: np.random.Generator, number: int = 64) -> In
 
 
 def candidates(
-    values: Integers, rows: Integers, stretches: UInt64s, orders: Integers, rng: np.random.Generator
+    values: Integers, rows: Integers, segments: UInt64s, orders: Integers, rng: np.random.Generator
 ) -> Int32s:
     """Records x l codes, unsorted: by the truth and the row of the prior of each record, stretches (rows x values) and orders (orders x values)."""
-    lengths = stretches.astype(np.int64)
+    lengths = segments.astype(np.int64)
     whole = int(lengths[0].sum())
     out = np.empty((len(values), whole // ONE), dtype=np.int32)
     mine = rng.integers(len(orders), size=len(values))

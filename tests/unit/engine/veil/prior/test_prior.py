@@ -28,7 +28,7 @@ def test_stretches_fill_the_line(l):
     shares[shares < 1e-9] = 0
     shares[0, 3] = 1e-14
     shares /= shares.sum(axis=1, keepdims=True)
-    stretches = prior_of(shares).stretches(l)
+    stretches = prior_of(shares).segments(l)
     assert stretches.dtype == np.uint64
     assert all(sum(row) == l * ONE for row in stretches.tolist())
     assert ((stretches > 0) == (shares > 0)).all()

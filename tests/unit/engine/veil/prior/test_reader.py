@@ -49,14 +49,14 @@ def test_sets_are_those_of_the_channel():
     prior, orders = prior_of(shares, ({},) * 3), random_orders(SIZE, rng)
     rows = rng.integers(3, size=60_000)
     values = (rng.random(60_000)[:, None] > shares.cumsum(axis=1)[rows]).sum(axis=1).clip(max=SIZE - 1)
-    sets = candidates(values, rows, prior.stretches(L), orders, rng)
+    sets = candidates(values, rows, prior.segments(L), orders, rng)
     copies = (sets == values[:, None]).sum(axis=1)
     assert (copies > 0).all()
     guess = sets[np.arange(len(sets)), rng.integers(L, size=len(sets))]
     assert (guess == values).mean() == pytest.approx((copies / L).mean(), abs=0.01)
     for slot in range(L):
         assert (sets[:, slot] == values).mean() == pytest.approx((copies / L).mean(), abs=0.01)
-    veil = Veil(LABELS, prior.stretches(L), orders, np.zeros(3), np.zeros(3))
+    veil = Veil(LABELS, prior.segments(L), orders, np.zeros(3), np.zeros(3))
     answer = counts(veil, Records(rows, sets), np.eye(SIZE)[7])
     assert abs(answer.estimate[0] - (values == 7).sum()) < 4 * np.sqrt(answer.variance[0])
 
