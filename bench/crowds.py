@@ -20,7 +20,7 @@ from reticent.audit import verify
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.informed import figures_of, read
 from reticent.audit.attack.linkage import linkage
-from reticent.audit.attack.sights import sights
+from reticent.audit.attack.sights import observations_of
 from reticent.audit.original.persons import Input
 from reticent.audit.published import published, text_table
 from reticent.datasets import adult
@@ -108,7 +108,7 @@ def _linkage(release: Release, policy: Policy, original: pa.Table) -> dict[str, 
 
 
 def _reader(world: World, release: Release, policy: Policy, last: pa.Table, second: pa.Table) -> dict[str, Any]:
-    seen = sights(published(release, ""), policy)
+    seen = observations_of(published(release, ""), policy)
     names = [*world.columns, world.sensitive]
     both = pa.concat_tables([text_table(last.select(names)), text_table(second.select(names))])
     source = np.arange(both.num_rows) >= last.num_rows

@@ -23,7 +23,7 @@ from bench.priors import adult_fields
 from bench.reading.bounds import veil_bounds
 from reticent.audit.attack.grouped import Grouped, normal
 from reticent.audit.attack.informed import figures_of, read
-from reticent.audit.attack.sights import Sights, sights
+from reticent.audit.attack.sights import Observations, observations_of
 from reticent.audit.published import published, text_table
 from reticent.datasets import adult, feed, hospital
 from reticent.engine import publisher
@@ -226,8 +226,8 @@ def _delay_free(world: World, folder: Path) -> Release:
     return parts[0]
 
 
-def _seen(world: World, release: Release) -> Sights:
-    seen = sights(published(release, ""), world.policy())
+def _seen(world: World, release: Release) -> Observations:
+    seen = observations_of(published(release, ""), world.policy())
     assert seen is not None
     return seen
 
@@ -317,12 +317,12 @@ def _questions(fields: pa.Table, truth: np.ndarray, width: int, seen: np.ndarray
     return _Questions(groups, values, exact)
 
 
-def _places(seen: Sights) -> np.ndarray:
+def _places(seen: Observations) -> np.ndarray:
     """The row of the original behind every record, by its ticket."""
     return np.array([int(ticket[1:]) for ticket in seen.fields[TICKET].to_pylist()])
 
 
-def _truth(seen: Sights, world: World, original: pa.Table) -> np.ndarray:
+def _truth(seen: Observations, world: World, original: pa.Table) -> np.ndarray:
     from reticent.audit.veil.values import truths_of
 
     found = truths_of(seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive)

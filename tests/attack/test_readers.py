@@ -13,7 +13,7 @@ from reticent.audit.attack.definetti import definetti
 from reticent.audit.attack.informed import informed
 from reticent.audit.attack.joint import joint
 from reticent.audit.attack.presence import presence
-from reticent.audit.attack.sights import sights
+from reticent.audit.attack.sights import observations_of
 from reticent.audit.published import Published, published
 from reticent.policy import Policy
 
@@ -173,7 +173,7 @@ def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rule
     ]
     wire.write_text("".join(json.dumps(line) + "\n" for line in lines))
     stream = Published("out", "stream", wire=wire, documents=release.documents)
-    seen, table = sights(stream, rules), sights(published(release, ""), rules)
+    seen, table = observations_of(stream, rules), observations_of(published(release, ""), rules)
     assert (seen.candidates == table.candidates).all()
     assert (seen.rows == table.rows).all()
     assert seen.fields.column("age").equals(table.fields.column("age"))

@@ -33,7 +33,7 @@ class Members(NamedTuple):
         return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
 
 
-class Sights(NamedTuple):
+class ShownEvents(NamedTuple):
     """What a release under a house shows of each person, by hashes that all its publications share. Private.
 
     Attributes:
@@ -72,7 +72,7 @@ class Publisher(ABC):
         # Of the last release, for the judge, the ledger and who asks.
         self._figures: dict[str, float] = {}
         self._members = Members.nobody()
-        self._sights: Sights | None = None
+        self._shown_events: ShownEvents | None = None
         self._original: Original | None = None
 
     @classmethod
@@ -107,9 +107,9 @@ class Publisher(ABC):
         """Who stood in which group or line of the last release, for the ledger."""
         return self._members
 
-    def sights(self) -> Sights | None:
+    def shown_events(self) -> ShownEvents | None:
         """What the last release shows of each person, for methods that are keyed by a house."""
-        return self._sights
+        return self._shown_events
 
     def original(self) -> Original | None:
         """What the last release was made from, where the judge can compare it: never stored, never published."""

@@ -158,7 +158,7 @@ class Evolving(Publication):
                 pa.array([name for name in engine.records.persons if name is not None], pa.string())
             )
             population.refuse_shared(persons)
-            population.refuse_parted(engine.sights())
+            population.refuse_parted(engine.shown_events())
             passed = let_through(
                 release,
                 self.policy,
@@ -166,7 +166,7 @@ class Evolving(Publication):
                 earlier=self.earlier(),
                 ledger=self.store.ledger(self.name),
                 members=engine.members(),
-                sights=engine.sights(),
+                events=engine.shown_events(),
                 not_covered=population.not_covered,
             ).packed()
 

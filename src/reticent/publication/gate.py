@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from reticent.audit import verify
 from reticent.audit.original.persons import Input
 from reticent.audit.published import published
-from reticent.engine.base import Members, Original, Sights
+from reticent.engine.base import Members, Original, ShownEvents
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.release import Kind, Ledger, LedgerEntry, Release
@@ -41,7 +41,7 @@ class Passed:
     result: VerificationResult
     noted: LedgerEntry
     members: Members
-    sights: Sights | None = None
+    events: ShownEvents | None = None
     digests: Mapping[int, str] = field(default_factory=dict)
     """Of the releases before it by their numbers, and of itself once it is kept."""
 
@@ -79,7 +79,7 @@ class Passed:
         tx.record_ledger(publisher, entry, *self.members)
         if sent:
             tx.mark_sent(publisher, number)
-        population.record(tx, persons, self.sights)
+        population.record(tx, persons, self.events)
         kept = replace(self, noted=entry, digests={**self.digests, entry.number: entry.digest})
         if also is not None:
             also(tx, kept)
@@ -95,7 +95,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     ledger: Ledger | None = None,
     members: Members | None = None,
     original: Original | None = None,
-    sights: Sights | None = None,
+    events: ShownEvents | None = None,
     not_covered: tuple[str, ...] = (),
 ) -> Passed:
     """Asks the judge about a release beside all earlier ones.
@@ -135,7 +135,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     source = None if original is None else Input(original.table, original.places)
     verdict = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
     refuse_refuted(verdict, several=bool(earlier))
-    return Passed(release, verdict, entry, members, sights, digests)
+    return Passed(release, verdict, entry, members, events, digests)
 
 
 def refuse_refuted(result: VerificationResult, *, several: bool = False) -> None:

@@ -22,7 +22,7 @@ from reticent import _core
 from reticent.arrays import UInt64s
 from reticent.encode.columns import native, single_names
 from reticent.engine import publisher_class
-from reticent.engine.base import Sights
+from reticent.engine.base import ShownEvents
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.namesakes import tell_namesakes, tell_strangers
@@ -57,29 +57,29 @@ class Mates:
             else:
                 self._others.setdefault(person, set()).add(sight)
 
-    def parted(self, sights: Sights) -> int:
+    def parted(self, events: ShownEvents) -> int:
         """How many persons are shown otherwise than elsewhere, or move here as they do elsewhere."""
         return sum(
             any(not self._together(sight, other) for other in self._others[person])
-            for person, sight in self._now(sights)
+            for person, sight in self._now(events)
             if person in self._others
         )
 
-    def news(self, sights: Sights) -> bytes:
+    def news(self, events: ShownEvents) -> bytes:
         """What is to be recorded: persons who are new, or moved for the first time; and remembers it.
 
         Nothing where they are to stand alone: persons without a recorded sight compose with no other publication.
         """
-        if sights.alone:
+        if events.alone:
             return b""
-        fresh = [(person, sight) for person, sight in self._now(sights) if self._own.get(person) != sight]
+        fresh = [(person, sight) for person, sight in self._now(events) if self._own.get(person) != sight]
         self._own.update(fresh)
         return np.array(list(zip(*fresh, strict=True)), dtype="<u8").tobytes() if fresh else b""
 
-    def _now(self, sights: Sights) -> list[tuple[int, int]]:
+    def _now(self, events: ShownEvents) -> list[tuple[int, int]]:
         """The first sight of each person in this publication, marked where the person went on."""
-        marks = (sights.shown & ~np.uint64(_MOVED)) | sights.moved.astype(np.uint64)
-        pairs = zip(sights.persons.tolist(), marks.tolist(), strict=True)
+        marks = (events.shown & ~np.uint64(_MOVED)) | events.moved.astype(np.uint64)
+        pairs = zip(events.persons.tolist(), marks.tolist(), strict=True)
         return [(person, self._own.get(person, mark) | (mark & _MOVED)) for person, mark in pairs]
 
     def _together(self, one: int, other: int) -> bool:
@@ -204,15 +204,15 @@ class Population:
                 self.shared = len(self._others)
                 self.record(tx, np.array([_EVERYBODY]))
 
-    def refuse_parted(self, sights: Sights | None) -> None:
+    def refuse_parted(self, events: ShownEvents | None) -> None:
         """Refuses persons of whom another publication of the house shows something else.
 
         Raises:
             GuaranteeError: two veils of one person would tell on each other.
         """
-        if self._mates is not None and sights is not None:
+        if self._mates is not None and events is not None:
             where = " under the same house, with another value or later events"
-            self._refuse(self._mates.parted(sights), len(sights.persons), where)
+            self._refuse(self._mates.parted(events), len(events.persons), where)
 
     def _refuse(self, shared: int, persons: int, where: str) -> None:
         if shared and not self._despite:
@@ -223,15 +223,15 @@ class Population:
             )
         self.shared += shared
 
-    def record(self, tx: Transaction, persons: UInt64s, sights: Sights | None = None) -> None:
+    def record(self, tx: Transaction, persons: UInt64s, events: ShownEvents | None = None) -> None:
         """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
         new = _once(persons[self._recorded[persons & _MASK] != persons])
         if (tx.value(_LAST) or 0) != self._seen:
             self._load()
             self.refuse_shared(new)
-            self.refuse_parted(sights)
-        shown = b"" if self._mates is None or sights is None else self._mates.news(sights)
-        known = self._mates is not None and sights is not None and not sights.alone
+            self.refuse_parted(events)
+        shown = b"" if self._mates is None or events is None else self._mates.news(events)
+        known = self._mates is not None and events is not None and not events.alone
         if not shown and (known or not len(new)):  # a row without sights composes with nothing
             return
         tx.record_population(

@@ -59,7 +59,7 @@ def compose(
         ledger=ledger,
         members=engine.members(),
         original=engine.original(),
-        sights=engine.sights(),
+        events=engine.shown_events(),
         not_covered=not_covered,
     )
     return Next(passed, engine.snapshot(), rng.secret)
@@ -93,7 +93,7 @@ class Series(Publication):
             population.refuse_shared(persons)
             following = self._next(table, seed, population.not_covered) if first is None else self._still_first(first)
             ready, position = following.passed.packed(), digest(table)
-            population.refuse_parted(ready.sights)
+            population.refuse_parted(ready.events)
 
             def step(tx: Transaction) -> Passed:
                 tx.put_snapshot(self.name, following.state)

@@ -122,7 +122,7 @@ class _Once:
             hashes = population.of(persons)
             population.refuse_shared(hashes)
         passed = make(population.not_covered).packed()
-        population.refuse_parted(passed.sights)
+        population.refuse_parted(passed.events)
         store.register(name, policy_hash=self._policy.hash)
 
         def step(tx: Transaction) -> Passed:

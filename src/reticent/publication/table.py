@@ -54,7 +54,7 @@ def publish(
         "table",
         members=engine.members(),
         original=engine.original(),
-        sights=engine.sights(),
+        events=engine.shown_events(),
         not_covered=not_covered,
     )
 

@@ -32,7 +32,7 @@ def averaging(evidence: Evidence) -> Outcome | None:
         return None
     seen: dict[str, list[Shares]] = defaultdict(list)
     for keys, shown in _publications(evidence):
-        _sight(seen, keys, shown, evidence.sample)
+        _add_observations(seen, keys, shown, evidence.sample)
     names = [who for who, shares in seen.items() if len(shares) > 1]
     if not names:
         return None
@@ -100,7 +100,7 @@ def _stream_names(evidence: Evidence, shown: Grouped) -> pa.Array:
     return shown.fields["qi"].combine_chunks()
 
 
-def _sight(seen: dict[str, list[Shares]], names: pa.Array, shown: Grouped, many: int) -> None:
+def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: Grouped, many: int) -> None:
     """Add what this publication offers for persons already followed, and follow new ones while there is room."""
     if len(seen) < many:
         often = pc.value_counts(names.drop_null())

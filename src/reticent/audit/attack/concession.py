@@ -10,7 +10,7 @@ import numpy as np
 from reticent.arrays import Floats, Int64s
 from reticent.audit.anatomy import claimed_posterior
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.sights import Sights, Veiled
+from reticent.audit.attack.sights import Observations, Veiled
 from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
 
@@ -54,7 +54,7 @@ def kappas(seen: Veiled, belief: Floats, records: Int64s) -> Floats:
     return np.asarray(high / np.maximum(np.where(offered, ratio, np.inf).min(axis=1), 1e-300))
 
 
-def conceded_to(seen: Sights, belief: Floats, records: Int64s) -> float | None:
+def conceded_to(seen: Observations, belief: Floats, records: Int64s) -> float | None:
     """The share of right guesses that the release concedes to her: what it quotes, or the mean of her bounds."""
     if not isinstance(seen, Veiled):
         return None

@@ -20,7 +20,7 @@ from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
-from reticent.audit.attack.sights import Sights
+from reticent.audit.attack.sights import Observations
 from reticent.audit.veil.values import truths_of
 from reticent.policy import Policy
 
@@ -58,7 +58,7 @@ def definetti(evidence: Evidence) -> Outcome | None:
     )
 
 
-def learnt(seen: Sights, records: Int64s, policy: Policy, rng: np.random.Generator) -> Floats:
+def learnt(seen: Observations, records: Int64s, policy: Policy, rng: np.random.Generator) -> Floats:
     """Records x values: what the release itself, learnt from, makes one believe of each record before its candidates."""
     fields = marks(seen.fields, seen.fields.column_names, policy, raw=True)[records]
     before = seen.prior(records)

@@ -23,7 +23,7 @@ from reticent.audit.attack.knowledge import Knowledge, learn
 from reticent.audit.attack.marks import marks
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import Link, halves, link
-from reticent.audit.attack.sights import Sights, Veiled, latest
+from reticent.audit.attack.sights import Observations, Veiled, latest
 from reticent.audit.groups import normal, present
 from reticent.audit.veil.values import truths_of
 from reticent.policy import Policy
@@ -78,7 +78,7 @@ def _sources(evidence: Evidence, original: pa.Table, known: Bools, policy: Polic
 
 
 def read(
-    seen: Sights,
+    seen: Observations,
     table: pa.Table,
     source: Bools,
     attacked: Bools,
@@ -116,7 +116,7 @@ class _Mind:
         alike: per person a record in the same row of the prior; -1 where there is none, or where she makes nothing of rows.
     """
 
-    seen: Sights
+    seen: Observations
     match: Link
     marks: Any
     alike: Int64s
@@ -143,7 +143,7 @@ class _Mind:
         )
 
 
-def _bases(seen: Sights, table: pa.Table, policy: Policy) -> list[Int64s]:
+def _bases(seen: Observations, table: pa.Table, policy: Policy) -> list[Int64s]:
     """What she may build on: the prior for everybody, or that of a person's row; those who teach her need not be in the release."""
     bases = [np.full(table.num_rows, -1)]
     rows = link(seen, table, policy, by=seen.by) if isinstance(seen, Veiled) and seen.by else None
@@ -154,7 +154,7 @@ def _some(places: Int64s, limit: int, rng: np.random.Generator) -> Int64s:
     return places if len(places) <= limit else np.sort(rng.choice(places, limit, replace=False))
 
 
-def _outcome(reading: Reading, evidence: Evidence, seen: Sights, *, outside: bool) -> Outcome:
+def _outcome(reading: Reading, evidence: Evidence, seen: Observations, *, outside: bool) -> Outcome:
     figures = figures_of(reading, seen)
     learnt = "an outside table" if outside else "other persons of the same input"
     gain = f"Without the release she is right in {figures['before']:.1%}; with it {figures['ratio']:.2f} times the larger of that and chance."
@@ -172,7 +172,7 @@ def _outcome(reading: Reading, evidence: Evidence, seen: Sights, *, outside: boo
     )
 
 
-def figures_of(reading: Reading, seen: Sights) -> dict[str, Any]:
+def figures_of(reading: Reading, seen: Observations) -> dict[str, Any]:
     """Before and after, how often she is sure, and all that by how much she knew before."""
     before, after = reading.right(reading.before), reading.right(reading.after)
     chance = float(seen.stated(np.arange(min(len(seen), LEARN))).max(axis=1).mean())
@@ -205,7 +205,7 @@ def _strata(knew: Floats, before: Bools, after: Bools, top: Floats) -> list[dict
     ]
 
 
-def flagged(reading: Reading, seen: Sights) -> tuple[str, ...]:
+def flagged(reading: Reading, seen: Observations) -> tuple[str, ...]:
     """A sentence where a reader is right more often than a veiled release says of the best one it was measured with."""
     quoted = seen.quoted if isinstance(seen, Veiled) else None
     right = float(reading.right(reading.after).mean())

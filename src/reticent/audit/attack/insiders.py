@@ -21,7 +21,7 @@ from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import Grouped
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
-from reticent.audit.attack.sights import Sights, Veiled
+from reticent.audit.attack.sights import Observations, Veiled
 from reticent.audit.groups import normal
 from reticent.audit.veil.values import truths_of
 
@@ -83,7 +83,7 @@ def _figures(reading: _Reading) -> dict[str, float]:
     }
 
 
-def _read(seen: Sights, truth: Int64s, known: Bools, targets: Int64s, rng: np.random.Generator) -> _Reading:
+def _read(seen: Observations, truth: Int64s, known: Bools, targets: Int64s, rng: np.random.Generator) -> _Reading:
     """She reads persons whom she does not know herself."""
     concession = None
     if isinstance(seen, Veiled):

@@ -16,7 +16,7 @@ from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import CERTAIN, Outcome
 from reticent.audit.attack.persons import link
-from reticent.audit.attack.sights import Sights, Veiled, sights
+from reticent.audit.attack.sights import Observations, Veiled, observations_of
 from reticent.audit.groups import normal
 from reticent.audit.veil.values import truths_of
 
@@ -32,7 +32,7 @@ def joint(evidence: Evidence) -> Outcome | None:
     original, policy = evidence.original, evidence.policy
     if original is None or len(evidence.releases) < 2 or policy.sensitive[0] not in original.column_names:
         return None
-    shown = [one for release in evidence.releases if (one := sights(release, policy)) is not None]
+    shown = [one for release in evidence.releases if (one := observations_of(release, policy)) is not None]
     places = [_places(one, evidence) for one in shown]
     often = sum((place >= 0).astype(np.int64) for place in places) if places else np.zeros(0)
     persons = np.flatnonzero(often >= 2)[:PERSONS]
@@ -60,14 +60,14 @@ def joint(evidence: Evidence) -> Outcome | None:
     )
 
 
-def _places(seen: Sights, evidence: Evidence) -> Int64s:
+def _places(seen: Observations, evidence: Evidence) -> Int64s:
     """Per person of the original the one record that is theirs; -1 where that cannot be told."""
     assert evidence.original is not None  # noqa: S101 - `joint` has looked
     match = link(seen, evidence.original, evidence.policy)
     return np.full(evidence.original.num_rows, -1) if match is None else match.alone
 
 
-def combined(shown: list[Sights], places: list[Int64s], values: tuple[str | None, ...]) -> Floats:
+def combined(shown: list[Observations], places: list[Int64s], values: tuple[str | None, ...]) -> Floats:
     """Persons x values: the product of what all publications say, those of one house counted once."""
     number = {value: code for code, value in enumerate(values)}
     logs = np.zeros((len(places[0]), len(values)))
@@ -84,19 +84,19 @@ def combined(shown: list[Sights], places: list[Int64s], values: tuple[str | None
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)) * base)
 
 
-def _said(seen: Sights, records: Int64s) -> Floats:
+def _said(seen: Observations, records: Int64s) -> Floats:
     """Likelihood of what is published given each value: shares over how frequent the value is."""
     prior = seen.prior(records)
     return np.divide(seen.stated(records), prior, out=np.zeros_like(prior), where=prior > 0)
 
 
-def _spread(seen: Sights, number: dict[str | None, int]) -> Floats:
+def _spread(seen: Observations, number: dict[str | None, int]) -> Floats:
     base = np.zeros(len(number))
     base[[number[value] for value in seen.values]] = seen.prior(np.arange(min(len(seen), 5000))).mean(axis=0)
     return base
 
 
-def _claim(shown: list[Sights], parameter_sets: set[str], places: list[Int64s], persons: Int64s) -> float | None:
+def _claim(shown: list[Observations], parameter_sets: set[str], places: list[Int64s], persons: Int64s) -> float | None:
     """Under one house the stated weight of the best guess; two houses, or a method without a claim, concede anything."""
     last = shown[-1]
     if len(parameter_sets) != 1 or not all(isinstance(one, Veiled) for one in shown) or not isinstance(last, Veiled):

@@ -19,7 +19,7 @@ from reticent.audit.attack.concession import kappa_bound
 from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
-from reticent.audit.attack.sights import Sights, Veiled
+from reticent.audit.attack.sights import Observations, Veiled
 from reticent.audit.groups import codes
 from reticent.audit.veil.values import OTHER, truths_of
 
@@ -87,7 +87,7 @@ def outbreak(evidence: Evidence) -> Outcome | None:
     )
 
 
-def largest_rise(seen: Sights, column: pa.ChunkedArray, evidence: Evidence) -> Rise | None:
+def largest_rise(seen: Observations, column: pa.ChunkedArray, evidence: Evidence) -> Rise | None:
     """The value whose share rose most against the prior; a new one before all others."""
     policy = evidence.policy
     code, names = codes(column)
@@ -112,7 +112,7 @@ def _rise(name: str | None, label: str | None, own: int, before: dict[str | None
     return Rise(name, own, 0.0 if stranger else before.get(label, before.get(name, 0.0)), now)
 
 
-def _before(seen: Sights, evidence: Evidence) -> dict[str | None, float] | None:
+def _before(seen: Observations, evidence: Evidence) -> dict[str | None, float] | None:
     """What the release was designed for: its published prior over its own records, or the policy's file."""
     if isinstance(seen, Veiled):
         shares = np.bincount(seen.rows, minlength=len(seen.shares)) @ seen.shares / len(seen)
@@ -124,7 +124,7 @@ def _before(seen: Sights, evidence: Evidence) -> dict[str | None, float] | None:
     return {value: count / total for value, count in counts.items()}
 
 
-def _suspects(seen: Sights, rise: Rise) -> Int64s:
+def _suspects(seen: Observations, rise: Rise) -> Int64s:
     """Records that open a group with the value, or are offered it; everybody where nothing stands for it."""
     if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
         return np.arange(len(seen))
@@ -138,18 +138,18 @@ def _suspects(seen: Sights, rise: Rise) -> Int64s:
     )
 
 
-def _posterior(seen: Sights, records: Int64s, rise: Rise) -> Floats:
+def _posterior(seen: Observations, records: Int64s, rise: Rise) -> Floats:
     if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
         return np.full(len(records), rise.now)
     return kappa_bound(seen.stated(records)[:, rise.code], rise.kappa)
 
 
-def _claim(seen: Sights, records: Int64s, rise: Rise) -> float | None:
+def _claim(seen: Observations, records: Int64s, rise: Rise) -> float | None:
     """Kappa a / (kappa a + 1 - a) with the outbreak's own kappa; of a new value no more than its share."""
     return float(_posterior(seen, records, rise).mean()) if isinstance(seen, Veiled) else None
 
 
-def _sentence(rise: Rise, seen: Sights, suspects: Int64s) -> str:
+def _sentence(rise: Rise, seen: Observations, suspects: Int64s) -> str:
     change = "is new" if rise.before == 0 else f"rose from {rise.before:.1%} to {rise.now:.1%}"
     who = (
         "open a group that offers it"

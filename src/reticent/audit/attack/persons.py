@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, eye_array
 
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.sights import Sights, latest
+from reticent.audit.attack.sights import Observations, latest
 from reticent.audit.labels.meeting import Field, meet
 from reticent.policy import Policy
 
@@ -96,7 +96,7 @@ class Link:
         return np.asarray(np.divide(total, many, out=np.zeros_like(total), where=many > 0)[at])
 
 
-def aimed(evidence: Evidence) -> tuple[Sights, pa.ChunkedArray, Link] | None:
+def aimed(evidence: Evidence) -> tuple[Observations, pa.ChunkedArray, Link] | None:
     """The latest release, everybody's true value, and who may stand behind which record; None where one of them is not known."""
     original, policy = evidence.original, evidence.policy
     seen = latest(evidence)
@@ -106,7 +106,7 @@ def aimed(evidence: Evidence) -> tuple[Sights, pa.ChunkedArray, Link] | None:
     return None if match is None else (seen, original[policy.sensitive[0]], match)
 
 
-def link(seen: Sights, table: pa.Table, policy: Policy, *, by: tuple[str, ...] | None = None) -> Link | None:
+def link(seen: Observations, table: pa.Table, policy: Policy, *, by: tuple[str, ...] | None = None) -> Link | None:
     """Match persons with records by position where the release tells it, else by all published fields they share, or those of `by`."""
     size = table.num_rows
     if by is None and seen.place is not None and len(seen.place) and int(seen.place.max()) < size:

@@ -87,10 +87,10 @@ class Veiled:
         return records if len(records) <= MOST else np.sort(rng.choice(records, MOST, replace=False))
 
 
-Sights = Veiled | Grouped
+Observations = Veiled | Grouped
 
 
-def sights(release: Published, policy: Policy) -> Sights | None:
+def observations_of(release: Published, policy: Policy) -> Observations | None:
     """The records of a release; None where it shows no value of the policy's first sensitive column."""
     if not policy.sensitive:
         return None
@@ -102,12 +102,12 @@ def sights(release: Published, policy: Policy) -> Sights | None:
     return shown if shown is not None and len(shown.group) else None
 
 
-def latest(evidence: Evidence) -> Sights | None:
+def latest(evidence: Evidence) -> Observations | None:
     """The latest release."""
-    return sights(evidence.releases[-1], evidence.policy)
+    return observations_of(evidence.releases[-1], evidence.policy)
 
 
-def _stream(release: Published) -> Sights | None:
+def _stream(release: Published) -> Observations | None:
     if "veil" in release.documents and release.wire is not None:
         return _veiled_lines(release)
     shown = stream_view([release])

@@ -293,7 +293,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         records, number = self.records, self.publications + 1
         published, _ = self._veiling.parameters.levels.publish(self._fields(rows))
         veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
-        self._members, self._sights = self._veiling.members(veiled, number=number), veiled.sights()
+        self._members, self._shown_events = self._veiling.members(veiled, number=number), veiled.shown_events()
         release = self._veiling.release(veiled, number=number, values=self._codes(records.values(rows)))
         return replace(release, guarantee=self.guarantee)
 

@@ -47,7 +47,7 @@ class Veil(VeilPublisher, SeriesPublisher):
         if before is not None and veiled.values is not None:
             refuse_other_pace(house, before.steps(veiled.heads, veiled.values, now=self.releases))
         release = self._veiling.release(veiled, number=self.releases)
-        self._members, self._sights = self._veiling.members(veiled, number=self.releases), veiled.sights()
+        self._members, self._shown_events = self._veiling.members(veiled, number=self.releases), veiled.shown_events()
         return release
 
     def snapshot(self) -> bytes:

@@ -71,7 +71,7 @@ def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False
 
 
 @dataclass(frozen=True, repr=False)
-class Sight:
+class AttributeView:
     """An attribute as Mondrian sees it.
 
     Attributes:
@@ -120,12 +120,12 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
     return Outcome("mondrian", attributes, np.zeros(len(classes), dtype=bool), explain)
 
 
-def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[str, Sight], Int64s]:
+def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[str, AttributeView], Int64s]:
     """Every attribute as Mondrian sees it, and the class of each row."""
     settings = encoded.policy.table
     sets = settings.sets if sets is None else sets
     weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
-    sights = {name: _sight(encoded, name, weights[name], sets=sets) for name in encoded.quasi}
+    sights = {name: _attribute_view(encoded, name, weights[name], sets=sets) for name in encoded.quasi}
     parts = _core.table.mondrian(
         [sight.axis for sight in sights.values()],
         encoded.sensitive,
@@ -143,7 +143,7 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
     return sights, parts.classes
 
 
-def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None) -> Sight:
+def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None) -> AttributeView:
     """In the order of its values, by sets of them, or by its tree."""
     ladder, codes = encoded.ladders[name], encoded.codes(name)
     words = encoded.columns.dictionaries[name].values.to_pylist()
@@ -165,7 +165,7 @@ def _sight(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None
         axis = _core.table.Axis.ordered(rows, steps, missing=missing, weight=weight)
     else:
         axis = _core.table.Axis.set(rows, len(values), ladder.size, missing=missing, weight=weight)
-    return Sight(axis, values, places, rows, scale, tree, numeric)
+    return AttributeView(axis, values, places, rows, scale, tree, numeric)
 
 
 def tree_axis(ladder: Ladder, codes: Int32s, weight: float) -> _core.table.Axis:

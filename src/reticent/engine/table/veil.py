@@ -48,5 +48,5 @@ class Veil(VeilPublisher, TablePublisher):
         self._places = places[self._veiling.order(len(veiled), number=1)]
         # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.
         alone = totals_asked(self.policy) is not None
-        self._sights = None if self.policy.person is None else veiled.sights()._replace(alone=alone)
+        self._shown_events = None if self.policy.person is None else veiled.shown_events()._replace(alone=alone)
         return self._veiling.release(veiled, number=1, left_out=table.num_rows - len(veiled))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
 from reticent.encode.columns import native, single_names
-from reticent.engine.base import Members, Sights
+from reticent.engine.base import Members, ShownEvents
 from reticent.engine.rng import Rng
 from reticent.engine.telling import refuse_tellers
 from reticent.engine.veil.house import VeilParameters
@@ -97,14 +97,14 @@ class Veiled:
             shown ^= shown >> np.uint64(29)
         return shown
 
-    def sights(self) -> Sights:
+    def shown_events(self) -> ShownEvents:
         """What is shown of each person, in whatever order of lines."""
         seen, shown = self.seen, self._shown()
         order = np.lexsort((seen.events, self.heads))
         persons, first = np.unique(self.heads[order], return_index=True)
         last = np.append(first[1:], len(order)) - 1
         begun = seen.events[order[first]] == 0
-        return Sights(persons, np.where(begun, shown[order[first]], 0), seen.events[order[last]] > 0)
+        return ShownEvents(persons, np.where(begun, shown[order[first]], 0), seen.events[order[last]] > 0)
 
 
 class Veiling:
