@@ -35,7 +35,7 @@ _OWN = {
     "visit": "pseudonym of the visit in this publication",
 }
 _ANY = "*"
-ETA = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
+OMISSION_RATE_NOTE = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
 
 
 def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
@@ -75,7 +75,7 @@ def stream_codebook(
         "policy": policy.hash,
         **documents,
     }
-    return book | ({"notes": [ETA]} if "veil" in documents else {})
+    return book | ({"notes": [OMISSION_RATE_NOTE]} if "veil" in documents else {})
 
 
 def line_column(policy: Policy, name: str) -> dict[str, Any]:

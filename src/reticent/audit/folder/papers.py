@@ -19,7 +19,7 @@ from typing import Any
 from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy import Policy
-from reticent.release.codebook import ETA, citation, described, line_column, readme
+from reticent.release.codebook import OMISSION_RATE_NOTE, citation, described, line_column, readme
 from reticent.release.folder import FORMAT
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words, lacking, strange
 
@@ -270,7 +270,7 @@ def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
             not_covered=_words,
         ),
         "policy": _text(_SHORT),
-        "notes": lambda value: value == [ETA],
+        "notes": lambda value: value == [OMISSION_RATE_NOTE],
         "veil": lambda value: isinstance(value, dict),
     }
     odd = [key for key, value in book.items() if key not in forms or not forms[key](value)]

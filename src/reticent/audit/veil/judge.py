@@ -66,7 +66,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     return VerificationResult(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
 
 
-_ETA = "eta: that so many truths are not offered (needs the original)"
+_OMISSION_NOTE = "eta: that so many truths are not offered (needs the original)"
 _EVENTS = "events: that persons without a pseudonym have had so many (the store knows)"
 
 
@@ -75,7 +75,7 @@ def _untold(release: Published, data: pa.Table) -> tuple[str, ...]:
     if release.manifest is None:
         return ()
     later = "event" in data.column_names and bool((whole(data["event"]) > 0).any())
-    return (_ETA, *((_EVENTS,) if later and "person" not in data.column_names else ()))
+    return (_OMISSION_NOTE, *((_EVENTS,) if later and "person" not in data.column_names else ()))
 
 
 def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:

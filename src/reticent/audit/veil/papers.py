@@ -57,7 +57,7 @@ def paper_findings(line: Line, document: Mapping[str, Any], policy: Policy, kind
         Finding("epsilon is that of the prior's report or of the policy", document.get("epsilon") == epsilon),
         Finding("the house is the digest of what it pins", document.get("house") == house),
         Finding("the kernel is the policy's", _kernel(line, document.get("kernel"), policy)),
-        Finding("every row of the prior has its share of truths that are not offered", _eta(line, document, kind)),
+        Finding("every row of the prior has its share of truths that are not offered", _has_omission_rates(line, document, kind)),
     ]
 
 
@@ -78,7 +78,7 @@ def share_finding(document: Mapping[str, Any], rows: Int64s, first: Bools) -> Fi
     return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
 
 
-def _eta(line: Line, document: Mapping[str, Any], kind: str) -> bool:
+def _has_omission_rates(line: Line, document: Mapping[str, Any], kind: str) -> bool:
     """A share for each row, with its price; nothing for a stream, whose records come one by one."""
     eta, price = document.get("eta"), document.get("eta_epsilon")
     if kind == "stream":

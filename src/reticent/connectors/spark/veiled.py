@@ -38,7 +38,7 @@ from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_shares
-from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN, hashes_of
+from reticent.engine.veil.veiling import OMISSION_EPSILON, MOST_UNSEEN, hashes_of
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
 from reticent.release.wording import LEDGER
@@ -92,7 +92,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
             f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
             hint="Make the prior again from data like these, or with a coarser domain.",
         )
-    shares = noisy_shares(lost, size, facts, rng, ETA_EPSILON)
+    shares = noisy_shares(lost, size, facts, rng, OMISSION_EPSILON)
     told, records = guarantee(house), int(size.sum())
     published = whole_.drop(_OFFERED, *_NOISE_FACTS)
     names = [quote_column(name) for name in published.columns]
@@ -102,7 +102,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         guarantee=replace(told, not_covered=(*told.not_covered, LEDGER)),
         counts=Counts(records, records, 0, 0),
         policy_hash=policy.hash,
-        documents={"veil": house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}},
+        documents={"veil": house.document() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}},
         shape="veil",
         method=METHOD,
     )

@@ -36,7 +36,7 @@ from reticent.engine.telling import refuse_tellers
 from reticent.engine.veil.house import VeilParameters, VeilPublisher
 from reticent.engine.veil.prior.noise import two_sided
 from reticent.engine.veil.release import data_table, guarantee
-from reticent.engine.veil.veiling import ETA_EPSILON, MOST_UNSEEN, TELLERS
+from reticent.engine.veil.veiling import OMISSION_EPSILON, MOST_UNSEEN, TELLERS
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -71,7 +71,7 @@ class Veil(VeilPublisher, AtOnce):
         self._link = rng.key("veil link") if settings is not None and settings.link else None
         self._unit = policy.unit
         self._fields = Fields(policy, self.parameters, rng.veil_key("veil persons"), unit=self._unit)
-        self._watch = Watch(rng.key("veil eta"), ETA_EPSILON)
+        self._watch = Watch(rng.key("veil eta"), OMISSION_EPSILON)
         self._hash = policy.hash
         self._looked = False
 
@@ -205,12 +205,12 @@ class Watch:
         self._key, self._epsilon = key, epsilon
         self._lost = self._size = self._looks = 0
         self._until = _FIRST
-        self._eta: float | None = None
+        self._omission_rate: float | None = None
 
     @property
     def figures(self) -> dict[str, float]:
         """The share at the last look, and whether it is too large; nothing before the first look."""
-        return {} if self._eta is None else {"eta": self._eta, "alarm": float(self._eta > MOST_UNSEEN)}
+        return {} if self._omission_rate is None else {"eta": self._omission_rate, "alarm": float(self._omission_rate > MOST_UNSEEN)}
 
     def take(self, seen: _core.veil.Seen) -> None:
         """Counts records, in the order they came; how they are cut into batches changes nothing."""
@@ -228,12 +228,12 @@ class Watch:
         seed = hashlib.blake2b(str(self._looks).encode(), key=self._key, digest_size=32).digest()
         # One record moves the count by one: noise of scale 1 / epsilon.
         noise = int(two_sided(seed, 1, self._epsilon)[0])
-        self._eta = round(min(max((self._lost + noise) / self._until, 0.0), 1.0), 6)
-        if self._eta > MOST_UNSEEN:
+        self._omission_rate = round(min(max((self._lost + noise) / self._until, 0.0), 1.0), 6)
+        if self._omission_rate > MOST_UNSEEN:
             LOG.warning(
                 "the stream drifts: %.1f %% of the values are not among their candidates; the prior lacks them, or persons came back "
                 "with other values than the kernel leads to (without one: with any other)",
-                100 * self._eta,
+                100 * self._omission_rate,
             )
         self._looks += 1
         self._lost = self._size = 0
@@ -241,9 +241,9 @@ class Watch:
 
     def state(self) -> dict[str, Any]:
         """For a snapshot."""
-        return {"lost": self._lost, "size": self._size, "looks": self._looks, "until": self._until, "eta": self._eta}
+        return {"lost": self._lost, "size": self._size, "looks": self._looks, "until": self._until, "eta": self._omission_rate}
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""
         self._lost, self._size, self._looks = state["lost"], state["size"], state["looks"]
-        self._until, self._eta = state["until"], state["eta"]
+        self._until, self._omission_rate = state["until"], state["eta"]

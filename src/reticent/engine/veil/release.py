@@ -129,7 +129,7 @@ def shuffled(size: int, rng: Rng, purpose: str) -> Int64s:
     return _core.random.permutation(size, key=rng.key(purpose))
 
 
-def eta(parameters: VeilParameters, seen: Seen, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
+def omission_rates(parameters: VeilParameters, seen: Seen, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
     """Per row of the prior the share of truths that are not offered, each person counting once, with two-sided geometric noise.
 
     A person stands in one row, whatever number of records he or she has there. Another person in that place moves two counts by one

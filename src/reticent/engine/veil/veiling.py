@@ -17,7 +17,7 @@ from reticent.engine.telling import refuse_tellers
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.release import (
     data_table,
-    eta,
+    omission_rates,
     facts_of,
     guarantee,
     pseudonyms,
@@ -34,7 +34,7 @@ MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 TELLERS = "Give it the role identifier, or a coarser level; or make the prior by it (`reticent prior --by`): the weights then say what it tells."
-ETA_EPSILON = 1.0
+OMISSION_EPSILON = 1.0
 """What the published shares of such truths cost, for each release."""
 
 
@@ -144,8 +144,8 @@ class Veiling:
         assert truth is not None  # noqa: S101 - whoever keeps none gives them
         columns = {name: published.column(name) for name in published.column_names}
         refuse_tellers(columns, truth, rows=seen.rows, persons=veiled.heads, hint=TELLERS)
-        shares = eta(house, seen, veiled.heads, veiled.facts(), self._rng, ETA_EPSILON)
-        document = house.document() | {"eta": shares, "eta_epsilon": ETA_EPSILON, "house": house.digest}
+        shares = omission_rates(house, seen, veiled.heads, veiled.facts(), self._rng, OMISSION_EPSILON)
+        document = house.document() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:
             document["totals"] = self._totals(veiled)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None

@@ -102,9 +102,9 @@ class Calibration:
         error = self._mixed(self.parts.square, self.whole.square, 4)
         return self._mixed(self.parts.variance, self.whole.variance, 2) + noise, np.sqrt(error)
 
-    def unseen(self, eta_variance: Floats) -> Floats:
+    def unseen(self, omission_rate_variance: Floats) -> Floats:
         """What records add whose truth is not offered, and the noise in their share."""
-        moved = (self.parts.moved - self._pull * self.whole.moved) ** 2 @ eta_variance
+        moved = (self.parts.moved - self._pull * self.whole.moved) ** 2 @ omission_rate_variance
         return self._mixed(self.parts.own, self.whole.own, 2) + moved
 
     def spread(self, shares: Floats) -> Spread:

@@ -56,8 +56,8 @@ class Veil:
     domain: tuple[str, ...]
     segments: UInt64s
     orders: Integers
-    eta: Floats
-    eta_variance: Floats
+    omission_rate: Floats
+    omission_rate_variance: Floats
     totals: Totals | None = None
     excess: Floats | None = None
     sizes: Floats | None = None
@@ -82,9 +82,9 @@ class Veil:
     def hidden(self) -> Floats:
         """How the truths that a row does not offer are spread over the values that it does not offer, by guess: rows x values."""
         unseen = self.shares == 0
-        sizes = np.ones(len(self.eta)) if self.sizes is None else self.sizes
+        sizes = np.ones(len(self.omission_rate)) if self.sizes is None else self.sizes
         # A value that few rows offer is more frequent than those rows say: at first all are taken to be missed alike.
-        known = ((1 - self.eta) * sizes) @ self.shares + (self.eta * sizes) @ scaled(unseen.astype(np.float64))
+        known = ((1 - self.omission_rate) * sizes) @ self.shares + (self.omission_rate * sizes) @ scaled(unseen.astype(np.float64))
         least = np.where(unseen, np.inf, self.shares).min(axis=1, keepdims=True)
         return scaled(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
 
@@ -202,7 +202,7 @@ class _Estimates:
 
 def excess(veil: Veil, rows: Integers, candidates: Integers) -> Floats:
     """Per value, the share of first sights by which it exceeds its prior in the rows that offer it: an outbreak; 0 within chance."""
-    size, number = len(veil.domain), np.bincount(rows, minlength=len(veil.eta))
+    size, number = len(veil.domain), np.bincount(rows, minlength=len(veil.omission_rate))
     total = np.zeros(size)
     for row in np.flatnonzero(number):
         copies = np.bincount(candidates[rows == row].ravel(), minlength=size)
@@ -215,7 +215,7 @@ def excess(veil: Veil, rows: Integers, candidates: Integers) -> Floats:
 def _plainly(
     veil: Veil, records: Records, at: Integers, target: Floats, sums: Scores, step: Step | None, groups: int
 ) -> _Estimates:
-    estimate = _total(at, sums.value - veil.eta[records.rows] * sums.unseen, groups)
+    estimate = _total(at, sums.value - veil.omission_rate[records.rows] * sums.unseen, groups)
     variance, error = _variance(veil, records, at, sums.value, target, step, groups)
     missed = _total(at, _missed(veil, target)[records.rows], groups)
     unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
@@ -238,14 +238,14 @@ def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Floats) -> _Esti
     return _Estimates(
         drawn.estimate + missed.sum(axis=1),
         *drawn.variance,
-        drawn.unseen(veil.eta_variance) + doubt,
+        drawn.unseen(veil.omission_rate_variance) + doubt,
         lambda: drawn.spread(veil.shares @ target),
     )
 
 
 def cells(veil: Veil, rows: Integers, sums: Scores, at: Integers, groups: int) -> Cells:
     """Sums by group and row of the prior, of first sights."""
-    eta, each = veil.eta[rows], sums.value * (sums.value - 1)
+    eta, each = veil.omission_rate[rows], sums.value * (sums.value - 1)
     parts = [
         np.ones(len(rows)),
         sums.value - eta * sums.unseen,
@@ -254,7 +254,7 @@ def cells(veil: Veil, rows: Integers, sums: Scores, at: Integers, groups: int) -
         _own(eta, sums.unseen),
         sums.unseen,
     ]
-    shape = (groups, len(veil.eta))
+    shape = (groups, len(veil.omission_rate))
     flat = at.astype(np.int64) * shape[1] + rows
     return Cells(*(_total(flat, part, shape[0] * shape[1]).reshape(shape) for part in parts))
 
@@ -336,21 +336,21 @@ def _missed(veil: Veil, target: Floats) -> Floats:
     if (
         veil.excess is not None
     ):  # what is missed in every row is missed as always; what an outbreak adds is the outbreak's
-        hidden = float(np.median(veil.eta)) * hidden + np.where(veil.shares == 0, veil.excess, 0.0)
-    return np.asarray(veil.eta * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
+        hidden = float(np.median(veil.omission_rate)) * hidden + np.where(veil.shares == 0, veil.excess, 0.0)
+    return np.asarray(veil.omission_rate * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 
 def _unseen_variance(veil: Veil, rows: Integers, groups: Integers, unseen: Floats, size: int) -> Floats:
     """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
-    eta = veil.eta[rows]
-    shape = (size, len(veil.eta))
+    eta = veil.omission_rate[rows]
+    shape = (size, len(veil.omission_rate))
     moved = np.bincount(groups * shape[1] + rows, unseen, minlength=size * shape[1]).reshape(shape)
-    return _total(groups, _own(eta, unseen), size) + moved**2 @ veil.eta_variance
+    return _total(groups, _own(eta, unseen), size) + moved**2 @ veil.omission_rate_variance
 
 
-def _own(eta: Floats, unseen: Floats) -> Floats:
+def _own(omission_rate: Floats, unseen: Floats) -> Floats:
     """Per record: whether its truth is not offered, and what its set adds then."""
-    return np.asarray(eta * unseen * (1 - unseen) + unseen**2 * eta * (1 - eta))
+    return np.asarray(omission_rate * unseen * (1 - unseen) + unseen**2 * omission_rate * (1 - omission_rate))
 
 
 def _known_spread(veil: Veil, records: Records, groups: Integers, target: Floats, variance: Floats) -> Spread:
@@ -366,14 +366,14 @@ def _known_spread(veil: Veil, records: Records, groups: Integers, target: Floats
 def _spread(veil: Veil, rows: Integers, groups: Integers, target: Floats, size: int) -> Spread:
     """Variance as a function of the count, from the channel: V1 per record of the target, V0 per other record."""
     inside, outside = _by_row(veil, np.unique(rows), target)
-    shape = (size, len(veil.eta))
+    shape = (size, len(veil.omission_rate))
     number = np.bincount(groups * shape[1] + rows, minlength=size * shape[1]).reshape(shape)
     return Spread(number @ outside, scaled(number * (veil.shares @ target)) @ (inside - outside))
 
 
 def _by_row(veil: Veil, rows: Integers, target: Floats) -> tuple[Floats, Floats]:
     """Variance of one record of the target and of one other, by row; 0 in rows that are not asked for."""
-    inside, outside = np.zeros(len(veil.eta)), np.zeros(len(veil.eta))
+    inside, outside = np.zeros(len(veil.omission_rate)), np.zeros(len(veil.omission_rate))
     for row in rows:
         inside[row], outside[row] = _within(veil.channel(int(row)), target)
     return inside, outside

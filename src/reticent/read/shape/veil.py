@@ -182,7 +182,7 @@ class Veiled:
         """What each record adds to an estimate; nothing where it cannot be counted."""
         at, out = np.flatnonzero(self.counted), np.zeros(len(self.counted))
         each = scores(self.veil, self._records(at), target, step=self._step)
-        out[at] = each.value - self.veil.eta[self._rows[at]] * each.unseen
+        out[at] = each.value - self.veil.omission_rate[self._rows[at]] * each.unseen
         return out
 
     def shares(self, target: Floats) -> Floats:

@@ -85,9 +85,9 @@ def fit(
     parts = np.split(rng.permutation(past.persons), [int(share * past.persons) for share in _PARTS])
     tree, measured, measures = _trial(past, parts, rng)
     prior = count(past, tree, rng).prior
-    if measures.eta > UNSEEN:
+    if measures.omission_rate > UNSEEN:
         raise GuaranteeError(
-            f"Column '{sensitive}': {measures.eta:.0%} of the values would not be offered, more than {UNSEEN:.0%}; the past "
+            f"Column '{sensitive}': {measures.omission_rate:.0%} of the values would not be offered, more than {UNSEEN:.0%}; the past "
             f"of {past.persons} persons is too small for {len(past.domain)} values in {len(prior.strata)} rows.",
             hint="Give a coarser hierarchy, fewer or coarser columns to condition on, more of the past, or a larger epsilon.",
         )

@@ -77,7 +77,7 @@ class Measures:
     kappa: tuple[float, ...]
     mean_kappa: float
     row_kappa: Floats
-    eta: float
+    omission_rate: float
     useful_l: int
     tells: tuple[Tells, ...]
 
@@ -113,7 +113,7 @@ def measure(
         kappa=tuple(np.quantile(ratios, QUANTILES).tolist()),
         mean_kappa=float(np.exp(np.log(ratios).mean())),
         row_kappa=_row_kappa(ratios, test.rows, len(prior.strata)),
-        eta=float(1 - offered.mean()),
+        omission_rate=float(1 - offered.mean()),
         useful_l=_useful_l(prior, readers[best], test, rng),
         tells=tells(fields, test.values, len(prior.labels), rng),
     )

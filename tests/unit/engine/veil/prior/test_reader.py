@@ -93,7 +93,7 @@ def test_a_right_prior_leaves_her_nothing():
     # Rounding alone lets a frequent value have a copy more than its share.
     assert found.ratio < 1.2
     assert found.kappa[0] < 1.6
-    assert found.eta == 0
+    assert found.omission_rate == 0
 
 
 def test_a_prior_that_leaves_out_what_is_published_is_found_out():
@@ -111,7 +111,7 @@ def test_truths_that_are_not_offered_are_counted():
     share = shares[:, :3].sum(axis=1).mean()
     shares[:, :3] = 0
     found = measured(shares / shares.sum(axis=1, keepdims=True), ({"sex": "f"}, {}))
-    assert found.eta == pytest.approx(share, abs=0.03)
+    assert found.omission_rate == pytest.approx(share, abs=0.03)
 
 
 def test_she_sees_what_two_fields_say_together_and_neither_alone():
