@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.api import anonymize
-from reticent.audit.attack.concession import kappa_bound
+from reticent.audit.attack.concession import odds_ratio_bound
 from reticent.audit.attack.definetti import definetti
 from reticent.audit.attack.informed import informed
 from reticent.audit.attack.joint import joint
@@ -151,8 +151,8 @@ def test_absence_tells_where_persons_are_held_back_for_their_value(past, now, ru
 
 
 def test_kappa_moves_a_weight_as_stated():
-    assert kappa_bound(0.1, 1) == pytest.approx(0.1)
-    assert kappa_bound(0.1, 9) == pytest.approx(0.5)
+    assert odds_ratio_bound(0.1, 1) == pytest.approx(0.1)
+    assert odds_ratio_bound(0.1, 9) == pytest.approx(0.5)
 
 
 def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rules):

@@ -36,13 +36,13 @@ def conceded_by_all(evidence: Evidence) -> float | None:
     return max(numbers) if numbers and len(numbers) == len(bounds) else None
 
 
-def kappa_bound(weight: Floats | float, kappa: Floats | float) -> Floats:
+def odds_ratio_bound(weight: Floats | float, odds_ratio: Floats | float) -> Floats:
     """The most that a stated weight becomes for a reader whose beliefs differ from the prior by this factor.
 
     >>> round(float(kappa_bound(0.1, 6)), 3)
     0.4
     """
-    raised = np.asarray(kappa) * weight
+    raised = np.asarray(odds_ratio) * weight
     return np.asarray(raised / (raised + 1 - weight))
 
 
@@ -62,4 +62,4 @@ def conceded_to(seen: Observations, belief: Floats, records: Int64s) -> float | 
         return seen.quoted
     guess = seen.posterior(belief, records).argmax(axis=1)
     weight = seen.stated(records)[np.arange(len(records)), guess]
-    return float(kappa_bound(weight, kappas(seen, belief, records)).mean())
+    return float(odds_ratio_bound(weight, kappas(seen, belief, records)).mean())

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.concession import kappa_bound
+from reticent.audit.attack.concession import odds_ratio_bound
 from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
@@ -49,7 +49,7 @@ class Rise:
         return self.now / self.before if self.before > 0 else math.inf
 
     @property
-    def kappa(self) -> float:
+    def odds_ratio(self) -> float:
         """By how much its odds rose; a value that was not expected at all has none."""
         if not 0 < self.before < 1:
             return 1.0
@@ -81,7 +81,7 @@ def outbreak(evidence: Evidence) -> Outcome | None:
         figures={
             "before": rise.before,
             "now": round(rise.now, 4),
-            "kappa": round(rise.kappa, 3),
+            "kappa": round(rise.odds_ratio, 3),
             "new": rise.before == 0,
         },
     )
@@ -141,7 +141,7 @@ def _suspects(seen: Observations, rise: Rise) -> Int64s:
 def _posterior(seen: Observations, records: Int64s, rise: Rise) -> Floats:
     if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
         return np.full(len(records), rise.now)
-    return kappa_bound(seen.stated(records)[:, rise.code], rise.kappa)
+    return odds_ratio_bound(seen.stated(records)[:, rise.code], rise.odds_ratio)
 
 
 def _claim(seen: Observations, records: Int64s, rise: Rise) -> float | None:

@@ -97,7 +97,7 @@ def report(fitted: FittedPrior) -> str:
         lines += [
             f"{fitted.persons} persons of the past, {noise}.",
             *_reader(measures),
-            *_kappa(measures),
+            *_odds_ratio_lines(measures),
             f"Not offered: {measures.omission_rate:.1%} of the truths.",
             f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
             *_tells(measures),
@@ -111,7 +111,7 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
     measures, coarser = fitted.measures, fitted.coarser
     if measures is None:
         return {"source": "released", "epsilon": fitted.epsilon}
-    half, nine, most = measures.kappa
+    half, nine, most = measures.odds_ratio
     plain = {
         "source": "past",
         "l": measures.l,
@@ -123,7 +123,7 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
         "epsilon": fitted.epsilon,
         "likelihood": {"prior": measures.prior_likelihood, "reader": measures.reader_likelihood},
         "reader": {"before": asdict(measures.before), "after": asdict(measures.after), "ratio": measures.ratio},
-        "kappa": {"mean": measures.mean_kappa, "50": half, "90": nine, "99": most},
+        "kappa": {"mean": measures.mean_odds_ratio, "50": half, "90": nine, "99": most},
         "eta": measures.omission_rate,
         "largest_useful_l": measures.useful_l,
         "tells": [{"column": one.column, "nats": list(one.nats)} for one in measures.tells],
@@ -160,10 +160,10 @@ def _reader(measures: Measures) -> list[str]:
     ]
 
 
-def _kappa(measures: Measures) -> list[str]:
-    half, nine, most = measures.kappa
-    mean = measures.mean_kappa
-    rows = np.nanquantile(measures.row_kappa[:, 1], (0.5, 0.9))
+def _odds_ratio_lines(measures: Measures) -> list[str]:
+    half, nine, most = measures.odds_ratio
+    mean = measures.mean_odds_ratio
+    rows = np.nanquantile(measures.stratum_odds_ratio[:, 1], (0.5, 0.9))
     return [
         f"Kappa: mean {mean:.2f} (geometric), median {half:.2f}, 90th percentile {nine:.1f}, 99th {most:.1f}.",
         f"Its 90th percentile is {rows[0]:.1f} in the median row, {rows[1]:.1f} in one row of ten.",

@@ -74,9 +74,9 @@ class Measures:
     reader_likelihood: float
     before: Score
     after: Score
-    kappa: tuple[float, ...]
-    mean_kappa: float
-    row_kappa: Floats
+    odds_ratio: tuple[float, ...]
+    mean_odds_ratio: float
+    stratum_odds_ratio: Floats
     omission_rate: float
     useful_l: int
     tells: tuple[Tells, ...]
@@ -102,7 +102,7 @@ def measure(
     best = max(range(len(readers)), key=lambda number: scores[number].right)
     belief = readers[best].belief(test)
     offered = shares[np.arange(len(test)), test.values] > 0
-    ratios = kappa(belief, shares, sets)
+    ratios = odds_ratios(belief, shares, sets)
     return Measures(
         persons=len(test),
         l=l,
@@ -110,9 +110,9 @@ def measure(
         reader_likelihood=likelihood(belief[offered], test.values[offered]),
         before=_score(belief, test.values),
         after=scores[best],
-        kappa=tuple(np.quantile(ratios, QUANTILES).tolist()),
-        mean_kappa=float(np.exp(np.log(ratios).mean())),
-        row_kappa=_row_kappa(ratios, test.rows, len(prior.strata)),
+        odds_ratio=tuple(np.quantile(ratios, QUANTILES).tolist()),
+        mean_odds_ratio=float(np.exp(np.log(ratios).mean())),
+        stratum_odds_ratio=_stratum_odds_ratios(ratios, test.rows, len(prior.strata)),
         omission_rate=float(1 - offered.mean()),
         useful_l=_useful_l(prior, readers[best], test, rng),
         tells=tells(fields, test.values, len(prior.labels), rng),
@@ -148,13 +148,13 @@ def _score(belief: Floats, values: Integers) -> Score:
     return Score(float(right.mean()), float(top.mean()), float(np.quantile(top, 0.99)), *above)
 
 
-def kappa(belief: Floats, shares: Floats, sets: Integers) -> Floats:
+def odds_ratios(belief: Floats, shares: Floats, sets: Integers) -> Floats:
     """Per record, the largest ratio of a reader's belief to the prior's between offered candidates."""
     ratio = np.take_along_axis(belief, sets, 1) / np.take_along_axis(shares, sets, 1)
     return np.asarray(ratio.max(axis=1) / np.maximum(ratio.min(axis=1), np.finfo(float).tiny))
 
 
-def _row_kappa(ratios: Floats, rows: Integers, number: int) -> Floats:
+def _stratum_odds_ratios(ratios: Floats, rows: Integers, number: int) -> Floats:
     parts = [ratios[rows == row] for row in range(number)]
     return np.array([np.quantile(part, QUANTILES) if len(part) else np.full(3, np.nan) for part in parts])
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.measure import kappa, measure, tells
+from reticent.engine.veil.prior.measure import odds_ratios, measure, tells
 from reticent.engine.veil.prior.prior import ONE, Prior, candidates, random_orders
 from reticent.engine.veil.prior.reader import posterior, sample, train
 from reticent.policy import Policy
@@ -76,7 +76,7 @@ def test_the_truth_is_offered_however_short_its_stretch():
 
 def test_kappa_is_the_largest_ratio_between_candidates():
     belief, shares = np.array([[0.1, 0.6, 0.2, 0.1]] * 2), np.full((2, 4), 0.25)
-    assert kappa(belief, shares, np.array([[0, 1], [2, 3]])) == pytest.approx([6, 2])
+    assert odds_ratios(belief, shares, np.array([[0, 1], [2, 3]])) == pytest.approx([6, 2])
 
 
 def test_a_reader_who_believes_the_prior_gives_each_copy_the_same_weight():
@@ -92,7 +92,7 @@ def test_a_right_prior_leaves_her_nothing():
     found = measured(odds, ({"sex": "f"}, {}))
     # Rounding alone lets a frequent value have a copy more than its share.
     assert found.ratio < 1.2
-    assert found.kappa[0] < 1.6
+    assert found.odds_ratio[0] < 1.6
     assert found.omission_rate == 0
 
 
@@ -100,7 +100,7 @@ def test_a_prior_that_leaves_out_what_is_published_is_found_out():
     odds = world()[3]
     found = measured(odds.mean(axis=0)[None], ({},))
     assert found.ratio > 1.35
-    assert found.kappa[0] > 2.5
+    assert found.odds_ratio[0] > 2.5
     assert found.reader_likelihood > found.prior_likelihood + 0.1
     assert found.tells[0].column == "sex"
     assert found.tells[0].nats[0] > 0.1 > found.tells[1].nats[0]
