@@ -258,7 +258,7 @@ def _castle_codes(n: int) -> Callable[[], int]:
         settings = {"k": 10, "l": 1, "delta": 1000, "beta": 50, "mu": 100, "reuse": 256}
         core = stream.Castle(key=bytes(32), shard=0, categories=4, numbers=1, **settings)
         for attribute in range(4):
-            core.set_ladder(attribute, tables, losses)
+            core.set_hierarchy(attribute, tables, losses)
         core.push(seqs, seqs, values, leaves, numbers)
         core.close()
         return n

@@ -24,7 +24,7 @@ import pytest
 
 from reticent import _core
 from reticent.policy import HierarchySpec
-from reticent.policy.hierarchy import ladder as rungs_of
+from reticent.policy.hierarchy import build_levels as rungs_of
 from reticent.utility.metrics import measure
 from reticent.utility.recoding import Recoding
 

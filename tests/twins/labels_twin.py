@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 
 from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 
 NUMBERS = re.compile(r"\[(-?[\d.]+), ?(-?[\d.]+)([\])])")
 TEXTS = re.compile(r"\[(.+?), (.+)\]")
@@ -26,7 +26,7 @@ def stands(value, label, policy, column):
 
 def nodes(value, policy, column):
     try:
-        steps = ladder(policy.columns[column].hierarchy, pa.array([value]), column=column, base=policy.base)
+        steps = build_levels(policy.columns[column].hierarchy, pa.array([value]), column=column, base=policy.base)
     except DataError:
         return []
     return [names[0].as_py() for names in steps.labels]

@@ -47,7 +47,7 @@ class Model:
         persons: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32], list[_Sensitive]] | None = None,
     ) -> None: ...
 
-_Ladder: TypeAlias = tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]
+_Hierarchy: TypeAlias = tuple[list[npt.NDArray[np.int32]], list[npt.NDArray[np.int64]], int]
 _Sensitive: TypeAlias = tuple[npt.NDArray[np.int32], int, list[npt.NDArray[np.int32]]]
 
 @final
@@ -115,7 +115,7 @@ class Collapsed:
     def __init__(
         self,
         quasi: list[npt.NDArray[np.int32]],
-        ladders: list[_Ladder],
+        hierarchies: list[_Hierarchy],
         sensitive: list[_Sensitive],
         *,
         times: npt.NDArray[np.uint32] | None = None,

@@ -29,7 +29,7 @@ from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 
 _PLAIN = {"l": "distinct", "t": "equal"}
 _KINDS = {"l": ("distinct", "entropy", "recursive", "frequency"), "t": ("equal", "ordered", "hierarchical")}
@@ -188,7 +188,7 @@ def _parts(kind: str, known: list[str | None], policy: Policy, column: str) -> l
     if kind == "ordered":
         return measures.ordered_parts(np.argsort(by_size(known)))
     spec = policy.columns[column].hierarchy
-    return measures.tree_parts(ladder(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
+    return measures.tree_parts(build_levels(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
 
 
 def _finding(claim: str, figures: NDArray[Any], holds: Bools, required: float, where: str, *, worst: Any) -> Finding:

@@ -187,7 +187,7 @@ Labels = list[list[str | None]]
 
 
 @dataclass(frozen=True, repr=False)
-class Ladder:
+class HierarchyLevels:
     """A hierarchy applied to a domain.
 
     Attributes:
@@ -244,7 +244,7 @@ def check_domain(spec: HierarchySpec, values: pa.Array, *, column: str, base: Pa
         Climber(spec, column=column, base=base).labels(values.to_pylist())
 
 
-def ladder(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: Path = Path()) -> Ladder:
+def build_levels(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: Path = Path()) -> HierarchyLevels:
     """Applies a hierarchy to the distinct values of a column (index = code; at most one of them null)."""
     if spec is not None and spec.kind == "dates" and (nodes := date_nodes(values, spec)) is not None:
         return _assemble(values, nodes)
@@ -256,10 +256,10 @@ def ladder(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: P
     return _assemble(values, levels, numeric=to_numbers(domain) if numeric else None)
 
 
-def ladders(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, Ladder]:
+def build_levels_by_column(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, HierarchyLevels]:
     """The ladders of several columns of a policy, by name."""
     return {
-        name: ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+        name: build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
         for name, values in domains.items()
     }
 
@@ -301,7 +301,7 @@ def _assemble(
     counts: list[dict[str, int]] | None = None,
     size: int | None = None,
     numeric: Floats | None = None,
-) -> Ladder:
+) -> HierarchyLevels:
     n = len(values)
     tables, names, leaves = [np.arange(n, dtype=np.int32)], [values], [np.ones(n, dtype=np.int64)]
     for level, (table, labels) in enumerate(levels):
@@ -315,4 +315,4 @@ def _assemble(
     tables.append(np.zeros(n, dtype=np.int32))
     names.append(pa.array([ROOT]))
     leaves.append(np.array([whole], dtype=np.int64))
-    return Ladder(tuple(tables), tuple(names), tuple(leaves), whole, numeric)
+    return HierarchyLevels(tuple(tables), tuple(names), tuple(leaves), whole, numeric)

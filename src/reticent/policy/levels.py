@@ -11,7 +11,7 @@ from reticent.arrays import Int64s
 from reticent.errors import DataError
 from reticent.policy.cells import coded
 from reticent.policy.column_patterns import is_age_or_sex
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 from reticent.policy.policy import Policy
 
 Steps = list[Int64s]
@@ -69,7 +69,7 @@ def _steps(column: pa.ChunkedArray, policy: Policy, name: str) -> Steps:
     """Per level the node of every record; none where the column does not fit its hierarchy."""
     codes, values = coded(column)
     try:
-        rungs = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+        rungs = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
     except DataError:
         return []
     return [table[codes].astype(np.int64) for table in rungs.tables]

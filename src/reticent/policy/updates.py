@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s
 from reticent.errors import DataError, PolicyError
-from reticent.policy.hierarchy import ladder, tree_of
+from reticent.policy.hierarchy import build_levels, tree_of
 from reticent.policy.policy import Policy
 from reticent.policy.spec import UpdatesSpec
 
@@ -179,7 +179,7 @@ def _by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> 
             f"columns.{column}.updates: a tree distance needs a hierarchy.", hint="Add hierarchy: {file: ...}."
         )
     domain = list(dict.fromkeys([*(tree.paths if tree else ()), *(value for value in seen if value is not None)]))
-    steps = ladder(spec, pa.array(domain, type=pa.string()), column=column, base=policy.base)
+    steps = build_levels(spec, pa.array(domain, type=pa.string()), column=column, base=policy.base)
     nodes = steps.tables[min(level, steps.height)]
     blocks: dict[int, list[Value]] = {}
     for value, node in zip(domain, nodes.tolist(), strict=True):

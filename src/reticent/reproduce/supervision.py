@@ -126,7 +126,7 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
     tree = utility_tree(encoded.quasi, critic.of_attributes)
     say(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
     fresh = Critic(encoded, critic.goal, others(critic, size, Rng.from_seed(seed + 1)), critic.classifier)
-    raw = [Levels(encoded.ladders[name], encoded.codes(name), 0) for name in encoded.quasi]
+    raw = [Levels(encoded.hierarchies[name], encoded.codes(name), 0) for name in encoded.quasi]
     figures: dict[str, Any] = {
         "tree": [[list(names), score] for names, score in zip(tree.sets, tree.scores, strict=True)],
         "batches": [list(batch) for batch in tree.batches()],

@@ -309,7 +309,7 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
     """The nodes of the lattice one step finer or coarser, judged by k and the suppression allowed, where the method has one level per column."""
     from reticent.encode import encode_table
     from reticent.encode.dictionary import packed
-    from reticent.policy.hierarchy import ladder
+    from reticent.policy.hierarchy import build_levels
 
     attributes = release.explain.get("attributes", {})
     levels = {name: at["level"] for name, at in attributes.items() if at.get("level") is not None}
@@ -317,7 +317,7 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
         return []
     encoded = encode_table(table, list(policy.quasi))
     rungs = {
-        name: ladder(policy.columns[name].hierarchy, encoded.dictionaries[name].values, column=name, base=policy.base)
+        name: build_levels(policy.columns[name].hierarchy, encoded.dictionaries[name].values, column=name, base=policy.base)
         for name in policy.quasi
     }
     choices = []

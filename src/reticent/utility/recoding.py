@@ -11,7 +11,7 @@ from reticent.arrays import Floats, Int32s, Int64s
 from reticent.utility.measures import interval_loss, node_loss
 
 if TYPE_CHECKING:
-    from reticent.policy.hierarchy import Ladder
+    from reticent.policy.hierarchy import HierarchyLevels
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,28 +37,28 @@ class Recoding:
     height: int
 
     @classmethod
-    def from_levels(cls, codes: Int32s, ladder: Ladder, levels: int | Int64s) -> Self:
+    def from_levels(cls, codes: Int32s, hierarchy: HierarchyLevels, levels: int | Int64s) -> Self:
         """Full-domain recoding (one level) or local recoding (a level per record)."""
         level = np.broadcast_to(np.asarray(levels, dtype=np.int64), codes.shape)
-        starts = np.cumsum([0, *(len(leaves) for leaves in ladder.leaves)], dtype=np.int64)
-        shares = np.concatenate(ladder.leaves) / ladder.size
-        losses = np.concatenate([_cell_loss(ladder, step) for step in range(len(ladder.leaves))])
-        nodes = ladder.tables[levels][codes] if isinstance(levels, int) else np.stack(ladder.tables)[level, codes]
+        starts = np.cumsum([0, *(len(leaves) for leaves in hierarchy.leaves)], dtype=np.int64)
+        shares = np.concatenate(hierarchy.leaves) / hierarchy.size
+        losses = np.concatenate([_cell_loss(hierarchy, step) for step in range(len(hierarchy.leaves))])
+        nodes = hierarchy.tables[levels][codes] if isinstance(levels, int) else np.stack(hierarchy.tables)[level, codes]
         node = starts[level] + nodes
-        return cls(codes, node, shares[node], losses[node], ladder.size, level, ladder.height)
+        return cls(codes, node, shares[node], losses[node], hierarchy.size, level, hierarchy.height)
 
 
-def _cell_loss(ladder: Ladder, level: int) -> Floats:
+def _cell_loss(hierarchy: HierarchyLevels, level: int) -> Floats:
     """Equation (4) for numeric attributes, from the values a node covers; equation (3) for the others."""
-    table, leaves = ladder.tables[level], ladder.leaves[level]
-    if ladder.numeric is None:
-        return node_loss(leaves, ladder.size)
-    known = np.isfinite(ladder.numeric)
+    table, leaves = hierarchy.tables[level], hierarchy.leaves[level]
+    if hierarchy.numeric is None:
+        return node_loss(leaves, hierarchy.size)
+    known = np.isfinite(hierarchy.numeric)
     low, high = np.full(len(leaves), np.inf), np.full(len(leaves), -np.inf)
-    np.minimum.at(low, table[known], ladder.numeric[known])
-    np.maximum.at(high, table[known], ladder.numeric[known])
+    np.minimum.at(low, table[known], hierarchy.numeric[known])
+    np.maximum.at(high, table[known], hierarchy.numeric[known])
     if not known.any():
-        return node_loss(leaves, ladder.size)
+        return node_loss(leaves, hierarchy.size)
     empty = low > high  # a node of missing values only spans nothing
     loss = interval_loss(np.where(empty, 0, low), np.where(empty, 0, high), float(low.min()), float(high.max()))
-    return np.where(level == ladder.height, 1.0, loss) if len(table) > 1 else loss
+    return np.where(level == hierarchy.height, 1.0, loss) if len(table) > 1 else loss

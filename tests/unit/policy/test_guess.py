@@ -13,7 +13,7 @@ from reticent.datasets import hospital
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_l, guess_missing, guess_person, one_sensitive, settings_of
 from reticent.policy.guess_hierarchy import band_tree, nice, number_levels
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 
 N = 200
 
@@ -275,7 +275,7 @@ def test_dates_that_begin_with_the_day_are_read_as_such_and_a_postal_code_is_no_
     assert guess.columns["PostCode"].role == "quasi"
     hierarchy = guess.columns["DOB"].hierarchy
     assert (guess.columns["DOB"].role, hierarchy.written) == ("quasi", "DD/MM/YYYY")
-    steps = ladder(hierarchy, pa.array(["31/12/1980", "01/02/1981"]), column="DOB")
+    steps = build_levels(hierarchy, pa.array(["31/12/1980", "01/02/1981"]), column="DOB")
     labels = [
         [names.to_pylist()[node] for node in codes] for codes, names in zip(steps.tables, steps.labels, strict=True)
     ]
@@ -430,7 +430,7 @@ def test_dates_without_marks_are_dates():
     days = [f"2021{i % 12 + 1:02d}{i % 28 + 1:02d}" for i in range(N)]
     found = columns(CLM_FROM_DT=days)["CLM_FROM_DT"]
     assert (found.role, found.hierarchy) == ("quasi", {"dates": ["month", "quarter", "year"]})
-    labels = ladder(
+    labels = build_levels(
         Policy.from_dict({"version": 1, "columns": {"d": {"role": "quasi", "hierarchy": found.hierarchy}}})
         .columns["d"]
         .hierarchy,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reticent.errors import DataError, PolicyError
 from reticent.policy import HierarchySpec
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 
 
 def labels_of(built, level):
@@ -19,7 +19,7 @@ def labels_of(built, level):
 
 def make(spec, values, tmp_path=None):
     base = {"base": tmp_path} if tmp_path else {}
-    return ladder(None if spec is None else HierarchySpec.model_validate(spec), pa.array(values), column="c", **base)
+    return build_levels(None if spec is None else HierarchySpec.model_validate(spec), pa.array(values), column="c", **base)
 
 
 def test_no_hierarchy_is_value_then_star():

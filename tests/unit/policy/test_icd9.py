@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 from reticent.policy.icd9 import BLOCKS, CHAPTERS, category, place
 from reticent.policy.spec import HierarchySpec
 
@@ -29,7 +29,7 @@ def test_ranges_are_sorted_disjoint_and_nested():
     ],
 )
 def test_paths(code, path):
-    rungs = ladder(HierarchySpec(icd9=True), pa.array([code, None]), column="diag")
+    rungs = build_levels(HierarchySpec(icd9=True), pa.array([code, None]), column="diag")
     assert [labels[0].as_py() for labels in rungs.labels[1:-1]] == path
     assert rungs.labels[1].to_pylist()[1] is None
 
@@ -37,4 +37,4 @@ def test_paths(code, path):
 def test_strangers_are_counted():
     assert category("000") == "000"
     with pytest.raises(DataError, match="2 distinct values are not ICD-9 codes"):
-        ladder(HierarchySpec(icd9=True), pa.array(["flu", "000", "250"]), column="diag")
+        build_levels(HierarchySpec(icd9=True), pa.array(["flu", "000", "250"]), column="diag")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.policy import HierarchySpec
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 from reticent.utility.measures import geometric_mean, interval_loss
 from reticent.utility.metrics import measure
 from reticent.utility.recoding import Recoding
@@ -23,8 +23,8 @@ from reticent.utility.workload import relative_error
 # six leaves, of which only the first five occur in the data: absent leaves count in the loss
 PATHS = {"a": "AB", "b": "AB", "c": "CD", "d": "CD", "e": "EF", "f": "EF"}
 TREE = {"AB": ["a", "b"], "CD": ["c", "d"], "EF": ["e", "f"]}
-LETTERS = ladder(HierarchySpec(tree=TREE), pa.array(list("abcde")), column="letter")
-SEX = ladder(None, pa.array(["f", "m"]), column="sex")
+LETTERS = build_levels(HierarchySpec(tree=TREE), pa.array(list("abcde")), column="letter")
+SEX = build_levels(None, pa.array(["f", "m"]), column="sex")
 
 TABLES = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(0, 2), st.integers(0, 1), st.booleans()),
@@ -98,7 +98,7 @@ def test_counted_combinations_equal_repeated_records(rows):
 
 
 def test_numeric_attributes_lose_the_width_they_span():
-    ages = ladder(HierarchySpec(intervals=(10, 20)), pa.array([20, 25, 31, 60]), column="age")
+    ages = build_levels(HierarchySpec(intervals=(10, 20)), pa.array([20, 25, 31, 60]), column="age")
     codes = np.arange(4, dtype=np.int32)
     assert Recoding.from_levels(codes, ages, 0).ncp.tolist() == [0, 0, 0, 0]
     assert Recoding.from_levels(codes, ages, 1).ncp.tolist() == pytest.approx([5 / 40, 5 / 40, 0, 0])

@@ -18,7 +18,7 @@ from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups
 from reticent.errors import DataError
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 
 QUESTION = "Guesses not the value but its category, one level below the top of the sensitive column's hierarchy."
 
@@ -48,7 +48,7 @@ def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...])
     if spec is None:
         return None
     try:
-        steps = ladder(spec, pa.array(values, pa.string()), column=column, base=evidence.policy.base)
+        steps = build_levels(spec, pa.array(values, pa.string()), column=column, base=evidence.policy.base)
     except DataError:  # counterfeit or placeholder values the hierarchy does not know
         return None
     return steps.tables[-2] if steps.height >= 2 else None

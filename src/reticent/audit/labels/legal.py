@@ -18,7 +18,7 @@ from reticent.arrays import Bools
 from reticent.audit.verdict import Finding, none_of
 from reticent.errors import DataError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import ROOT, ladder, read_tree, tree_from_dict
+from reticent.policy.hierarchy import ROOT, build_levels, read_tree, tree_from_dict
 from reticent.policy.icd10 import CHAPTERS
 from reticent.policy.spec import HierarchySpec
 
@@ -102,7 +102,7 @@ def _listed(value: str, leaves: set[str]) -> bool:
 def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> Bools:
     examples = [_example(value, spec.kind) for value in values]
     try:
-        steps = ladder(spec, pa.array(examples, pa.string()), column=column, base=policy.base)
+        steps = build_levels(spec, pa.array(examples, pa.string()), column=column, base=policy.base)
     except DataError:  # some value is unknown: ask for each by itself
         if len(values) <= 1:
             return np.zeros(len(values), dtype=np.bool_)

@@ -21,7 +21,7 @@ from reticent.arrays import Bools, Int64s, Integers
 from reticent.audit.groups import numbers, shared
 from reticent.errors import DataError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import ROOT, ladder
+from reticent.policy.hierarchy import ROOT, build_levels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -303,7 +303,7 @@ def levels(values: pa.Array, policy: Policy, column: str) -> Levels:
     A value that the hierarchy does not know is its own node on every level.
     """
     try:
-        steps = ladder(policy.columns[column].hierarchy, values, column=column, base=policy.base)
+        steps = build_levels(policy.columns[column].hierarchy, values, column=column, base=policy.base)
     except DataError:  # one stranger spoils the lot: take the values one by one
         if len(values) == 1:
             return [(np.zeros(1, dtype=np.int64), values)]

@@ -45,7 +45,7 @@ from reticent.engine.table.people import settled
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import person_columns
-from reticent.policy.hierarchy import Ladder
+from reticent.policy.hierarchy import HierarchyLevels
 from reticent.publication.namesakes import tell_of
 from reticent.release import Counts, Guarantee
 from reticent.release.wording import AGAINST
@@ -200,7 +200,7 @@ def _recoding_of(
     owner = [policy.person] if people is not None and policy.person is not None else []
     labels: dict[str, str | pa.Table] = {}
     for name, shown in outcome.attributes.items() if distinct is None else ():
-        ladder, level = encoded.ladders[name], int(shown.level)  # type: ignore[union-attr]
+        ladder, level = encoded.hierarchies[name], int(shown.level)  # type: ignore[union-attr]
         if level == ladder.height:
             labels[name] = ladder.labels[-1][0].as_py()
         elif level:
@@ -216,7 +216,7 @@ def _recoding_of(
     )
 
 
-def _label_table(ladder: Ladder, level: int) -> pa.Table:
+def _label_table(ladder: HierarchyLevels, level: int) -> pa.Table:
     labels = ladder.labels[level].take(pa.array(ladder.tables[level]))
     return pa.table({LEAF: ladder.labels[0], LABEL: labels})
 
@@ -294,6 +294,6 @@ def _explain_attribute(shown: Levels | Cuts, published: npt.NDArray[np.int64]) -
     if isinstance(shown, Cuts):
         return {"exact_records": int(published[shown.exact()].sum(dtype=np.int64))}
     if isinstance(shown.level, int):
-        return {"level": shown.level, "height": shown.ladder.height}
-    counts = np.bincount(shown.level, weights=published, minlength=shown.ladder.height + 1)
-    return {"records_per_level": counts.astype(np.int64).tolist(), "height": shown.ladder.height}
+        return {"level": shown.level, "height": shown.hierarchy.height}
+    counts = np.bincount(shown.level, weights=published, minlength=shown.hierarchy.height + 1)
+    return {"records_per_level": counts.astype(np.int64).tolist(), "height": shown.hierarchy.height}

@@ -23,7 +23,7 @@ from reticent.arrays import Bools, Int64s
 from reticent.engine.linked.rows import People, Rows
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import Ladder
+from reticent.policy.hierarchy import HierarchyLevels
 
 
 def classes_of(people: People, policy: Policy) -> list[Int64s]:
@@ -179,18 +179,18 @@ def _attributes(people: People, row_weight: float) -> list[Attribute]:
             continue
         first = np.minimum(rows.start[:-1], len(rows.person) - 1)
         attributes += [
-            _climbing(column.rungs, column.codes[first], counts > 0)
+            _climbing(column.hierarchy, column.codes[first], counts > 0)
             for column in rows.columns.values()
-            if column.rungs is not None
+            if column.hierarchy is not None
         ]
     return attributes
 
 
-def _climbing(rungs: Ladder, codes: Int64s, there: Bools) -> Attribute:
+def _climbing(hierarchy: HierarchyLevels, codes: Int64s, there: Bools) -> Attribute:
     """The nodes of each person; whoever has no row has a node of his own below the top."""
     levels, leaves = [], []
-    for table, sizes in zip(rungs.tables[:-1], rungs.leaves[:-1], strict=True):
+    for table, sizes in zip(hierarchy.tables[:-1], hierarchy.leaves[:-1], strict=True):
         levels.append(np.where(there, table[codes].astype(np.int64), len(sizes)))
         leaves.append(np.append(sizes, 1))
     top = np.zeros(len(codes), dtype=np.int64)
-    return Attribute((*levels, top), (*leaves, rungs.leaves[-1]))
+    return Attribute((*levels, top), (*leaves, hierarchy.leaves[-1]))

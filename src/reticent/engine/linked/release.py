@@ -120,14 +120,14 @@ def _published(
 def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list[float]]:
     """The cells of a column: as they are, or for a quasi-identifier the lowest node that the rows of a group share."""
     codes = column.codes[shown]
-    if column.rungs is None:
+    if column.hierarchy is None:
         return column.values.take(pa.array(codes)).cast(pa.string()), []
     _, group = np.unique(group, return_inverse=True)
     group = group.reshape(-1)
     level = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
     label, before, lost = np.zeros(len(codes), dtype=np.int64), 0, 0.0
     for height, (table, names, leaves) in enumerate(
-        zip(column.rungs.tables, column.rungs.labels, column.rungs.leaves, strict=True)
+        zip(column.hierarchy.tables, column.hierarchy.labels, column.hierarchy.leaves, strict=True)
     ):
         nodes = table[codes].astype(np.int64)
         low = np.full(len(level), np.iinfo(np.int64).max)
@@ -138,8 +138,8 @@ def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list
         here = np.flatnonzero(level[group] == height)
         label[here] = before + nodes[here]
         before += len(names)
-        lost += float(((leaves[nodes[here]] - 1) / max(1, column.rungs.size - 1)).sum())
-    labels = pa.concat_arrays([names.cast(pa.string()) for names in column.rungs.labels])
+        lost += float(((leaves[nodes[here]] - 1) / max(1, column.hierarchy.size - 1)).sum())
+    labels = pa.concat_arrays([names.cast(pa.string()) for names in column.hierarchy.labels])
     return labels.take(pa.array(label)), [lost / max(1, len(codes))]
 
 

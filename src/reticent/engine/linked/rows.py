@@ -21,7 +21,7 @@ from reticent.engine.spellings import spelled
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import coded, without_markers
-from reticent.policy.hierarchy import Ladder, ladder
+from reticent.policy.hierarchy import HierarchyLevels, build_levels
 from reticent.policy.settings.linked import VISIT, Layout
 
 _DAY = r"^\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
@@ -37,7 +37,7 @@ class Column:
 
     codes: Int64s
     values: pa.Array
-    rungs: Ladder | None = None
+    hierarchy: HierarchyLevels | None = None
     ranks: Int64s | None = None
 
 
@@ -267,7 +267,7 @@ def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, order: Int64s | No
         slot = turn + 1
     start = np.searchsorted(person, np.arange(persons + 1))
     picked = {
-        name: Column(column.codes[by], column.values, column.rungs, column.ranks) for name, column in columns.items()
+        name: Column(column.codes[by], column.values, column.hierarchy, column.ranks) for name, column in columns.items()
     }
     return Rows(
         rows.layout, rows.origin[by], person, rows.visit[by], slot.reshape(-1), len(names), start, picked, counted
@@ -280,7 +280,7 @@ def _column(cells: pa.ChunkedArray, policy: Policy, name: str) -> Column:
     if name not in policy.quasi:
         _refuse_dates(values, name)
         return Column(codes, values)
-    rungs = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+    rungs = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
     return Column(codes, values, rungs, _ranks(rungs))
 
 
@@ -299,12 +299,12 @@ def _refuse_dates(values: pa.Array, name: str) -> None:
         )
 
 
-def _ranks(rungs: Ladder) -> Int64s:
+def _ranks(hierarchy: HierarchyLevels) -> Int64s:
     """The place of each value in an order that keeps the nodes of its hierarchy together: numbers by size, others by text."""
-    if rungs.numeric is not None:
-        return np.argsort(np.argsort(np.nan_to_num(rungs.numeric, nan=-np.inf), kind="stable"))
+    if hierarchy.numeric is not None:
+        return np.argsort(np.argsort(np.nan_to_num(hierarchy.numeric, nan=-np.inf), kind="stable"))
     # The last key, the root, counts most; the first is each value by itself.
-    keys = [_text_ranks(labels.to_pylist())[table] for table, labels in zip(rungs.tables, rungs.labels, strict=True)]
+    keys = [_text_ranks(labels.to_pylist())[table] for table, labels in zip(hierarchy.tables, hierarchy.labels, strict=True)]
     return np.argsort(np.lexsort(keys))
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from reticent.arrays import Float32s, Floats, Int32s, Int64s, UInt64s
 from reticent.encode import encode_table
 from reticent.policy import Policy
-from reticent.policy.hierarchy import Ladder, ladder
+from reticent.policy.hierarchy import HierarchyLevels, build_levels
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,7 +23,7 @@ class Attribute:
 
     name: str
     codes: Int32s
-    ladder: Ladder
+    hierarchy: HierarchyLevels
     numbers: Floats | None
     coordinates: Floats
 
@@ -53,7 +53,7 @@ class Attribute:
     def _nodes(self, codes: Int32s, starts: Int64s) -> pa.Array:
         labels = np.full(len(starts), None, dtype=object)
         open_ = np.ones(len(starts), dtype=bool)
-        for table, names in zip(self.ladder.tables, self.ladder.labels, strict=True):
+        for table, names in zip(self.hierarchy.tables, self.hierarchy.labels, strict=True):
             nodes = table[codes]
             first = nodes[starts]
             same = open_ & (np.minimum.reduceat(nodes, starts) == np.maximum.reduceat(nodes, starts))
@@ -69,7 +69,7 @@ def attributes(table: pa.Table, policy: Policy) -> list[Attribute]:
     out = []
     for name in policy.quasi:
         values = encoded.dictionaries[name].values
-        steps = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+        steps = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
         numbers = _numbers(values, steps)
         out.append(Attribute(name, encoded.codes[name], steps, numbers, _coordinates(steps, numbers)))
     return out
@@ -92,7 +92,7 @@ def traits(table: pa.Table, policy: Policy, key: bytes) -> UInt64s:
     return total
 
 
-def _numbers(values: pa.Array, steps: Ladder) -> Floats | None:
+def _numbers(values: pa.Array, steps: HierarchyLevels) -> Floats | None:
     if steps.numeric is not None:
         return steps.numeric
     if (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)) and steps.height == 1:
@@ -100,7 +100,7 @@ def _numbers(values: pa.Array, steps: Ladder) -> Floats | None:
     return None
 
 
-def _coordinates(steps: Ladder, numbers: Floats | None) -> Floats:
+def _coordinates(steps: HierarchyLevels, numbers: Floats | None) -> Floats:
     """Numbers by size, categories by their place in the tree, so that near ones share an ancestor."""
     if numbers is not None:
         known = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)

@@ -33,7 +33,7 @@ from reticent.engine.stream.records import RecordHasher
 from reticent.engine.stream.values import Values, sensitive_column
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import Ladder, ladder
+from reticent.policy.hierarchy import HierarchyLevels, build_levels
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import AGAINST, CASTLE, not_covered
 
@@ -57,7 +57,7 @@ class Castle(StreamPublisher):
         )
         self._numeric: tuple[str, ...] | None = None
         self._words: dict[str, Dictionary] = {}
-        self._ladders: dict[str, Ladder] = {}
+        self._hierarchies: dict[str, HierarchyLevels] = {}
         self._held: pa.Table | None = None
         self._published = self._suppressed = 0
 
@@ -172,11 +172,11 @@ class Castle(StreamPublisher):
     def _climb(self, attribute: int, name: str) -> None:
         """The hierarchy over the values met so far."""
         spec = self.policy.columns[name].hierarchy
-        rungs = ladder(spec, self._words[name].values, column=name, base=self.policy.base)
+        rungs = build_levels(spec, self._words[name].values, column=name, base=self.policy.base)
         size = max(rungs.size - 1, 1)
         losses = [((leaves - 1) / size).tolist() for leaves in rungs.leaves]
-        self._core.set_ladder(attribute, [table.tolist() for table in rungs.tables], losses)
-        self._ladders[name] = rungs
+        self._core.set_hierarchy(attribute, [table.tolist() for table in rungs.tables], losses)
+        self._hierarchies[name] = rungs
 
     def _numbers(self, batch: pa.Table) -> Floats:
         columns = []
@@ -219,7 +219,7 @@ class Castle(StreamPublisher):
         return pa.table(columns)
 
     def _labels(self, name: str, leaves: UInt32s, levels: UInt32s) -> pa.Array:
-        rungs = self._ladders[name]
+        rungs = self._hierarchies[name]
         out = np.empty(len(leaves), dtype=object)
         for level in np.unique(levels):
             here = levels == level

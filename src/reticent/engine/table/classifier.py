@@ -125,10 +125,10 @@ def _block(attribute: Levels, rows: Int64s) -> Floats:
     codes = attribute.codes[rows]
     level = np.broadcast_to(np.asarray(attribute.level), len(attribute.codes))[rows]
     numbers = _numbers(attribute)
-    starts = np.cumsum([0, *(len(names) for names in attribute.ladder.labels)])
+    starts = np.cumsum([0, *(len(names) for names in attribute.hierarchy.labels)])
     nodes = np.zeros(len(rows), dtype=np.int64)
     values = np.zeros(len(rows))
-    for step, table in enumerate(attribute.ladder.tables):
+    for step, table in enumerate(attribute.hierarchy.tables):
         at = level == step
         block = table[codes[at]]
         nodes[at] = starts[step] + block
@@ -147,9 +147,9 @@ def _block(attribute: Levels, rows: Int64s) -> Floats:
 
 def _numbers(attribute: Levels) -> Floats | None:
     """The number of each leaf, where all leaves are numbers."""
-    if attribute.ladder.numeric is not None:
-        return np.nan_to_num(attribute.ladder.numeric)
+    if attribute.hierarchy.numeric is not None:
+        return np.nan_to_num(attribute.hierarchy.numeric)
     try:
-        return np.array([float(value) for value in attribute.ladder.labels[0].to_pylist()])
+        return np.array([float(value) for value in attribute.hierarchy.labels[0].to_pylist()])
     except (TypeError, ValueError):
         return None

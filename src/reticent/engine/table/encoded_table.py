@@ -18,7 +18,7 @@ from reticent.engine.table.levels import Levels
 from reticent.engine.table.people import People, of_persons, people_of
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import Ladder, ladders
+from reticent.policy.hierarchy import HierarchyLevels, build_levels_by_column
 
 if TYPE_CHECKING:
     from reticent.engine.table.cuts import Cuts
@@ -55,7 +55,7 @@ class EncodedTable:
     policy: Policy
     quasi: tuple[str, ...]
     columns: Encoded
-    ladders: dict[str, Ladder]
+    hierarchies: dict[str, HierarchyLevels]
     collapsed: _core.table.Collapsed
     model: _core.table.Model
     rows: int
@@ -81,7 +81,7 @@ class EncodedTable:
         # A frame that was counted elsewhere brings only the columns that the model looks at.
         present = [name for name in policy.sensitive if name in table.column_names]
         columns = _in_order(encode_table(table, [*policy.quasi, *present]), policy.quasi)
-        known = ladders(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
+        known = build_levels_by_column(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
         sensitive = [_sensitive(policy, columns, name) for name in guarded]
         people = people_of(table, policy, sensitive, times)
         if people is not None:
@@ -116,7 +116,7 @@ class EncodedTable:
         return replace(
             self,
             columns=columns,
-            collapsed=_collapsed(self.policy, columns, self.ladders, sensitive, times),
+            collapsed=_collapsed(self.policy, columns, self.hierarchies, sensitive, times),
             model=model(self.policy, people=people),
             rows=len(rows) if times is None else int(times.sum(dtype=np.int64)),
             sensitive=sensitive,
@@ -148,7 +148,7 @@ class EncodedTable:
     @property
     def lattice(self) -> int:
         """How many full-domain generalisations there are, exactly."""
-        return math.prod(ladder.height + 1 for ladder in self.ladders.values())
+        return math.prod(ladder.height + 1 for ladder in self.hierarchies.values())
 
     @property
     def weights(self) -> list[float]:
@@ -178,7 +178,7 @@ class EncodedTable:
 def _collapsed(
     policy: Policy,
     columns: Encoded,
-    known: dict[str, Ladder],
+    known: dict[str, HierarchyLevels],
     sensitive: list[SensitiveColumn],
     times: UInt32s | None,
 ) -> _core.table.Collapsed:
@@ -217,7 +217,7 @@ def refuse_empty(policy: Policy) -> None:
 def by_levels(encoded: EncodedTable, levels: Sequence[int | Int64s]) -> dict[str, Levels | Cuts]:
     """Every quasi-identifier at its level."""
     chosen = zip(encoded.quasi, levels, strict=True)
-    return {name: Levels(encoded.ladders[name], encoded.codes(name), level) for name, level in chosen}
+    return {name: Levels(encoded.hierarchies[name], encoded.codes(name), level) for name, level in chosen}
 
 
 def model(policy: Policy, *, people: People | None = None, k: int | None = None) -> _core.table.Model:
@@ -245,22 +245,22 @@ def _fraction(number: float) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
-def charged(ladder: Ladder, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
+def charged(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
     """A ladder with what each node is charged: its leaves, or for NCP of numbers the span of its values."""
-    if loss != "ncp" or ladder.numeric is None:
-        return list(ladder.tables), list(ladder.leaves), ladder.size
-    numeric = ladder.numeric
+    if loss != "ncp" or hierarchy.numeric is None:
+        return list(hierarchy.tables), list(hierarchy.leaves), hierarchy.size
+    numeric = hierarchy.numeric
     known = np.isfinite(numeric)
     width = float(np.ptp(numeric[known])) if known.any() else 0.0
     charges = []
-    for table, leaves in zip(ladder.tables, ladder.leaves, strict=True):
+    for table, leaves in zip(hierarchy.tables, hierarchy.leaves, strict=True):
         low, high = np.full(len(leaves), np.inf), np.full(len(leaves), -np.inf)
         np.minimum.at(low, table[known], numeric[known])
         np.maximum.at(high, table[known], numeric[known])
         spans = np.where(low > high, 0.0, high - low) / (width or 1.0)
         charges.append(1 + np.rint(spans * SPAN).astype(np.int64))
     charges[-1][:] = 1 + SPAN
-    return list(ladder.tables), charges, 1 + SPAN
+    return list(hierarchy.tables), charges, 1 + SPAN
 
 
 def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
@@ -270,7 +270,7 @@ def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
     rank = np.argsort(places).astype(np.int32)
     tree: list[Int32s] = []
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
-        tree = [np.ascontiguousarray(table[places]) for table in ladders(policy, {name: values})[name].tables]
+        tree = [np.ascontiguousarray(table[places]) for table in build_levels_by_column(policy, {name: values})[name].tables]
         tree[0] = np.arange(len(places), dtype=np.int32)
     return rank[columns.codes[name]], len(places), tree
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int32s, Int64s
-from reticent.policy.hierarchy import Ladder
+from reticent.policy.hierarchy import HierarchyLevels
 from reticent.utility.recoding import Recoding
 
 
@@ -17,7 +17,7 @@ from reticent.utility.recoding import Recoding
 class Levels:
     """Codes of an attribute, its ladder, and how far each row climbs it."""
 
-    ladder: Ladder
+    hierarchy: HierarchyLevels
     codes: Int32s
     level: int | Int64s
 
@@ -30,14 +30,14 @@ class Levels:
         """The values to publish; where levels differ from row to row, as text."""
         codes = self.codes[rows]
         if isinstance(self.level, int):
-            return self.ladder.labels[self.level].take(pa.array(self.ladder.tables[self.level][codes]))
+            return self.hierarchy.labels[self.level].take(pa.array(self.hierarchy.tables[self.level][codes]))
         level = self.level[rows]
-        starts = np.cumsum([0, *(len(names) for names in self.ladder.labels)])
+        starts = np.cumsum([0, *(len(names) for names in self.hierarchy.labels)])
         nodes = np.zeros(len(codes), dtype=np.int64)
-        for step, table in enumerate(self.ladder.tables):
+        for step, table in enumerate(self.hierarchy.tables):
             at = level == step
             nodes[at] = starts[step] + table[codes[at]]
-        return pa.concat_arrays([names.cast(pa.string()) for names in self.ladder.labels]).take(pa.array(nodes))
+        return pa.concat_arrays([names.cast(pa.string()) for names in self.hierarchy.labels]).take(pa.array(nodes))
 
     def exact(self) -> Bools:
         """Which rows keep their value."""
@@ -47,7 +47,7 @@ class Levels:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
         chance = np.zeros(len(self.codes))
-        for step, table in enumerate(self.ladder.tables):
+        for step, table in enumerate(self.hierarchy.tables):
             at = level == step
             share = np.bincount(table, weights=asked) / np.maximum(1, np.bincount(table))
             chance[at] = share[table[self.codes[at]]]
@@ -56,8 +56,8 @@ class Levels:
     def mass(self, weights: Floats) -> Floats:
         """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
-        mass = np.zeros(len(self.ladder.tables[0]))
-        for step, table in enumerate(self.ladder.tables):
+        mass = np.zeros(len(self.hierarchy.tables[0]))
+        for step, table in enumerate(self.hierarchy.tables):
             at = level == step
             size = np.maximum(1, np.bincount(table))
             nodes = np.bincount(table[self.codes[at]], weights=weights[at], minlength=len(size))
@@ -67,24 +67,24 @@ class Levels:
     def recoding(self, rows: Int64s) -> Recoding:
         """What the measures need to know."""
         level = self.level if isinstance(self.level, int) else self.level[rows]
-        return Recoding.from_levels(self.codes[rows], self.ladder, level)
+        return Recoding.from_levels(self.codes[rows], self.hierarchy, level)
 
     def summary(self, published: Bools) -> dict[str, Any]:
         """The level reached, or how many published records reached which."""
-        height = self.ladder.height
+        height = self.hierarchy.height
         if isinstance(self.level, int):
             return {"level": self.level, "height": height}
         counts = np.bincount(self.level[published], minlength=height + 1)
         return {"records_per_level": counts.tolist(), "height": height}
 
 
-def common_levels(ladder: Ladder, codes: Int32s, classes: Int64s) -> Int64s:
+def common_levels(hierarchy: HierarchyLevels, codes: Int32s, classes: Int64s) -> Int64s:
     """Per row, the lowest level at which its whole class shares a node."""
     count = int(classes.max()) + 1
     first = np.zeros(count, dtype=np.int64)
     first[classes] = np.arange(len(classes))
     levels = np.zeros(count, dtype=np.int64)
-    for level, table in enumerate(ladder.tables[:-1]):
+    for level, table in enumerate(hierarchy.tables[:-1]):
         nodes = table[codes]
         levels[classes[nodes != nodes[first[classes]]]] = level + 1
     return levels[classes]

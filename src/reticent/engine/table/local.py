@@ -117,12 +117,12 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
     """
     columns = [(gone.astype(np.int64), 2)]
     for name, level in zip(encoded.quasi, levels, strict=True):
-        ladder, codes = encoded.ladders[name], encoded.codes(name)
+        ladder, codes = encoded.hierarchies[name], encoded.codes(name)
         starts = np.cumsum([0, *(len(names) for names in ladder.labels)], dtype=np.int64)
         columns.append((starts[level] + np.stack(ladder.tables)[level, codes], int(starts[-1])))
     classes = np.unique(packed(columns), return_inverse=True)[1].astype(np.int64)
     axes = [
-        tree_axis(encoded.ladders[name], encoded.codes(name), weight)
+        tree_axis(encoded.hierarchies[name], encoded.codes(name), weight)
         for name, weight in zip(encoded.quasi, encoded.weights, strict=True)
     ]
     model = encoded.closed or encoded.model
@@ -136,10 +136,10 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
         apart=encoded.apart,
         watch=encoded.watch,
     )
-    return [common_levels(encoded.ladders[name], encoded.codes(name), parts.classes) for name in encoded.quasi]
+    return [common_levels(encoded.hierarchies[name], encoded.codes(name), parts.classes) for name in encoded.quasi]
 
 
 def _used(encoded: EncodedTable, levels: list[Int64s]) -> int:
     """How many different nodes the records were recoded to."""
-    heights = [encoded.ladders[name].height for name in encoded.quasi]
+    heights = [encoded.hierarchies[name].height for name in encoded.quasi]
     return len(distinct(packed([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))

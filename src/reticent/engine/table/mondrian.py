@@ -36,7 +36,7 @@ from reticent.engine.table.levels import Levels, common_levels
 from reticent.engine.table.people import settled
 from reticent.engine.table.rehearsal import promising
 from reticent.errors import GuaranteeError
-from reticent.policy.hierarchy import Ladder
+from reticent.policy.hierarchy import HierarchyLevels
 from reticent.policy.labels import days_of
 from reticent.release import Release
 from reticent.utility.measures import node_loss
@@ -98,7 +98,7 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
     sights, classes = partition(encoded, sets=sets)
     attributes: dict[str, Levels | Cuts] = {}
     for name, sight in sights.items():
-        ladder = encoded.ladders[name]
+        ladder = encoded.hierarchies[name]
         if sight.tree:
             attributes[name] = Levels(ladder, encoded.codes(name), common_levels(ladder, encoded.codes(name), classes))
         else:
@@ -145,7 +145,7 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
 
 def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None) -> AttributeView:
     """In the order of its values, by sets of them, or by its tree."""
-    ladder, codes = encoded.ladders[name], encoded.codes(name)
+    ladder, codes = encoded.hierarchies[name], encoded.codes(name)
     words = encoded.columns.dictionaries[name].values.to_pylist()
     spans = bool(sets) and _spans(encoded, name)
     days = _days(encoded, name, np.arange(len(words))) if spans else None
@@ -168,9 +168,9 @@ def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bo
     return AttributeView(axis, values, places, rows, scale, tree, numeric)
 
 
-def tree_axis(ladder: Ladder, codes: Int32s, weight: float) -> _core.table.Axis:
+def tree_axis(hierarchy: HierarchyLevels, codes: Int32s, weight: float) -> _core.table.Axis:
     """An attribute that is published by the nodes of its hierarchy."""
-    levels = [(t, node_loss(n, ladder.size)) for t, n in zip(ladder.tables, ladder.leaves, strict=True)]
+    levels = [(t, node_loss(n, hierarchy.size)) for t, n in zip(hierarchy.tables, hierarchy.leaves, strict=True)]
     return _core.table.Axis.tree(codes, levels, weight=weight)
 
 

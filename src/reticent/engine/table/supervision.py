@@ -101,7 +101,7 @@ class Critic:
     def of_attributes(self, names: tuple[str, ...]) -> float:
         """F-measure of the original values of some attributes."""
         return self.scores(
-            [Levels(self.encoded.ladders[name], self.encoded.codes(name), 0) for name in names]
+            [Levels(self.encoded.hierarchies[name], self.encoded.codes(name), 0) for name in names]
         ).f_measure
 
 
@@ -137,7 +137,7 @@ def sample(goal: Int64s, size: int, folds: int, rng: Rng) -> Int64s:
 
 def path(encoded: EncodedTable, batches: Sequence[Sequence[str]]) -> list[list[int]]:
     """The nodes Algorithm 1 walks through: a batch climbs level by level to its top before the next one starts."""
-    heights = {name: encoded.ladders[name].height for name in encoded.quasi}
+    heights = {name: encoded.hierarchies[name].height for name in encoded.quasi}
     levels = dict.fromkeys(encoded.quasi, 0)
     nodes = [list(levels.values())]
     for batch in batches:

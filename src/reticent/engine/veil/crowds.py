@@ -28,7 +28,7 @@ from reticent.engine.table.people import People, people_of, persons_of
 from reticent.engine.veil.levels import PublishedLevels
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import Ladder
+from reticent.policy.hierarchy import HierarchyLevels
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,11 +76,11 @@ def _refuse_loss(policy: Policy, size: int, lost: int) -> None:
         )
 
 
-def _column(levels: PublishedLevels, name: str, table: pa.Table) -> tuple[Ladder, Int32s]:
+def _column(levels: PublishedLevels, name: str, table: pa.Table) -> tuple[HierarchyLevels, Int32s]:
     """A column as its published level shows it, with the levels above."""
     words = Dictionary()
     codes = words.encode(table.column(name))
-    level, rungs = levels.rungs(name, words.values)
+    level, rungs = levels.hierarchy_of(name, words.values)
     leaf = np.zeros(len(rungs.labels[level]), dtype=np.int64)
     leaf[rungs.tables[level]] = np.arange(len(words))
     tables = tuple(np.ascontiguousarray(above[leaf]) for above in rungs.tables[level:])
@@ -88,7 +88,7 @@ def _column(levels: PublishedLevels, name: str, table: pa.Table) -> tuple[Ladder
     return shown, rungs.tables[level][codes]
 
 
-def _recode(k: int, people: People | None, columns: dict[str, tuple[Ladder, Int32s]], part: Int64s) -> list[Int64s]:
+def _recode(k: int, people: People | None, columns: dict[str, tuple[HierarchyLevels, Int32s]], part: Int64s) -> list[Int64s]:
     """How far every record of a row climbs, column by column; the whole row together is a crowd, so that none is lost."""
     sensitive: list[SensitiveColumn] = [] if people is None else [(people.pairs, len(people.owner), [])]
     collapsed = _core.table.Collapsed(

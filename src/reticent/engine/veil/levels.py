@@ -12,7 +12,7 @@ from reticent.encode import Dictionary
 from reticent.encode.dictionary import packed
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import ROOT, Climber, Ladder, ladder
+from reticent.policy.hierarchy import ROOT, Climber, HierarchyLevels, build_levels
 from reticent.policy.spec import HierarchySpec
 
 
@@ -37,15 +37,15 @@ class PublishedLevels:
         for name in (*self._policy.quasi, *self._policy.plain):
             words = Dictionary()
             codes = words.encode(table.column(name))
-            level, rungs = self.rungs(name, words.values)
+            level, rungs = self.hierarchy_of(name, words.values)
             columns[name] = rungs.labels[level].take(pa.array(rungs.tables[level][codes]))
             if name in self.by:
                 nodes[name] = codes, above_of(rungs, level)
         return pa.table(columns), self._rows(table.num_rows, nodes)
 
-    def rungs(self, name: str, values: pa.Array) -> tuple[int, Ladder]:
+    def hierarchy_of(self, name: str, values: pa.Array) -> tuple[int, HierarchyLevels]:
         """The published level of a column, and all levels of some of its values."""
-        rungs = ladder(self._hierarchy(name), values, column=name, base=self._policy.base)
+        rungs = build_levels(self._hierarchy(name), values, column=name, base=self._policy.base)
         return self._level(name, rungs.height), rungs
 
     def climb(self, name: str, values: Sequence[str | None]) -> list[tuple[str | None, frozenset[str]]]:
@@ -104,11 +104,11 @@ class PublishedLevels:
         return self._places[above]
 
 
-def above_of(rungs: Ladder, level: int) -> list[frozenset[str]]:
+def above_of(hierarchy: HierarchyLevels, level: int) -> list[frozenset[str]]:
     """Per leaf, the labels of its published node and of all nodes above it."""
-    labels = [rungs.labels[at].cast(pa.string()).to_pylist() for at in range(level, rungs.height + 1)]
-    tables = [rungs.tables[at].tolist() for at in range(level, rungs.height + 1)]
-    leaves = range(len(rungs.tables[0]))
+    labels = [hierarchy.labels[at].cast(pa.string()).to_pylist() for at in range(level, hierarchy.height + 1)]
+    tables = [hierarchy.tables[at].tolist() for at in range(level, hierarchy.height + 1)]
+    leaves = range(len(hierarchy.tables[0]))
     return [
         frozenset(words[table[leaf]] or "" for words, table in zip(labels, tables, strict=True)) | {ROOT}
         for leaf in leaves

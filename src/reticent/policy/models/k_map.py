@@ -24,7 +24,7 @@ import pyarrow.csv as pacsv
 from reticent.arrays import Bools, Int64s
 from reticent.errors import PolicyError
 from reticent.policy.cells import coded, without_markers
-from reticent.policy.hierarchy import ROOT, ladder
+from reticent.policy.hierarchy import ROOT, build_levels
 from reticent.policy.policy import Policy
 from reticent.policy.spec import HierarchySpec
 
@@ -76,7 +76,7 @@ class _Covers:
         self._values = values.to_pylist()
         self._all = np.ones(len(self._codes), dtype=bool)
         self._nodes: dict[Any, set[int]] = {}
-        rungs = ladder(spec, values, column=name, base=base)
+        rungs = build_levels(spec, values, column=name, base=base)
         for table, labels in zip(rungs.tables, rungs.labels, strict=True):
             names = labels.to_pylist()
             for code, node in enumerate(table.tolist()):

@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from reticent.service.pages.layout import Visit, small
-from reticent.service.pages.plan import Plan, ladder_of, parse_spec, spec_text
+from reticent.service.pages.plan import Plan, preview_levels, parse_spec, spec_text
 from reticent.service.pages.safe import attributed
 from reticent.service.routes.common import aside
 
@@ -63,7 +63,7 @@ def edit(visit: Visit, plan: Plan, names: list[str], keep: Callable[[], Awaitabl
             attributed(typed, hint=_HELP.get(str(chosen.value), ""))
             typed.set_visibility(chosen.value in _HELP)
             typed.update()
-            rows, problem = await aside(lambda: _ladder(visit, plan, names[0], spec))
+            rows, problem = await aside(lambda: _try_levels(visit, plan, names[0], spec))
             shown.clear()
             with shown:
                 _preview(rows, problem)
@@ -84,11 +84,11 @@ def edit(visit: Visit, plan: Plan, names: list[str], keep: Callable[[], Awaitabl
     dialog.open()
 
 
-def _ladder(
+def _try_levels(
     visit: Visit, plan: Plan, name: str, spec: Callable[[], dict[str, Any] | None]
 ) -> tuple[list[list[str]], str]:
     try:
-        return ladder_of(visit.hub, plan.table["id"], name, spec()), ""
+        return preview_levels(visit.hub, plan.table["id"], name, spec()), ""
     except Exception as error:  # noqa: BLE001 - told below the editor
         return [], getattr(error, "message", "This hierarchy does not fit.")
 

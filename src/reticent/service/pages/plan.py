@@ -11,7 +11,7 @@ import yaml
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.policy.guess import SAMPLE, guess, settings_of
-from reticent.policy.hierarchy import ladder
+from reticent.policy.hierarchy import build_levels
 from reticent.policy.levels import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
@@ -159,10 +159,10 @@ def _cells(head: pa.Table) -> dict[str, str]:
     }
 
 
-def ladder_of(hub: Hub, ident: str, name: str, spec: dict[str, Any] | None) -> list[list[str]]:
+def preview_levels(hub: Hub, ident: str, name: str, spec: dict[str, Any] | None) -> list[list[str]]:
     """Some of a column's values, each with what it becomes level by level."""
     domain: pa.Array = head_of(hub.tables.blob(ident), _HEAD).column(name).unique().drop_null().sort()
-    rungs = ladder(HierarchySpec.model_validate(spec) if spec else None, domain, column=name)
+    rungs = build_levels(HierarchySpec.model_validate(spec) if spec else None, domain, column=name)
     step = max(1, len(domain) // _PREVIEWED)
     return [
         [str(rungs.labels[level][int(rungs.tables[level][code])].as_py()) for level in range(rungs.height + 1)]

@@ -21,7 +21,7 @@ from reticent.engine.veil.domain import MISSING, OTHER, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import coded
-from reticent.policy.hierarchy import ROOT, Ladder, ladder
+from reticent.policy.hierarchy import ROOT, HierarchyLevels, build_levels
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +79,7 @@ def names(labels: pa.Array) -> tuple[str, ...]:
 
 def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
     codes, values = coded(column)
-    rungs = ladder(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+    rungs = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
     lowest = min(policy.columns[name].level, rungs.height)
     at = rungs.tables[lowest]
     _, first = np.unique(at, return_index=True)
@@ -115,7 +115,7 @@ def choose_domain(
 
     A count below `noise` is noise; the noises of values that stand together add up.
     """
-    rungs = ladder(policy.columns[column].hierarchy, values, column=column, base=policy.base)
+    rungs = build_levels(policy.columns[column].hierarchy, values, column=column, base=policy.base)
     paths = _paths(rungs)
     labels: list[str] = [OTHER]
     parted: set[Node] = set()  # nodes with a value of their own below them
@@ -141,7 +141,7 @@ def _frequent(
     return {node for node, count in held.items() if count >= max(least, noise * math.sqrt(parts[node]))}
 
 
-def _paths(rungs: Ladder) -> list[list[Node]]:
+def _paths(rungs: HierarchyLevels) -> list[list[Node]]:
     """Per value, its nodes from the value itself up to `*`."""
     labels = [names(level) for level in rungs.labels]
     return [
