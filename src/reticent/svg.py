@@ -16,7 +16,7 @@ class Bar:
     name: str
     value: float
     shown: str
-    mark: bool = False
+    highlight: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Point:
     name: str
     x: float
     y: float
-    mark: bool
+    on_frontier: bool
 
 
 def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
@@ -50,7 +50,7 @@ def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
         width = max(1.0 if item.value > 0 else 0.0, span * item.value / top)
         rows.append(
             f'<text class="label" x="{room - 8}" y="{y + 13}" text-anchor="end">{escape(_short(item.name, room))}</text>'
-            f'<rect class="{"bar hot" if item.mark else "bar"}" x="{room}" y="{y}" width="{width:.1f}" height="17" rx="2"/>'
+            f'<rect class="{"bar hot" if item.highlight else "bar"}" x="{room}" y="{y}" width="{width:.1f}" height="17" rx="2"/>'
             f'<text class="value" x="{room + width + 6:.1f}" y="{y + 13}">{escape(item.shown)}</text>'
         )
     return _svg(title, "".join(rows), 12 + 24 * len(items))
@@ -121,13 +121,13 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
         f'<text class="tick" x="{left - 6}" y="{bottom - (bottom - top) * i / 4 + 4:.1f}" text-anchor="end">{y_top * i / 4:.{digits}%}</text>'
         for i in range(5)
     )
-    best = sorted(place(point) for point in points if point.mark)
+    best = sorted(place(point) for point in points if point.on_frontier)
     line = (
         f'<polyline class="front" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in best)}"/>' if len(best) > 1 else ""
     )
     places = [place(point) for point in points]
     dots = "".join(
-        f'<circle class="{"dot" if point.mark else "dot dull"}" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+        f'<circle class="{"dot" if point.on_frontier else "dot dull"}" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
         for point, (x, y) in zip(points, places, strict=True)
     )
     dots += "".join(

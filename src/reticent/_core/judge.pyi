@@ -10,7 +10,7 @@ class Followed:
         factors: npt.NDArray[np.uint64],
         starts: list[int] | None = None,
         targets: list[int] | None = None,
-        marks: npt.NDArray[np.uint8] | None = None,
+        flags: npt.NDArray[np.uint8] | None = None,
         parents: list[int] | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...

@@ -78,7 +78,7 @@ class Passed:
         entry = replace(self.entry, number=number + 1)
         tx.record_ledger(publisher, entry, *self.members)
         if sent:
-            tx.mark_sent(publisher, number)
+            tx.confirm_delivery(publisher, number)
         population.record(tx, persons, self.events)
         kept = replace(self, noted=entry, digests={**self.digests, entry.number: entry.digest})
         if also is not None:

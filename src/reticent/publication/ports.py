@@ -23,7 +23,7 @@ class Source(Protocol):
     def read(self) -> bytes | None:
         """What is there now; empty at the end; None when woken."""
 
-    def mark(self, offset: int) -> str | None:
+    def fingerprint(self, offset: int) -> str | None:
         """Tells an input by its first bytes up to `offset`; None where they cannot be read again."""
 
     def recognise(self, stored: Container[str]) -> None:
@@ -39,9 +39,9 @@ class Source(Protocol):
         """The format of the input, by how it begins."""
 
 
-def refuse_replaced(source: Source, offset: int, mark: str | None) -> None:
+def refuse_replaced(source: Source, offset: int, fingerprint: str | None) -> None:
     """Refuses an input that is not the one that was read before, or that has lost what was read."""
-    if offset and mark is not None and source.mark(offset) != mark:
+    if offset and fingerprint is not None and source.fingerprint(offset) != fingerprint:
         raise DataError(
             f"{source.name} is not the input that this stream has read {offset:,} bytes of.",
             hint="Put that one back, and append to it instead of replacing it. Another store is for other persons: these would be published anew.",

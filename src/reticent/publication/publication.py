@@ -94,7 +94,7 @@ class Publication:
         waiting = next(self.store.unsent(self.name), None)
         if waiting is None or folder is None or not stands_beside(folder, self.store, self.name, waiting.number):
             return waiting
-        self.commit(lambda tx: tx.mark_sent(self.name, waiting.number))
+        self.commit(lambda tx: tx.confirm_delivery(self.name, waiting.number))
         return None
 
     def _hand_over(
@@ -109,7 +109,7 @@ class Publication:
         if folder is not None:
             release = stamped(release, self.store, self.name, number, digests)
             release.to_dir(folder, format=file_format)
-        self.commit(lambda tx: tx.mark_sent(self.name, number))
+        self.commit(lambda tx: tx.confirm_delivery(self.name, number))
         return release
 
 

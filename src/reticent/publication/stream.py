@@ -307,7 +307,7 @@ class Stream:
         released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
         self.position.offset += size
         if size and self._source is not None and self._source.regular:
-            self.position.mark = self._source.mark(self.position.offset)
+            self.position.mark = self._source.fingerprint(self.position.offset)
         self.position.seq += batch.total
         self.position.dead += len(batch.bad)
         self.position.out += len(released.lines + released.late) if size else 0
@@ -350,7 +350,7 @@ class Stream:
         entry = packed(step.lines)
 
         def change(tx: Transaction) -> int:
-            self._mark(tx)
+            self._confirm_delivery(tx)
             number = tx.put_outbox(self._name, *entry, position=step.position) if step.lines else -1
             if not step.lines:
                 tx.set_position(self._name, step.position)
@@ -370,17 +370,17 @@ class Stream:
 
         return self._commit(change)
 
-    def _mark(self, tx: Transaction) -> None:
+    def _confirm_delivery(self, tx: Transaction) -> None:
         """Notes what was sent, as far as the sink has confirmed it; whoever comes for more has got what was pushed before."""
         sent = self._unsent  # another thread may be sending the next one
         if sent >= 0:
-            tx.mark_sent(self._name, sent)
+            tx.confirm_delivery(self._name, sent)
             tx.forget_sent(self._name, sent)
 
     def _acknowledge(self) -> None:
         """Notes that everything has been sent."""
         if self._unsent >= 0:
-            self._commit(self._mark)
+            self._commit(self._confirm_delivery)
         self._unsent = -1
 
 

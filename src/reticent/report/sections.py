@@ -126,7 +126,7 @@ def risk(audit: Audit) -> str:
     out += table(("Adversary", "Highest", "Mean (marketer)", "Records above threshold"), rows, (1, 2, 3))
     sizes = assessment.sizes
     parts = [
-        Bar(_span(low, high), count, f"{count:,}", mark=high is not None and high < assessment.needed)
+        Bar(_span(low, high), count, f"{count:,}", highlight=high is not None and high < assessment.needed)
         for low, high, count in sizes.ranges
         if count
     ]

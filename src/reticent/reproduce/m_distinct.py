@@ -90,7 +90,7 @@ class Study:
     known: dict[tuple[str, int, int, int], Run] = field(default_factory=dict)
 
     @property
-    def marks(self) -> list[float]:
+    def checkpoints(self) -> list[float]:
         """The releases at which costly things are looked at: the first, every fourth, the last."""
         last = self.scale.setting.releases
         return [float(n) for n in range(1, last + 1) if n == 1 or n % 4 == 0 or n == last]
@@ -115,9 +115,9 @@ class Study:
             grouping = series.publish(table)
             seen["invalid"].append(float((grouping.held > 0).sum()))
             seen["counterfeits"].append(float(grouping.counterfeits.mean()))
-            if number in self.marks and method == "l-diversity":
+            if number in self.checkpoints and method == "l-diversity":
                 seen["vulnerable"].append(_vulnerable(series))
-            if number in self.marks and method == "m-distinct":
+            if number in self.checkpoints and method == "m-distinct":
                 seen["error"].append(self.error(table, grouping, 0.5, self.scale.queries_over_time))
         return seen, table, grouping
 
@@ -140,7 +140,7 @@ def _floats(numbers: tuple[int, ...]) -> list[float]:
 def figure_3a(study: Study) -> Curve:
     """Vulnerable share over time under l-diversity."""
     curves = {f"l = {m}": study.series("l-diversity", m)["vulnerable"] for m in study.scale.ms}
-    return {"release": study.marks} | curves
+    return {"release": study.checkpoints} | curves
 
 
 def figure_3b(study: Study) -> Curve:
@@ -168,7 +168,7 @@ def figure_4b(study: Study) -> Curve:
 
 def figure_5a(study: Study) -> Curve:
     """Median query error over time, theta = 0.5."""
-    return {"release": study.marks} | {f"m = {m}": study.series("m-distinct", m)["error"] for m in study.scale.ms}
+    return {"release": study.checkpoints} | {f"m = {m}": study.series("m-distinct", m)["error"] for m in study.scale.ms}
 
 
 def figure_5b(study: Study) -> Curve:

@@ -148,7 +148,7 @@ class Jobs:
     def cancel(self, ident: str) -> dict[str, Any]:
         """Marks a job as unwanted and ends its search; a release it may still compute is thrown away."""
 
-        def mark(tx: Transaction) -> dict[str, Any]:
+        def set_state(tx: Transaction) -> dict[str, Any]:
             job = self.documents.find(tx, ident) or known
             if job["state"] in (*OPEN, PARKED):
                 self._hub.trail.note(tx, "cancel", f"{job['kind']}:{job['source']}")
@@ -157,7 +157,7 @@ class Jobs:
             return job
 
         known = self.documents.get(ident)
-        job = self._hub.write(mark)
+        job = self._hub.write(set_state)
         watch = self._watches.get(ident)
         if watch is not None and job["state"] == "cancelled":
             watch.cancel()
@@ -166,7 +166,7 @@ class Jobs:
     def retry(self, ident: str) -> dict[str, Any]:
         """Begins a parked job anew; any other job stays as it is."""
 
-        def mark(tx: Transaction) -> tuple[dict[str, Any], bool]:
+        def set_state(tx: Transaction) -> tuple[dict[str, Any], bool]:
             job = self.documents.find(tx, ident) or known
             again = job["state"] == PARKED
             if again:
@@ -176,7 +176,7 @@ class Jobs:
             return job, again
 
         known = self.documents.get(ident)
-        job, again = self._hub.write(mark)
+        job, again = self._hub.write(set_state)
         if again:
             self._start(job)
         return self.show(job)
@@ -187,7 +187,7 @@ class Jobs:
         if self._stopping.is_set():
             return
         try:
-            job = self._hub.write(lambda tx: self._mark_running(tx, ident))
+            job = self._hub.write(lambda tx: self._start_attempt(tx, ident))
             if job is not None:
                 act_as(Token.of(job["who"]) if job["who"] else None)
                 self._work[job["kind"]](job)
@@ -207,7 +207,7 @@ class Jobs:
         job = self.documents.find(tx, ident)
         return job if job is not None and job["state"] in OPEN else None
 
-    def _mark_running(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+    def _start_attempt(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
         job = self._open(tx, ident)
         if job is not None:
             job |= {"state": "running", "tries": job["tries"] + 1}

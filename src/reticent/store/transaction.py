@@ -105,7 +105,7 @@ class Transaction:
         row.chain = hashlib.blake2b(row.chain + digest, digest_size=SIZE).digest()
         return number
 
-    def mark_sent(self, publisher: str, number: int) -> None:
+    def confirm_delivery(self, publisher: str, number: int) -> None:
         """Note that the sinks have every batch up to and including `number`."""
         row = self._row(publisher)
         row.next_unsent = max(row.next_unsent, min(number + 1, row.next_number))

@@ -6,7 +6,7 @@ import pytest
 
 from reticent.audit.attack.grouped import Grouped
 from reticent.audit.attack.knowledge import Likelihood, learn
-from reticent.audit.attack.marks import marks
+from reticent.audit.attack.marks import person_nodes
 from reticent.audit.groups import histograms
 from reticent.policy import Policy
 
@@ -30,7 +30,7 @@ def persons(rng, size):
 
 def test_a_mark_for_every_node_of_every_level():
     table = pa.table({"age": ["3", "7", "18"], "zip": ["123", "124", "123"], "town": ["rome"] * 3})
-    seen = marks(table, ["age", "zip", "town"], POLICY, raw=True)
+    seen = person_nodes(table, ["age", "zip", "town"], POLICY, raw=True)
     # all; three ages, two tens (both in one twenty); two codes (both in one prefix); towns do not differ.
     assert seen.nodes.shape[1] == 1 + 3 + 2 + 2
     ones = seen @ np.eye(8)
@@ -49,7 +49,7 @@ def by_records(seen, explains, before, weights):
 def test_records_that_read_alike_count_as_often_as_they_are(seed):
     rng = np.random.default_rng(seed)
     table = persons(rng, 40)
-    seen = marks(table, table.column_names, POLICY, raw=True)[rng.integers(0, 40, 300)]
+    seen = person_nodes(table, table.column_names, POLICY, raw=True)[rng.integers(0, 40, 300)]
     explains, before = rng.random((40, 7))[rng.integers(0, 2, 300)], rng.random((2, 7))[rng.integers(0, 2, 300)] + 0.1
     weights = rng.normal(size=(seen.nodes.shape[1], 7))
     merged = Likelihood.of(seen, explains, before)
@@ -66,7 +66,7 @@ def test_what_is_learnt_is_better_than_nothing_on_records_set_aside():
     table = persons(rng, 600)
     truth = np.array([town == "rome" for town in table["town"].to_pylist()]).astype(int)
     explains, before = np.eye(2)[truth], np.full((600, 2), 0.5)
-    seen = marks(table, table.column_names, POLICY, raw=True)
+    seen = person_nodes(table, table.column_names, POLICY, raw=True)
     knowledge = learn(seen, explains, before, rng)
     assert knowledge.loss < 0.2
     assert (knowledge.belief(seen, before).argmax(axis=1) == truth).all()

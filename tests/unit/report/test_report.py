@@ -178,7 +178,7 @@ def test_nothing_to_audit_is_said():
 def test_plots_are_drawn_for_empty_and_extreme_figures():
     for svg in (
         bars("t", []),
-        bars("t", [Bar("a" * 90, 0, "0"), Bar("b", 1e9, "many", mark=True)]),
+        bars("t", [Bar("a" * 90, 0, "0"), Bar("b", 1e9, "many", highlight=True)]),
         ranges("t", [Range("a", 0.5, 0.4, 0.6, None), Range("b", 1, 1, 1, 0.1)]),
         frontier("t", [], "x", "y"),
         frontier("t", [Point("a", 0, 0, True), Point("b", 1, 1, True)], "x", "y"),

@@ -17,7 +17,7 @@ from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.concession import conceded_to
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.knowledge import learn
-from reticent.audit.attack.marks import marks
+from reticent.audit.attack.marks import person_nodes
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
 from reticent.audit.attack.sights import Observations
@@ -60,7 +60,7 @@ def definetti(evidence: Evidence) -> Outcome | None:
 
 def learnt(seen: Observations, records: Int64s, policy: Policy, rng: np.random.Generator) -> Floats:
     """Records x values: what the release itself, learnt from, makes one believe of each record before its candidates."""
-    fields = marks(seen.fields, seen.fields.column_names, policy, raw=True)[records]
+    fields = person_nodes(seen.fields, seen.fields.column_names, policy, raw=True)[records]
     before = seen.prior(records)
     before = np.maximum(before, 1e-4 / before.shape[1])
     return learn(fields, seen.weight(records), before, rng).belief(fields, before)

@@ -20,7 +20,7 @@ from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.concession import conceded_to
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.knowledge import Knowledge, learn
-from reticent.audit.attack.marks import marks
+from reticent.audit.attack.marks import person_nodes
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import Link, halves, link
 from reticent.audit.attack.sights import Observations, Veiled, latest
@@ -98,7 +98,7 @@ def read(
     if len(teachers) < FEW or not len(persons):
         return None
     names = [name for name in seen.fields.column_names if name in table.column_names]
-    fields = marks(table, names, policy, raw=not isinstance(seen, Veiled))
+    fields = person_nodes(table, names, policy, raw=not isinstance(seen, Veiled))
     lessons = np.eye(len(seen.values))[truth[teachers]]
     minds = [_Mind(seen, match, fields, alike) for alike in _bases(seen, table, policy)]
     tried = [learn(fields[teachers], lessons, mind.before(mind.alike[teachers]), rng) for mind in minds]
@@ -118,7 +118,7 @@ class _Mind:
 
     seen: Observations
     match: Link
-    marks: Any
+    nodes: Any
     alike: Int64s
 
     def before(self, records: Int64s) -> Floats:
@@ -132,8 +132,8 @@ class _Mind:
     def read(self, persons: Int64s, records: Int64s, knowledge: Knowledge, truth: Int64s) -> Reading:
         """Her belief of the persons without and with their records."""
         match = self.match
-        belief = knowledge.belief(self.marks[persons], self.before(self.alike[persons]))
-        theirs = knowledge.belief(self.marks[match.person_of[records]], self.before(records))
+        belief = knowledge.belief(self.nodes[persons], self.before(self.alike[persons]))
+        theirs = knowledge.belief(self.nodes[match.person_of[records]], self.before(records))
         posterior = self.seen.posterior(theirs, records)
         # A person's own fields may be known finer than those of her class: what the record adds is carried over.
         factor = np.divide(posterior, theirs, out=np.zeros_like(posterior), where=theirs > 0)

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from reticent.arrays import Floats, Int64s
-from reticent.audit.attack.marks import Marks
+from reticent.audit.attack.marks import PersonNodes
 
 _RIDGES = (300.0, 60.0, 20.0, 7.0, 2.0)
 _ASIDE = 5  # one in so many persons chooses the ridge
@@ -36,12 +36,12 @@ class Knowledge:
     weights: Floats
     loss: float = 0.0
 
-    def belief(self, seen: Marks, before: Floats) -> Floats:
+    def belief(self, seen: PersonNodes, before: Floats) -> Floats:
         """Persons x values."""
         return softmax(np.log(before) + seen @ self.weights)
 
 
-def learn(seen: Marks, explains: Floats, before: Floats, rng: np.random.Generator) -> Knowledge:
+def learn(seen: PersonNodes, explains: Floats, before: Floats, rng: np.random.Generator) -> Knowledge:
     """The model that does best on records set aside.
 
     `explains` says how well each value explains what she sees of a record: a one for a value that is known, the likelihood of a set of
@@ -72,13 +72,13 @@ class Likelihood:
         times: how many records read so.
     """
 
-    seen: Marks
+    seen: PersonNodes
     explains: Floats
     base: Floats
     times: Floats
 
     @classmethod
-    def of(cls, seen: Marks, explains: Floats, before: Floats) -> Likelihood:
+    def of(cls, seen: PersonNodes, explains: Floats, before: Floats) -> Likelihood:
         """That of some records."""
         first, times = _alike(seen.patterns, explains, before)
         return cls(seen[first], explains[first], np.log(before[first]), times.astype(np.float64))

@@ -23,7 +23,7 @@ _BINS = 20
 
 
 @dataclass(frozen=True, repr=False)
-class Marks:
+class PersonNodes:
     """Persons x nodes.
 
     Attributes:
@@ -34,8 +34,8 @@ class Marks:
     patterns: Int64s
     nodes: csr_array
 
-    def __getitem__(self, persons: Int64s | Bools) -> Marks:
-        return Marks(self.patterns[persons], self.nodes)
+    def __getitem__(self, persons: Int64s | Bools) -> PersonNodes:
+        return PersonNodes(self.patterns[persons], self.nodes)
 
     def homes(self) -> csr_array:
         """Persons x patterns."""
@@ -47,7 +47,7 @@ class Marks:
         return np.asarray(self.homes() @ (self.nodes @ weights))
 
 
-def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -> Marks:
+def person_nodes(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -> PersonNodes:
     """Of every person; `raw` where the reader knows the fields finer than they are published."""
     blocks = [(np.zeros(table.num_rows, dtype=np.int64), np.zeros((1, 1), dtype=np.int64))]
     for name in names:
@@ -58,7 +58,7 @@ def marks(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -
     sizes = [len(nodes) for _, nodes in blocks]
     firsts = np.cumsum([0, *sizes[:-1]])
     patterns = np.stack([code + first for (code, _), first in zip(blocks, firsts, strict=True)], axis=1)
-    return Marks(patterns, csr_array(block_diag([_ones(nodes) for _, nodes in blocks], format="csr")))
+    return PersonNodes(patterns, csr_array(block_diag([_ones(nodes) for _, nodes in blocks], format="csr")))
 
 
 def _patterns(steps: list[Int64s]) -> list[tuple[Int64s, Int64s]]:

@@ -96,7 +96,7 @@ class SinglingOut:
     def drawing(self) -> str:
         """A picture (SVG): one bar per column that a reader learns, the share of persons who then stand alone."""
         items = [
-            Bar(f"{'+ ' if number else ''}{step.column}", step.alone, f"{step.alone:.1%} alone", mark=step.alone > 0)
+            Bar(f"{'+ ' if number else ''}{step.column}", step.alone, f"{step.alone:.1%} alone", highlight=step.alone > 0)
             for number, step in enumerate(self.steps)
         ]
         return alone(bars(f"{self.persons:,} persons: who stands alone", items))

@@ -93,7 +93,7 @@ class MllpSource:
     def skip(self, offset: int) -> None:
         """What was sent is gone; senders send again what was not answered."""
 
-    def mark(self, _: int) -> None:
+    def fingerprint(self, _: int) -> None:
         """What was sent cannot be read again."""
 
     def guess(self, _: bytes) -> str:

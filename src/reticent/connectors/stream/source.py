@@ -51,7 +51,7 @@ class FileSource:
         else:
             self._skip = offset
 
-    def mark(self, offset: int) -> str | None:
+    def fingerprint(self, offset: int) -> str | None:
         """A fingerprint of a file up to a place: of its beginning, and of what stands before the place."""
         return fingerprint(self._fd, offset) if self.regular else None
 

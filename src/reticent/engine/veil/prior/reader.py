@@ -32,13 +32,13 @@ _STEPS = 20
 class Sample:
     """Records as the reader sees them: `marks` (records x nodes, sparse), rows of the prior, and the true values."""
 
-    marks: Any
+    features: Any
     rows: Integers
     values: Integers
 
     def take(self, at: Integers) -> Sample:
         """Some of the records."""
-        return Sample(self.marks[at], self.rows[at], self.values[at])
+        return Sample(self.features[at], self.rows[at], self.values[at])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -98,14 +98,14 @@ class Reader:
 
     def belief(self, seen: Sample) -> Floats:
         """Records x values: what she thinks before she looks at the candidates."""
-        return _softmax(self.offset[seen.rows] + seen.marks @ self.weights)
+        return _softmax(self.offset[seen.rows] + seen.features @ self.weights)
 
 
 def train(seen: Sample, shares: Floats) -> list[Reader]:
     """Readers of a sample, from one who believes the prior to one who believes every accident of the sample."""
     # Values that a row does not offer are thought as likely as one record in the sample.
     offset = np.log(np.maximum(shares, 1 / max(len(seen), 1)))
-    readers = [Reader(offset, np.zeros((seen.marks.shape[1], offset.shape[1])))]
+    readers = [Reader(offset, np.zeros((seen.features.shape[1], offset.shape[1])))]
     for ridge in _RIDGES:
         readers.append(_train(seen, readers[-1], ridge))
     return readers
@@ -133,10 +133,10 @@ def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         weights = flat.reshape(shape)
-        belief = _softmax(base + seen.marks @ weights)
+        belief = _softmax(base + seen.features @ weights)
         value = -np.log(belief[at, seen.values]).sum() + ridge / 2 * float(flat @ flat)
         belief[at, seen.values] -= 1
-        return float(value), np.asarray(seen.marks.T @ belief + ridge * weights).ravel()
+        return float(value), np.asarray(seen.features.T @ belief + ridge * weights).ravel()
 
     # Its steps are small: threads that wait for each other by turning take ten times as long on a busy machine.
     with threadpool_limits(1):
