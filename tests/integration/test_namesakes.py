@@ -12,7 +12,7 @@ import pytest
 
 from reticent import EvolvingTable, Series, anonymize
 from reticent.policy import Policy
-from reticent.publication.namesakes import tell_namesakes
+from reticent.publication.namesakes import warn_of_variants
 
 VALUES = [f"v{v:02d}" for v in range(20)]
 N = 60
@@ -127,7 +127,7 @@ def test_the_command_line_says_it(policy, tmp_path):
 )
 def test_which_names_meet(names, number):
     assert (
-        tell_namesakes(pa.chunked_array([pa.array(names[:2], pa.string()), pa.array(names[2:], pa.string())])) == number
+        warn_of_variants(pa.chunked_array([pa.array(names[:2], pa.string()), pa.array(names[2:], pa.string())])) == number
     )
 
 

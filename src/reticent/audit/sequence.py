@@ -47,7 +47,7 @@ class Publication:
         return cls(named, _counts(st))
 
     @classmethod
-    def told(cls, st: pa.Table, persons: UInt64s, groups: Int64s) -> Publication:
+    def from_ledger(cls, st: pa.Table, persons: UInt64s, groups: Int64s) -> Publication:
         """From the values of the groups and the ledger; who stands in several groups has no one value to narrow."""
         alone, first, often = np.unique(persons, return_index=True, return_counts=True)
         named = zip(alone[often == 1].tolist(), map(str, groups[first[often == 1]].tolist()), strict=True)
@@ -176,7 +176,7 @@ def sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | Non
     if ledger is None or len(ledger) != len(tables) or not all(map(len, ledger.persons)):
         return [Publication.read(qit, st, linked(qit, policy)) for qit, st in tables]
     places = zip(tables, ledger.persons, ledger.groups, strict=True)
-    return [Publication.told(st, persons, groups) for (_, st), persons, groups in places]
+    return [Publication.from_ledger(st, persons, groups) for (_, st), persons, groups in places]
 
 
 def linked(qit: pa.Table, policy: Policy) -> list[Hashable]:

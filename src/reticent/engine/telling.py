@@ -19,7 +19,7 @@ import pyarrow as pa
 from reticent.arrays import Bools, Floats, Int32s, Int64s, Integers
 from reticent.errors import GuaranteeError
 from reticent.policy.cells import coded
-from reticent.policy.telling import numbered, pairs, tells
+from reticent.policy.telling import numbered, pairs, discloses
 
 # Persons who are looked at, and those of a first look; how many of them a label has: fewer tell by chance.
 _SAMPLE, _FIRST, _EACH = 20_000, 1_000, 20
@@ -27,7 +27,7 @@ _SAMPLE, _FIRST, _EACH = 20_000, 1_000, 20
 _CROWD, _NEARLY, _USUAL = 50, 0.95, 0.5
 
 
-def refuse_tellers(
+def refuse_disclosive_columns(
     columns: Mapping[str, pa.ChunkedArray | pa.Array | tuple[Int32s, pa.Array]],
     values: Integers,
     *,
@@ -55,7 +55,7 @@ def refuse_tellers(
         if len(different) > int(truth.max(initial=0)) + 1 and _counts_on(different):
             continue
         labels = codes.astype(np.int64)
-        if _tells_all(labels, truth, known) or (rows is not None and _gives_away(labels, truth, known)):
+        if _discloses_value(labels, truth, known) or (rows is not None and _gives_away(labels, truth, known)):
             raise GuaranteeError(
                 f"Column '{name}' tells the value that is protected; nothing was published.", hint=hint
             )
@@ -77,16 +77,16 @@ def _sample(persons: Integers | int) -> Int64s:
     return at if isinstance(persons, int) else at[np.sort(np.unique(persons[at], return_index=True)[1])]
 
 
-def _tells_all(labels: Int64s, truth: Int64s, known: Int64s) -> bool:
+def _discloses_value(labels: Int64s, truth: Int64s, known: Int64s) -> bool:
     """Whether the labels that most persons have say nearly all that there is to know, and the rows do not; a label of few says it by chance."""
     # The fewer records, the more a column seems to tell: what a first look does not see is not there.
     look = slice(None, None, max(1, len(labels) // _FIRST))
-    if not tells(labels[look], truth[look]):
+    if not discloses(labels[look], truth[look]):
         return False
     some = _crowded(labels, _EACH)
     if 2 * np.count_nonzero(some) <= len(some):
         return False
-    return tells(labels[some], truth[some]) and not tells(known[some], truth[some])
+    return discloses(labels[some], truth[some]) and not discloses(known[some], truth[some])
 
 
 def _gives_away(labels: Int64s, truth: Int64s, known: Int64s) -> bool:

@@ -20,7 +20,7 @@ from reticent.arrays import Int64s
 from reticent.policy.cells import coded, folded, without_markers
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.guess_column import UNITS, ColumnFacts, Sign, sign_of
-from reticent.policy.telling import bits_of, tells, tells_some
+from reticent.policy.telling import bits_of, discloses, discloses_partly
 
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02
@@ -72,7 +72,7 @@ def guess(table: pa.Table) -> list[Guess]:
     signs = _results(facts, _batteries(facts, {name: sign_of(c) for name, c in facts.items()}))
     roles = _sensitive(facts, signs) | _known(facts, signs)
     guesses = [_guess(facts[name], signs[name], roles) for name in facts]
-    return _telling(sample.slice(0, _PAIRED), without_tellers(sample, guesses))
+    return _promote_dependent(sample.slice(0, _PAIRED), without_disclosive(sample, guesses))
 
 
 def guess_missing(table: pa.Table) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ def _guess(c: ColumnFacts, sign: Sign, roles: Roles) -> Guess:
     return Guess(c.name, role, why, sign.hierarchy, c.distinct, c.distinct < c.cells, variants > 0, unsure)
 
 
-def without_tellers(table: pa.Table, guesses: list[Guess]) -> list[Guess]:
+def without_disclosive(table: pa.Table, guesses: list[Guess]) -> list[Guess]:
     """What says the same as a protected column in other words, as the name of an illness beside its code, is kept inside."""
     sample = table.slice(0, _PAIRED)
     ills = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role == "sensitive"}
@@ -222,14 +222,14 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
 
 
 def _inside(guess: Guess, own: Int64s, ills: Mapping[str, Int64s]) -> Guess:
-    told = tells_some if guess.role == "plain" else tells
+    told = discloses_partly if guess.role == "plain" else discloses
     ill = next((name for name, codes in ills.items() if told(own, codes)), None)
     if ill is None:
         return guess
     return replace(guess, role="identifier", why=f"tells '{ill}', which is protected: kept inside", unsure=False)
 
 
-def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
+def _promote_dependent(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
     """Plain columns that tell a quasi-identifier, or are told by one, become quasi-identifiers themselves."""
     codes = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role in ("quasi", "plain")}
     known = {g.column: codes[g.column] for g in guesses if g.role == "quasi" and 1 < g.distinct <= len(sample) / 20}
@@ -237,7 +237,7 @@ def _telling(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
 
 
 def _with_twin(guess: Guess, own: Int64s, known: Mapping[str, Int64s]) -> Guess:
-    twin = next((name for name, codes in known.items() if tells(own, codes) or tells(codes, own)), None)
+    twin = next((name for name, codes in known.items() if discloses(own, codes) or discloses(codes, own)), None)
     if twin is None or guess.distinct > len(own) / 20:
         return guess
     return replace(guess, role="quasi", why=f"tells '{twin}', which others know, or is told by it", unsure=False)

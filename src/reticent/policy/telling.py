@@ -16,7 +16,7 @@ _SURE, _OFTEN = 0.95, 20
 """Share of a value's records, and fewest of them, that make it a sign of another column's value."""
 
 
-def tells(one: Int64s, other: Int64s) -> bool:
+def discloses(one: Int64s, other: Int64s) -> bool:
     """Whether one column says nearly all of what there is to know of another, by codes.
 
     >>> tells(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 1])), tells(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
@@ -26,13 +26,13 @@ def tells(one: Int64s, other: Int64s) -> bool:
     return whole > 0 and _bits(pairs(one, other)) - _bits(one) < _LEFT * whole
 
 
-def tells_some(one: Int64s, other: Int64s) -> bool:
+def discloses_partly(one: Int64s, other: Int64s) -> bool:
     """Whether a column says another one as good as for certain, of all records or of more than a few: nothing generalises what is plain."""
     width = int(other.max(initial=0)) + 1
     cells, counts = np.unique(one * width + other, return_counts=True)
     sure = counts >= _SURE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
     rare = np.bincount(other, minlength=width)[cells % width] < len(other) / 2
-    return tells(one, other) or int(counts[sure & rare & (counts >= _OFTEN)].sum()) > (1 - _SURE) * len(one)
+    return discloses(one, other) or int(counts[sure & rare & (counts >= _OFTEN)].sum()) > (1 - _SURE) * len(one)
 
 
 def pairs(one: Int64s, other: Int64s) -> Int64s:

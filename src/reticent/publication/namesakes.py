@@ -27,22 +27,22 @@ _HINT = (
 )
 
 
-def tell_namesakes(names: pa.ChunkedArray) -> int:
+def warn_of_variants(names: pa.ChunkedArray) -> int:
     """Warns of persons of a table who are namesakes of others in it; how many there are beyond one of each name."""
     if not pa.types.is_string(names.type) or not _may_meet(names):
         return 0
     different = pc.unique(names.combine_chunks()).drop_null()
-    return tell_of(len(different) - len(pc.unique(_loose(different))))
+    return warn_of_count(len(different) - len(pc.unique(_loose(different))))
 
 
-def tell_of(number: int) -> int:
+def warn_of_count(number: int) -> int:
     """Warns of so many persons who have the name of another."""
     if number:
         LOG.warning("%s persons have the name of another but for case or leading zeros. %s", f"{number:,}", _HINT)
     return number
 
 
-def tell_strangers(names: pa.Array, hashes: Callable[[pa.Array], UInt64s], known: UInt64s) -> int:
+def warn_of_new_variants(names: pa.Array, hashes: Callable[[pa.Array], UInt64s], known: UInt64s) -> int:
     """Warns of persons who are new to a store and namesakes of some whom it knows by their hashes; how many of those looked at."""
     some = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SOME)).astype(np.int64))))
     some = some.cast(pa.string())

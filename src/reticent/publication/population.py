@@ -25,7 +25,7 @@ from reticent.engine import publisher_class
 from reticent.engine.base import ShownEvents
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.publication.namesakes import tell_namesakes, tell_strangers
+from reticent.publication.namesakes import warn_of_variants, warn_of_new_variants
 from reticent.release import Kind
 from reticent.release.wording import DESPITE
 from reticent.store import Store, Transaction, schema
@@ -131,24 +131,24 @@ class Population:
         column = single_names(persons if isinstance(persons, pa.ChunkedArray) else pa.chunked_array([persons]))
         hashes = self._hashes(column)
         if self._kind != "stream":
-            self._tell_namesakes(column, hashes)
+            self._warn_of_variants(column, hashes)
         return hashes
 
     def _hashes(self, names: pa.ChunkedArray | pa.Array) -> UInt64s:
         rows = pa.RecordBatch.from_arrays([native(names)], names=["person"])
         return np.asarray(self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons, dtype=np.uint64)
 
-    def _tell_namesakes(self, names: pa.ChunkedArray, hashes: UInt64s) -> None:
+    def _warn_of_variants(self, names: pa.ChunkedArray, hashes: UInt64s) -> None:
         """Warns of persons who may be others of this publication or of this store."""
         if self._kind != "table":  # a table tells by itself, with or without a store
-            tell_namesakes(names)
+            warn_of_variants(names)
         strangers = self._recorded[hashes & _MASK] != hashes
         if self._seen and strangers.any():
             rows = self._store.asked(schema.population, _SINCE, seen=0)
             known = np.concatenate([np.frombuffer(row["persons"], "<u8") for row in rows])
             strangers &= ~np.isin(hashes, known)
             if strangers.any():
-                tell_strangers(native(names).filter(pa.array(strangers)), self._hashes, known)
+                warn_of_new_variants(native(names).filter(pa.array(strangers)), self._hashes, known)
 
     def of_table(self, table: pa.Table) -> UInt64s:
         """The persons of a table."""

@@ -13,7 +13,7 @@ from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication.gate import Passed, let_through
-from reticent.publication.namesakes import tell_namesakes
+from reticent.publication.namesakes import warn_of_variants
 
 if TYPE_CHECKING:
     from reticent._core.table import Watch
@@ -41,7 +41,7 @@ def publish(
     """
     method = method or policy.table.method
     if policy.person is not None and policy.person in table.column_names:
-        tell_namesakes(single_names(table.column(policy.person)))
+        warn_of_variants(single_names(table.column(policy.person)))
     rng = _keys(policy, method, store) if seed is None else Rng.from_seed(seed)
     engine = publisher(policy, "table", method, rng=rng)
     if watch is not None:

@@ -194,7 +194,7 @@ class Jobs:
         except UnwantedError:
             pass
         except Exception as error:  # noqa: BLE001 - it becomes the job's answer
-            problem = described(error).told
+            problem = described(error).body
             self._hub.write(lambda tx: self._end(tx, ident, state="failed", error=problem))
         finally:
             act_as(None)

@@ -66,7 +66,7 @@ class ServiceError(ReticentError):
         self.code = code
 
     @property
-    def told(self) -> dict[str, str]:
+    def body(self) -> dict[str, str]:
         """As clients and jobs are told it."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
@@ -119,7 +119,7 @@ def response(error: Exception, headers: Mapping[str, str] | None = None) -> JSON
     """Any exception as a response."""
     problem = described(error)
     again = {"Retry-After": "1"} if problem.status in (429, 503) else {}
-    return JSONResponse({"error": problem.told}, problem.status, again | dict(headers or {}))
+    return JSONResponse({"error": problem.body}, problem.status, again | dict(headers or {}))
 
 
 def install(app: FastAPI) -> None:

@@ -117,7 +117,7 @@ _THERE = sa.select(schema.meta.c.value).where(schema.meta.c.name == _NAME)
 def refuse_moved(engine: sa.Engine, seal: Seal) -> None:
     """Refuses a store whose database is not the one that it was used in; notes it where that was never noted."""
     with database.errors(engine), engine.connect() as connection:
-        here, there = _told(connection, seal), connection.execute(_THERE).scalar()
+        here, there = _signed_location(connection, seal), connection.execute(_THERE).scalar()
     if there is None:
         note_place(engine, seal)
     elif here != there:
@@ -131,10 +131,10 @@ def refuse_moved(engine: sa.Engine, seal: Seal) -> None:
 def note_place(engine: sa.Engine, seal: Seal) -> None:
     """From now on the store lives here."""
     with database.writing(engine) as connection:
-        write = database.insert(connection.dialect.name, schema.meta).values(name=_NAME, value=_told(connection, seal))
+        write = database.insert(connection.dialect.name, schema.meta).values(name=_NAME, value=_signed_location(connection, seal))
         connection.execute(write.on_conflict_do_update(index_elements=["name"], set_={"value": write.excluded.value}))
 
 
-def _told(connection: sa.Connection, seal: Seal) -> str:
+def _signed_location(connection: sa.Connection, seal: Seal) -> str:
     here = str(connection.execute(_HERE).scalar())
     return f"{here} {seal.lasting.digest(_NAME, [here]).hex()}"

@@ -50,7 +50,7 @@ def check_lists(release: Published, policy: Policy) -> list[Finding]:
     findings += [named("every file is written in the one way", release.odd)]
     findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
     if release.shape != "linked":  # whose judge has a list of its own
-        forms = _told_of_tables(release, policy) if _faithful_table(release) else _TOLD
+        forms = _table_explain_forms(release, policy) if _faithful_table(release) else _EXPLAIN_FORMS
         odd = [key for key, value in release.explain.items() if key not in forms or not _fits(forms[key], value)]
         findings.append(named("explain tells counts and settings only", odd))
     odd = [key for key, value in release.metrics.items() if key not in _METRICS or not is_figure(value)]
@@ -77,7 +77,7 @@ def _number(value: Any) -> bool:
     return isinstance(value, bool) or is_figure(value)
 
 
-def _told_of_tables(release: Published, policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
+def _table_explain_forms(release: Published, policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
     """What `explain` of a table may hold, in which form, and how much of it: a list without an end has room for anything."""
     quasi, counts = policy.quasi, release.counts
     left_out = release.explain.get("left_out", 0)
@@ -145,7 +145,7 @@ def _levels(value: Mapping[str, Any], published: int) -> bool:
     return counted and sum(levels) == published and len(levels) == value.get("height", -1) + 1 <= _MOST_LEVELS
 
 
-_TOLD: Mapping[str, Callable[[Any], bool]] = {  # of a veil, an evolving table, a series or a stream
+_EXPLAIN_FORMS: Mapping[str, Callable[[Any], bool]] = {  # of a veil, an evolving table, a series or a stream
     **dict.fromkeys(
         ("rows_of_the_prior", "values", "publication", "left_out", "release", "groups", "share_in_skewed_classes"),
         _number,

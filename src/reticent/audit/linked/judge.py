@@ -51,7 +51,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
         return VerificationResult((Finding("the policy speaks of several tables", holds=False),))
     layout = layout_of(policy)
     columns = [(table, name) for table, one in layout.items() for name in one.columns]
-    findings = [_closed(release, layout), _told(release, layout), _dated(release, layout, policy)]
+    findings = [_closed(release, layout), _check_explain(release, layout), _dated(release, layout, policy)]
     findings.append(_beside(release, layout))
     if not all(finding.holds for finding in findings):
         return VerificationResult(tuple(findings))
@@ -92,7 +92,7 @@ def _closed(release: Published, layout: Mapping[str, Layout]) -> Finding:
     return none_of("tables and columns are those of the policy", len(strange), ", ".join(strange[:3]))
 
 
-def _told(release: Published, layout: Mapping[str, Layout]) -> Finding:
+def _check_explain(release: Published, layout: Mapping[str, Layout]) -> Finding:
     """Explanations are whole numbers, by table where they are of rows."""
     odd = [
         key

@@ -121,7 +121,7 @@ def singling_out(
         small=small,
         sizes=class_sizes(sizes),
         steps=_steps(table, list(quasi), who),
-        told={name: _told(rows, size, table[name], who) for name in sensitive},
+        told={name: _disclosure_share(rows, size, table[name], who) for name in sensitive},
     )
 
 
@@ -136,7 +136,7 @@ def _exposed(rows: Int64s, size: int, who: Int64s) -> tuple[float, float, Int64s
     return alone, len(np.unique(members[sizes[classes] < SMALL])) / many, sizes
 
 
-def _told(rows: Int64s, size: int, column: pa.ChunkedArray, who: Int64s) -> float:
+def _disclosure_share(rows: Int64s, size: int, column: pa.ChunkedArray, who: Int64s) -> float:
     """Share of persons with a record in a class that holds one value only."""
     plain = histograms(rows, size, column).distinct()[rows] == 1
     return len(np.unique(who[plain])) / max(1, len(np.unique(who)))

@@ -62,7 +62,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
     begun = release.kind != "evolving" or release.explain.get("publication") == 1
     desk = _Desk(line, data, policy, table.take(pa.array(counted)), begun=begun)
     if original.places is not None:
-        return VerificationResult((*findings, *_told(desk, release, original.places, counted)))
+        return VerificationResult((*findings, *_check_known_rows(desk, release, original.places, counted)))
     seats, doubt = desk.seats()
     if seats is None:
         return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
@@ -82,7 +82,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
 _ORIGIN = "every published record is one of the input"
 
 
-def _told(desk: _Desk, release: Published, places: Int64s, counted: Int64s) -> list[Finding]:
+def _check_known_rows(desk: _Desk, release: Published, places: Int64s, counted: Int64s) -> list[Finding]:
     """The findings where somebody says which row of the input stands where."""
     if len(places) != len(desk.rows) or not np.isin(places, counted).all():
         return [none_of(_ORIGIN, abs(len(desk.rows) - int(np.isin(places, counted).sum())) or 1)]

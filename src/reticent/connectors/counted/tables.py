@@ -46,7 +46,7 @@ from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.hierarchy import HierarchyLevels
-from reticent.publication.namesakes import tell_of
+from reticent.publication.namesakes import warn_of_count
 from reticent.release import Counts, Guarantee
 from reticent.release.wording import AGAINST
 
@@ -174,7 +174,7 @@ def check_persons(rows: Rows, person: str) -> bool:
             f"Column '{person}': {nobody:,} records have no person.",
             hint="Fill the column, or leave those records out.",
         )
-    tell_of(rows.count_identifier_variants(person))
+    warn_of_count(rows.count_identifier_variants(person))
     return rows.has_several_records(person)
 
 

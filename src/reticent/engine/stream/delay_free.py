@@ -63,7 +63,7 @@ class DelayFree(AtOnce):
         key = rng.key("stream records")
         self._reader = RecordHasher(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
         self._names = [*policy.quasi, *policy.plain]
-        self._told = self._met = len(self.values)
+        self._journal_labels = self._met = len(self.values)
         self._hash = policy.hash
         self._evidence = sum(self._past.values())
         self._look_at = max(self._evidence, _FIRST_LOOK)
@@ -91,9 +91,9 @@ class DelayFree(AtOnce):
         records = self._read(batch, seqs)
         groups = self._settle(records)
         # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
-        if len(self.values) > self._told:
-            records = replace(records, labels=tuple(self.values.labels[self._told :]))
-            self._told = len(self.values)
+        if len(self.values) > self._journal_labels:
+            records = replace(records, labels=tuple(self.values.labels[self._journal_labels :]))
+            self._journal_labels = len(self.values)
         return Placed(records.seqs, groups, labels=self.values.labels, journal=records.to_bytes())
 
     def _read(self, batch: pa.Table, seqs: UInt64s | None) -> Records:
@@ -166,7 +166,7 @@ class DelayFree(AtOnce):
         for records in Records.all_from(journal):
             for label in records.labels:
                 self.values.code(label)
-            self._told = len(self.values)
+            self._journal_labels = len(self.values)
             yield Placed(records.seqs, self._settle(records), labels=self.values.labels, journal=b"")
 
     # What it says of itself
@@ -237,7 +237,7 @@ class DelayFree(AtOnce):
     def _resume(self, saved: dict[str, Any], _: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
         for label in saved["labels"]:
             self.values.code(label)
-        self._told = self._met = len(self.values)
+        self._journal_labels = self._met = len(self.values)
         self._rows, self._look_at = saved["rows"], saved["look_at"]
         self._load(saved["counts"], blobs["core"])
 

@@ -32,11 +32,11 @@ from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import AtOnce, Placed, Veiled
 from reticent.engine.stream.records import Fields, Leveled, Shown, entries, entry, leveled
 from reticent.engine.stream.tables import OnDemand
-from reticent.engine.telling import refuse_tellers
+from reticent.engine.telling import refuse_disclosive_columns
 from reticent.engine.veil.house import VeilParameters, VeilPublisher
 from reticent.engine.veil.prior.noise import two_sided
 from reticent.engine.veil.release import data_table, guarantee
-from reticent.engine.veil.veiling import OMISSION_EPSILON, MOST_UNSEEN, TELLERS
+from reticent.engine.veil.veiling import OMISSION_EPSILON, MOST_UNSEEN, DISCLOSIVE_HINT
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -113,8 +113,8 @@ class Veil(VeilPublisher, AtOnce):
         """Refuses columns that tell the value, by the first large batch of a run: whoever looks at each pays for each."""
         if self._looked or batch.num_rows < _LARGE:
             return
-        refuse_tellers(
-            self._columns(batch, coded, shown), coded.values, rows=coded.rows, persons=coded.persons, hint=TELLERS
+        refuse_disclosive_columns(
+            self._columns(batch, coded, shown), coded.values, rows=coded.rows, persons=coded.persons, hint=DISCLOSIVE_HINT
         )
         self._looked = True
 

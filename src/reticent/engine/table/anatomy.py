@@ -31,7 +31,7 @@ from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.people import coded, persons_of, row_keys, text_ranks
-from reticent.engine.telling import refuse_tellers
+from reticent.engine.telling import refuse_disclosive_columns
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
@@ -45,7 +45,7 @@ def not_covered(policy: Policy) -> tuple[str, ...]:
     return readers(*unknown, SINGLING_OUT, persons=policy.person is not None) + beyond(policy)
 
 
-TELLERS = (
+DISCLOSIVE_HINT = (
     "Give it the role identifier; or publish a generalised table, `table: {method: auto}`, or make it coarser yourself."
 )
 """What to do about a column beside groups that tells their values."""
@@ -64,7 +64,7 @@ class Anatomy(TablePublisher):
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         persons = persons_of(table, self.policy)
-        refuse_tellers(shown, codes, persons=persons, hint=TELLERS)
+        refuse_disclosive_columns(shown, codes, persons=persons, hint=DISCLOSIVE_HINT)
         if persons is None or int(persons.max()) + 1 == len(persons):
             keep = self._eligible(codes, len(words), l)
             groups = self._grouped(codes[keep], len(words), l)

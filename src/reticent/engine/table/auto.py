@@ -48,7 +48,7 @@ class Auto(TablePublisher):
         parts = [part for weights in (None, *emphasis) for part in methods(encoded, weights)]
         parts = promising(encoded, parts) if aim is None else parts
         best, entries = contest(encoded, parts, by_loss(encoded) if aim is None else aim.score)
-        explain = {**best.outcome.explain, "tried": [entry.told() for entry in entries]}
+        explain = {**best.outcome.explain, "tried": [entry.to_dict() for entry in entries]}
         release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)
         return release
 

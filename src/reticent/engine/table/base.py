@@ -74,7 +74,7 @@ class TablePublisher(Publisher):
         table = pa.concat_tables(self._held, promote_options="permissive")
         refuse_linking(table, self.policy)
         table = spelled(table, self.policy)
-        release = told_of_persons(self._release(table), table, self.policy)
+        release = add_persons_notice(self._release(table), table, self.policy)
         if self._watch.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
         self._original = None if self._places is None else Original(table, self._places)
@@ -113,7 +113,7 @@ class TablePublisher(Publisher):
         return publisher
 
 
-def told_of_persons(release: Release, table: pa.Table, policy: Policy) -> Release:
+def add_persons_notice(release: Release, table: pa.Table, policy: Policy) -> Release:
     """The release with a loud word on persons that the policy does not name, where a column shows that they repeat."""
     again = repeated_identifier(table, policy.identifiers) if policy.person is None else None
     if again is None:

@@ -52,7 +52,7 @@ class Entry:
     metrics: Metrics
     score: float
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The entry for people who compare: figures only."""
         explain = self.outcome.explain
         return {
@@ -92,7 +92,7 @@ def contest(
         if not part.whole and not outcome.explain.get("stopped"):
             apart = max(apart, int(outcome.explain.get("apart", 0)))
         metrics = measured(encoded, outcome)
-        encoded.watch.tell(metrics.loss)
+        encoded.watch.report_loss(metrics.loss)
         entries.append(Entry(part, outcome, metrics, score(outcome, metrics)))
     if not entries:
         raise refusal or GuaranteeError("No method can release this table; nothing was published.")

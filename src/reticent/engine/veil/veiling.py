@@ -13,7 +13,7 @@ from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UIn
 from reticent.encode.columns import native, single_names
 from reticent.engine.base import Members, ShownEvents
 from reticent.engine.rng import Rng
-from reticent.engine.telling import refuse_tellers
+from reticent.engine.telling import refuse_disclosive_columns
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.release import (
     data_table,
@@ -33,7 +33,7 @@ from reticent.release import Counts, Kind, Release, person_hashes
 MOST_UNSEEN = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-TELLERS = "Give it the role identifier, or a coarser level; or make the prior by it (`reticent prior --by`): the weights then say what it tells."
+DISCLOSIVE_HINT = "Give it the role identifier, or a coarser level; or make the prior by it (`reticent prior --by`): the weights then say what it tells."
 OMISSION_EPSILON = 1.0
 """What the published shares of such truths cost, for each release."""
 
@@ -143,7 +143,7 @@ class Veiling:
         truth, published = veiled.values if values is None else values, veiled.published
         assert truth is not None  # noqa: S101 - whoever keeps none gives them
         columns = {name: published.column(name) for name in published.column_names}
-        refuse_tellers(columns, truth, rows=seen.rows, persons=veiled.heads, hint=TELLERS)
+        refuse_disclosive_columns(columns, truth, rows=seen.rows, persons=veiled.heads, hint=DISCLOSIVE_HINT)
         shares = omission_rates(house, seen, veiled.heads, veiled.facts(), self._rng, OMISSION_EPSILON)
         document = house.document() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:

@@ -80,7 +80,7 @@ class Channel:
         basis = vectors[:, visible]
         return (basis / values[visible]) @ basis.T, vectors[:, ~visible]
 
-    def tells(self, target: Floats) -> bool:
+    def is_estimable(self, target: Floats) -> bool:
         """Whether the sets say anything certain of a target; they do not where it needs an invisible direction."""
         invisible = self._inverse[1]
         if invisible is None:

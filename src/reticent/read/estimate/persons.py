@@ -104,7 +104,7 @@ class Products:
             joint[row] = self._target * ahead[row]
             begin = moved(int(row), self._step, joint[row], event)
             channel = self._channel(int(row))
-            silent[row] = not channel.tells(begin)
+            silent[row] = not channel.is_estimable(begin)
             start[row] = channel.coefficients(begin) - (begin if event else 0.0)
         product = score * (self._target[later].sum(axis=1) - sums(ahead, rows, sets)) + sums(start, rows, first)
         if event:

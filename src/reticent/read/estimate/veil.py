@@ -279,7 +279,7 @@ def _later_scores(veil: Veil, records: Records, target: Floats, ahead: Callable[
 def _table(veil: Veil, rows: Integers, goal: Callable[[int], Floats]) -> Floats:
     """Coefficients: rows x values; zero in rows without records."""
     used = [int(row) for row in np.unique(rows)]
-    silent = sum(not veil.channel(row).tells(goal(row)) for row in used)
+    silent = sum(not veil.channel(row).is_estimable(goal(row)) for row in used)
     if silent:
         raise PolicyError(
             f"In {silent} of {len(used)} rows of the prior this count cannot be told from the release: a value stands in "

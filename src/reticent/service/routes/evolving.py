@@ -101,14 +101,14 @@ def change_table(table: Evolving, batch: pa.Table, key: str | None = None, diges
                 raise ServiceError(409, "key", "This idempotency key was used for another batch.", "Use a new key.")
             return answer
 
-        def told(change: Change) -> dict[str, Any]:
+        def reply(change: Change) -> dict[str, Any]:
             return {**change.to_dict(), "rows": table.engine.counts.rows_in}
 
         def remember(tx: Transaction, change: Change) -> None:
             if key:
-                tx.put(table.name, "key", key, json.dumps(told(change) | {"digest": digest}).encode())
+                tx.put(table.name, "key", key, json.dumps(reply(change) | {"digest": digest}).encode())
 
-        return told(table.push(batch, also=remember))
+        return reply(table.push(batch, also=remember))
 
 
 @router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))

@@ -66,7 +66,7 @@ class Past:
     fields: dict[str, Field]
     by: tuple[Field, ...]
     values: Integers
-    told: bool
+    has_fixed_levels: bool
     l: int
     epsilon: float | None
     totals: Floats
@@ -93,7 +93,7 @@ class Past:
     @property
     def count_epsilon(self) -> float | None:
         """Of the noise on counts."""
-        spent = _domain_share(self.whole) + SIZES * self.told + self.followed
+        spent = _domain_share(self.whole) + SIZES * self.has_fixed_levels + self.followed
         return None if self.epsilon is None else self.epsilon * (1 - spent) / self.share
 
     @property

@@ -100,7 +100,7 @@ def fit(
 def _tree(past: Past, part: Past, rng: np.random.Generator) -> Split | None:
     if not past.by:
         return None
-    if past.told:
+    if past.has_fixed_levels:
         return fixed(past.by, sizes_of(past, rng), past.least)
     judged = np.arange(part.persons) % _TEST_EVERY == 0
     counted = replace(part, share=part.share * (1 - 1 / _TEST_EVERY))
@@ -145,8 +145,8 @@ def _kernel(
 
 
 def _coarser(past: Past, measures: Measures, parts: Sequence[Integers], rng: np.random.Generator) -> Coarser | None:
-    name = next((one.column for one in measures.tells if one.nats), None)
-    if name is None or past.told:
+    name = next((one.column for one in measures.disclosive_columns if one.nats), None)
+    if name is None or past.has_fixed_levels:
         return None
     field = past.fields[name].coarser()
     by = tuple(field if one.name == name else one for one in past.by)

@@ -100,7 +100,7 @@ def report(fitted: FittedPrior) -> str:
             *_odds_ratio_lines(measures),
             f"Not offered: {measures.omission_rate:.1%} of the truths.",
             f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
-            *_tells(measures),
+            *_disclosive_lines(measures),
             *_coarser(fitted),
         ]
     return "\n".join([*lines, *_kernel(fitted)]) + "\n"
@@ -126,7 +126,7 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
         "kappa": {"mean": measures.mean_odds_ratio, "50": half, "90": nine, "99": most},
         "eta": measures.omission_rate,
         "largest_useful_l": measures.useful_l,
-        "tells": [{"column": one.column, "nats": list(one.nats)} for one in measures.tells],
+        "tells": [{"column": one.column, "nats": list(one.nats)} for one in measures.disclosive_columns],
         "coarser": None if coarser is None else asdict(coarser),
         "kernel": None if fitted.kernel is None else _kernel_figures(fitted.kernel),
     }
@@ -170,9 +170,9 @@ def _odds_ratio_lines(measures: Measures) -> list[str]:
     ]
 
 
-def _tells(measures: Measures) -> list[str]:
+def _disclosive_lines(measures: Measures) -> list[str]:
     lines = []
-    for one in [one for one in measures.tells if one.nats][:3]:  # a column at its root tells nothing
+    for one in [one for one in measures.disclosive_columns if one.nats][:3]:  # a column at its root tells nothing
         levels = ", then ".join(f"{nats:.2f}" for nats in one.nats)
         lines.append(f"'{one.column}' alone tells {levels} nats per person, from its published level upwards.")
     return lines

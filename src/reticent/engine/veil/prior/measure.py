@@ -42,7 +42,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Tells:
+class ColumnDisclosure:
     """What one published field says of the value by itself: nats per person, from the published level up."""
 
     column: str
@@ -79,7 +79,7 @@ class Measures:
     stratum_odds_ratio: Floats
     omission_rate: float
     useful_l: int
-    tells: tuple[Tells, ...]
+    disclosive_columns: tuple[ColumnDisclosure, ...]
 
     @property
     def ratio(self) -> float:
@@ -115,15 +115,15 @@ def measure(
         stratum_odds_ratio=_stratum_odds_ratios(ratios, test.rows, len(prior.strata)),
         omission_rate=float(1 - offered.mean()),
         useful_l=_useful_l(prior, readers[best], test, rng),
-        tells=tells(fields, test.values, len(prior.labels), rng),
+        disclosive_columns=measure_disclosure(fields, test.values, len(prior.labels), rng),
     )
 
 
-def tells(fields: Iterable[Field], values: Integers, size: int, rng: np.random.Generator) -> tuple[Tells, ...]:
+def measure_disclosure(fields: Iterable[Field], values: Integers, size: int, rng: np.random.Generator) -> tuple[ColumnDisclosure, ...]:
     """What each field says by itself on each of its levels: held-out gain in likelihood, the most telling field first."""
     half = rng.random(len(values)) < 0.5
     tellings = [
-        Tells(field.name, tuple(_nats(field, level, values, size, half) for level in range(len(field.levels))))
+        ColumnDisclosure(field.name, tuple(_nats(field, level, values, size, half) for level in range(len(field.levels))))
         for field in fields
     ]
     return tuple(sorted(tellings, key=lambda one: -max(one.nats, default=0)))

@@ -22,7 +22,7 @@ from reticent.engine.veil.prior.fields import Field
 # Fields with more nodes than this on a level are read on coarser levels only: nobody learns a postcode by heart.
 _NODES = 300
 # Fields that she looks at together, two and three at a time; nodes of each, and records that a meeting of nodes needs.
-_TELLING, _COARSE, _MEETINGS = 5, 30, 20
+_MAX_FIELDS, _COARSE, _MEETINGS = 5, 30, 20
 # Strengths of the ridge that are tried, each from where the one before ended.
 _RIDGES = (300.0, 100.0, 30.0, 10.0)
 _STEPS = 20
@@ -65,7 +65,7 @@ def sample(fields: Iterable[Field], rows: Integers, values: Integers, *, strata:
 def _meetings(fields: Sequence[Field], values: Integers) -> Iterator[tuple[Integers, int]]:
     """Which nodes of two or three telling fields meet in each record (-1: hardly ever any do), and how many such meetings there are."""
     nodes = [coarse for field in fields if (coarse := _coarsely(field)) is not None]
-    telling = sorted(nodes, key=lambda codes: -_tells(codes, values))[:_TELLING]
+    telling = sorted(nodes, key=lambda codes: -_mutual_information(codes, values))[:_MAX_FIELDS]
     for number in (2, 3):
         for together in combinations(telling, number):
             _, code, count = np.unique(np.stack(together), axis=1, return_inverse=True, return_counts=True)
@@ -81,7 +81,7 @@ def _coarsely(field: Field) -> Integers | None:
     return None
 
 
-def _tells(nodes: Integers, values: Integers) -> float:
+def _mutual_information(nodes: Integers, values: Integers) -> float:
     """Nats that the nodes say of the values, chance included, which is about the same for all of them."""
     size = int(values.max(initial=0)) + 1
     table = np.bincount(nodes * size + values, minlength=(int(nodes.max()) + 1) * size).reshape(-1, size) / len(values)

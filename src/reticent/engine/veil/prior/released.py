@@ -89,7 +89,7 @@ def fit_released(
     spent = _KERNEL_OF_FEW if len(paths) < FEW else KERNEL
     followed = _WHETHER * kernel + spent * follows
     past = past_of(table.take(pa.array(paths.firsts)), policy, l, (), epsilon, rng, followed)
-    past = past.asking(_chosen(past, policy) if by is None else [_told(policy, item) for item in by], policy)
+    past = past.asking(_chosen(past, policy) if by is None else [_with_level(policy, item) for item in by], policy)
     counted = count(past, fixed(past.by, sizes_of(past, rng), _least(past)) if past.by else None, rng)
     if counted.unseen > _REFUSED and by is None:
         counted = together(past, counted)
@@ -107,7 +107,7 @@ def fit_released(
     return FittedPrior(past.domain, counted.prior, None, None, steps, past.persons, epsilon)
 
 
-def _told(policy: Policy, item: str) -> str:
+def _with_level(policy: Policy, item: str) -> str:
     return item if ":" in item or item not in policy.columns else f"{item}:{policy.columns[item].level}"
 
 

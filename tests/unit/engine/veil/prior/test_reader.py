@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.measure import odds_ratios, measure, tells
+from reticent.engine.veil.prior.measure import odds_ratios, measure, measure_disclosure
 from reticent.engine.veil.prior.prior import ONE, Prior, candidates, random_orders
 from reticent.engine.veil.prior.reader import posterior, sample, train
 from reticent.policy import Policy
@@ -102,8 +102,8 @@ def test_a_prior_that_leaves_out_what_is_published_is_found_out():
     assert found.ratio > 1.35
     assert found.odds_ratio[0] > 2.5
     assert found.reader_likelihood > found.prior_likelihood + 0.1
-    assert found.tells[0].column == "sex"
-    assert found.tells[0].nats[0] > 0.1 > found.tells[1].nats[0]
+    assert found.disclosive_columns[0].column == "sex"
+    assert found.disclosive_columns[0].nats[0] > 0.1 > found.disclosive_columns[1].nats[0]
 
 
 def test_truths_that_are_not_offered_are_counted():
@@ -149,6 +149,6 @@ def test_a_coarser_level_tells_less():
     rng = np.random.default_rng(4)
     age = rng.integers(0, 100, 20_000)
     fields = published(pa.table({"age": age}), policy, ("age",))
-    one = tells(fields.values(), age // 10, 10, rng)[0]
+    one = measure_disclosure(fields.values(), age // 10, 10, rng)[0]
     assert one.nats[1] == pytest.approx(np.log(10), abs=0.1)
     assert one.nats[2] == pytest.approx(np.log(2), abs=0.05)
