@@ -323,9 +323,9 @@ def _places(seen: Observations) -> np.ndarray:
 
 
 def _truth(seen: Observations, world: World, original: pa.Table) -> np.ndarray:
-    from reticent.audit.veil.values import truths_of
+    from reticent.audit.veil.values import true_value_codes
 
-    found = truths_of(seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive)
+    found = true_value_codes(seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive)
     return found[_places(seen)]
 
 

@@ -77,19 +77,19 @@ def _sample(persons: Integers | int) -> Int64s:
     return at if isinstance(persons, int) else at[np.sort(np.unique(persons[at], return_index=True)[1])]
 
 
-def _discloses_value(labels: Int64s, truth: Int64s, known: Int64s) -> bool:
+def _discloses_value(labels: Int64s, true_values: Int64s, known: Int64s) -> bool:
     """Whether the labels that most persons have say nearly all that there is to know, and the rows do not; a label of few says it by chance."""
     # The fewer records, the more a column seems to tell: what a first look does not see is not there.
     look = slice(None, None, max(1, len(labels) // _FIRST))
-    if not discloses(labels[look], truth[look]):
+    if not discloses(labels[look], true_values[look]):
         return False
     some = _crowded(labels, _EACH)
     if 2 * np.count_nonzero(some) <= len(some):
         return False
-    return discloses(labels[some], truth[some]) and not discloses(known[some], truth[some])
+    return discloses(labels[some], true_values[some]) and not discloses(known[some], true_values[some])
 
 
-def _gives_away(labels: Int64s, truth: Int64s, known: Int64s) -> bool:
+def _gives_away(labels: Int64s, true_values: Int64s, known: Int64s) -> bool:
     """Whether all but few persons of a label have one value that is not usual where they are."""
     cells, meant = numbered(pairs(labels, known))
     large = _crowded(cells, _CROWD)
@@ -98,9 +98,9 @@ def _gives_away(labels: Int64s, truth: Int64s, known: Int64s) -> bool:
     place, of = numbered(cells[large])
     whole = _crowded(known, _CROWD)
     row, rows = numbered(known[whole])
-    size = int(truth.max()) + 1
-    usual = _shares(row, truth[whole], size)[np.searchsorted(rows, meant[of] % (int(known.max()) + 1))]
-    return bool(((_shares(place, truth[large], size) >= _NEARLY) & (usual <= _USUAL)).any())
+    size = int(true_values.max()) + 1
+    usual = _shares(row, true_values[whole], size)[np.searchsorted(rows, meant[of] % (int(known.max()) + 1))]
+    return bool(((_shares(place, true_values[large], size) >= _NEARLY) & (usual <= _USUAL)).any())
 
 
 def _crowded(groups: Int64s, least: int) -> Bools:

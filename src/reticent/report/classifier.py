@@ -32,12 +32,12 @@ def classifier_scores(beside: Spread, rng: np.random.Generator, target: str | No
     learn, test = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     released = np.sort(rng.permutation(len(beside.group))[:ROWS])
     task = _task(beside, released, rng, target)
-    if len(learn) < 10 or len(released) < 10 or len(np.unique(task.truth)) < 2 or not task.columns:
+    if len(learn) < 10 or len(released) < 10 or len(np.unique(task.true_classes)) < 2 or not task.columns:
         return {}
-    truth = task.truth[test]
+    truth = task.true_classes[test]
     out: dict[str, Any] = {"target": target or "the sensitive value"}
     sets = {
-        "original": (_homes(task.columns, learn), task.truth[learn]),
+        "original": (_homes(task.columns, learn), task.true_classes[learn]),
         "release": (np.stack([c.label[released] for c in task.columns], axis=1), task.drawn),
     }
     width = [column.within.shape[0] for column in task.columns]
@@ -54,7 +54,7 @@ class _Task:
     """What is learnt from which columns: the class of every original record, and one drawn for some published ones."""
 
     columns: list[Column]
-    truth: Int64s
+    true_classes: Int64s
     drawn: Int64s
 
 

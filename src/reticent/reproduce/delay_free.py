@@ -32,7 +32,7 @@ from reticent.engine.stream.delay_free import DelayFree
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.release import Release
-from reticent.reproduce.windows import Monitor, Query, truth
+from reticent.reproduce.windows import Monitor, Query, true_counts
 from reticent.utility.stream import stream_information_loss
 
 Curves = dict[str, list[float | None]]
@@ -361,7 +361,7 @@ def queries(study: Study, stream: Stream) -> dict[str, Any]:
             for release in publisher.push(stream.table.slice(at, 10_000)):
                 answers += list(monitor.read(release))
         answers += list(monitor.close())
-        true = np.array(truth(stream.table, stream.sensitive, query), dtype=np.float64)
+        true = np.array(true_counts(stream.table, stream.sensitive, query), dtype=np.float64)
         counts = np.array([answer.count for answer in answers])
         curves[f"{name} delay-free"] = {
             "x": [float(answer.window) for answer in answers],

@@ -299,9 +299,9 @@ class Queries:
         )
 
 
-def errors(estimate: npt.NDArray[np.float64], truth: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def errors(estimate: npt.NDArray[np.float64], true_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The paper's error |R* - R| / R*, R* being the estimate; 0 where both are 0, infinite where only the estimate is."""
-    off = np.abs(estimate - truth)
+    off = np.abs(estimate - true_counts)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = off / estimate
     return np.where(off == 0, 0.0, found)

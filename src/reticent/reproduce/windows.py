@@ -103,7 +103,7 @@ class Monitor:
         return answer
 
 
-def truth(table: pa.Table, sensitive: str, query: Query) -> list[int]:
+def true_counts(table: pa.Table, sensitive: str, query: Query) -> list[int]:
     """The true counts per window, where the original is at hand."""
     wanted = pc.is_in(table.column(sensitive), value_set=pa.array(list(query.values), pa.string()))
     met = pc.and_(query.matches(table), wanted).to_numpy()

@@ -41,12 +41,12 @@ class Workload:
         draws = (generator.choice(len(names), count, replace=False, p=odds) for _ in range(QUERIES))
         return cls(tuple({names[at]: _range(places[names[at]], generator) for at in draw} for draw in draws))
 
-    def error(self, truth: Mapping[str, Int32s], chance: Callable[[str, Floats], Floats]) -> float:
+    def error(self, true_values: Mapping[str, Int32s], chance: Callable[[str, Floats], Floats]) -> float:
         """Mean relative error over all queries; `chance` says how likely each published record has one of the values asked for."""
-        rows = len(next(iter(truth.values())))
+        rows = len(next(iter(true_values.values())))
         actual, estimate = np.zeros(len(self.queries)), np.zeros(len(self.queries))
         for at, query in enumerate(self.queries):
-            actual[at] = np.prod([asked[truth[name]] for name, asked in query.items()], axis=0).sum()
+            actual[at] = np.prod([asked[true_values[name]] for name, asked in query.items()], axis=0).sum()
             estimate[at] = np.prod([chance(name, asked) for name, asked in query.items()], axis=0).sum()
         return float(relative_error(actual, estimate, floor=max(1.0, FLOOR * rows)).mean())
 
@@ -59,7 +59,7 @@ def _range(order: Int64s, generator: np.random.Generator) -> Floats:
     return asked
 
 
-def relative_error(truth: Floats, estimate: Floats, floor: float = 1.0) -> Floats:
+def relative_error(true_counts: Floats, estimate: Floats, floor: float = 1.0) -> Floats:
     """|estimate - truth| / truth per query, the divisor being at least ``floor``."""
-    actual = np.asarray(truth, dtype=np.float64)
+    actual = np.asarray(true_counts, dtype=np.float64)
     return np.abs(np.asarray(estimate, dtype=np.float64) - actual) / np.maximum(actual, floor)

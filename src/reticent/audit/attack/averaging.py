@@ -38,7 +38,7 @@ def averaging(evidence: Evidence) -> Outcome | None:
         return None
     guesses = [combine(seen[who]) for who in names]
     posterior = np.array([chance for _, chance in guesses])
-    truth = _truth(evidence)
+    truth = _true_values(evidence)
     known = [guess in truth[who] for (guess, _), who in zip(guesses, names, strict=True) if who in truth]
     counted = len(known) == len(names)
     bounds = [conceded(release) for release in evidence.releases if "posterior" in release.claims]
@@ -115,7 +115,7 @@ def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: Gro
         seen[who].append(dict(zip(values, shares[low:high].tolist(), strict=True)))
 
 
-def _truth(evidence: Evidence) -> dict[str, set[str | None]]:
+def _true_values(evidence: Evidence) -> dict[str, set[str | None]]:
     """The true values per person, named as in `_publications`."""
     original, policy = evidence.original, evidence.policy
     if original is None:

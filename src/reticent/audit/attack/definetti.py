@@ -21,7 +21,7 @@ from reticent.audit.attack.marks import person_nodes
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
 from reticent.audit.attack.sights import Observations
-from reticent.audit.veil.values import truths_of
+from reticent.audit.veil.values import true_value_codes
 from reticent.policy import Policy
 
 QUESTION = "Has nothing but the release: learns from all of it which published fields go with which values, and reads each person again."
@@ -40,7 +40,7 @@ def definetti(evidence: Evidence) -> Outcome | None:
     posterior = seen.posterior(belief, records)
     persons = np.flatnonzero(match.reached(records))
     after = match.mean(posterior, records, persons)
-    truth = truths_of(seen.values, values, policy, policy.sensitive[0])[persons]
+    truth = true_value_codes(seen.values, values, policy, policy.sensitive[0])[persons]
     blind = float(seen.stated(records).max(axis=1).mean())
     right = after.argmax(axis=1) == truth
     return Outcome.from_posterior(

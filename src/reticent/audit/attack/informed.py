@@ -25,7 +25,7 @@ from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import Link, halves, link
 from reticent.audit.attack.sights import Observations, Veiled, latest
 from reticent.audit.groups import normal, present
-from reticent.audit.veil.values import truths_of
+from reticent.audit.veil.values import true_value_codes
 from reticent.policy import Policy
 
 QUESTION = "Knows from other patients how the value depends on everything that is published, and reads each person's candidates with that."
@@ -46,13 +46,13 @@ class Reading:
 
     before: Floats
     after: Floats
-    truth: Int64s
+    true_values: Int64s
     concession: float | None
     singled: float
 
     def right(self, belief: Floats) -> Bools:
         """Whose best guess is the truth."""
-        return np.asarray(belief.argmax(axis=1) == self.truth)
+        return np.asarray(belief.argmax(axis=1) == self.true_values)
 
 
 def informed(evidence: Evidence) -> Outcome | None:
@@ -88,7 +88,7 @@ def read(
 ) -> Reading | None:
     """Learn from those who are `source`, read the release for the attacked: the first rows of the table, none of them in the source."""
     sensitive = policy.sensitive[0]
-    truth = truths_of(seen.values, table[sensitive], policy, sensitive)
+    truth = true_value_codes(seen.values, table[sensitive], policy, sensitive)
     match = link(seen, table, policy)
     if match is None:
         return None

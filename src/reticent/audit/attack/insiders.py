@@ -23,7 +23,7 @@ from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
 from reticent.audit.attack.sights import Observations, Veiled
 from reticent.audit.groups import normal
-from reticent.audit.veil.values import truths_of
+from reticent.audit.veil.values import true_value_codes
 
 QUESTION = "Knows the values of half of the other persons, takes them out of the groups, and learns from them what is true how often."
 SHARES = (0.0, 0.1, 0.5, 0.9)
@@ -40,7 +40,7 @@ def insiders(evidence: Evidence) -> Outcome | None:
     seen, values, match = aim
     persons = np.flatnonzero(match.alone >= 0)
     truth = np.full(len(seen), -2, dtype=np.int64)  # -2: whose record it is cannot be told
-    truth[match.alone[persons]] = truths_of(seen.values, values, policy, policy.sensitive[0])[persons]
+    truth[match.alone[persons]] = true_value_codes(seen.values, values, policy, policy.sensitive[0])[persons]
     by_share: dict[float, _Reading] = {}
     for share in SHARES:
         known = (evidence.rng.random(len(seen)) < share) & (truth >= 0)

@@ -84,7 +84,7 @@ def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | Non
     if not len(seen) or (seen.slots >= 0).sum(axis=1).min() < np.bincount(seen.group).max(initial=0):
         return None
     inference = infer(seen, _known(evidence, seen), evidence.rng, effort)
-    return _outcome(evidence, seen, inference, _truth(evidence, seen), conceded_by_all(evidence))
+    return _outcome(evidence, seen, inference, _true_slots(evidence, seen), conceded_by_all(evidence))
 
 
 def _known(evidence: Evidence, seen: Transcript) -> Rules:
@@ -119,7 +119,7 @@ def _outcome(
     )
 
 
-def _truth(evidence: Evidence, seen: Transcript) -> Int64s | None:
+def _true_slots(evidence: Evidence, seen: Transcript) -> Int64s | None:
     """The first slot that offers each record's true value, where the original is at hand."""
     original = evidence.original
     if original is None or not len(seen) or int(seen.seq.max()) >= original.num_rows:

@@ -18,7 +18,7 @@ from reticent.audit.attack.outcome import CERTAIN, Outcome
 from reticent.audit.attack.persons import link
 from reticent.audit.attack.sights import Observations, Veiled, observations_of
 from reticent.audit.groups import normal
-from reticent.audit.veil.values import truths_of
+from reticent.audit.veil.values import true_value_codes
 
 QUESTION = (
     "Holds all publications, recognises persons by their published fields, and keeps what all of them leave possible."
@@ -40,7 +40,7 @@ def joint(evidence: Evidence) -> Outcome | None:
         return None
     values = tuple(sorted({value for one in shown for value in one.values}, key=str))
     posterior = normal(combined(shown, [place[persons] for place in places], values))
-    truth = truths_of(values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
+    truth = true_value_codes(values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     noise = evidence.rng.random(posterior.shape) * 1e-9
     top = posterior.max(axis=1)
     houses = {one.parameters_digest for one in shown if isinstance(one, Veiled)}

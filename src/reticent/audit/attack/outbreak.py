@@ -21,7 +21,7 @@ from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.persons import aimed
 from reticent.audit.attack.sights import Observations, Veiled
 from reticent.audit.groups import codes
-from reticent.audit.veil.values import OTHER, truths_of
+from reticent.audit.veil.values import OTHER, true_value_codes
 
 QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
 FEW = 20  # cases below which a rise may be chance
@@ -91,7 +91,7 @@ def largest_rise(seen: Observations, column: pa.ChunkedArray, evidence: Evidence
     """The value whose share rose most against the prior; a new one before all others."""
     policy = evidence.policy
     code, names = codes(column)
-    published = truths_of(seen.values, column, policy, policy.sensitive[0])
+    published = true_value_codes(seen.values, column, policy, policy.sensitive[0])
     number = np.bincount(code, minlength=len(names))
     before = _before(seen, evidence)
     if before is None:

@@ -38,10 +38,10 @@ class Transcript:
     def __len__(self) -> int:
         return len(self.group)
 
-    def slot_of(self, truth: Sequence[str | None]) -> Int64s:
+    def slot_of(self, true_values: Sequence[str | None]) -> Int64s:
         """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
-        codes_of_truth = np.array([codes.get(value, -2) for value in truth], dtype=np.int64)
+        codes_of_truth = np.array([codes.get(value, -2) for value in true_values], dtype=np.int64)
         same = self.slots[self.group] == codes_of_truth[:, None]
         return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 

@@ -27,9 +27,9 @@ class Moves:
         self._high = np.full(persons, most, dtype=np.int64)
         self._wrong = 0
 
-    def add(self, person: Int64s, truth: pa.ChunkedArray, label: pa.ChunkedArray) -> None:
+    def add(self, person: Int64s, true_days: pa.ChunkedArray, label: pa.ChunkedArray) -> None:
         """Takes in one column: whose each row is, the true day and the published label."""
-        (day, days), (name, names) = codes(truth), codes(label)
+        (day, days), (name, names) = codes(true_days), codes(label)
         known = np.array([_ordinal(text) for text in days], dtype=np.int64)[day]
         spans = np.array([_span(text) for text in names], dtype=np.int64).reshape(-1, 2)[name]
         masked = np.array([text == _ANY for text in names], dtype=np.bool_)[name]

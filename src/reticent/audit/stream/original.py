@@ -28,7 +28,7 @@ from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import same, under_one_name
 from reticent.audit.veil.original import above_of, rows_of_fields
 from reticent.audit.veil.steps import Possible
-from reticent.audit.veil.values import truths_of
+from reticent.audit.veil.values import true_value_codes
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
@@ -52,7 +52,7 @@ def compare_with_original(releases: Sequence[Published], policy: Policy, origina
     source = table.take(pa.array(seqs[inside]))
     wrong = ~_fit(rows, source, policy)
     findings = [none_of(_ORIGIN, int(wrong.sum()) + int((~inside).sum()))]
-    findings += _truths(rows, source, policy, groups, _document(releases))
+    findings += _check_values(rows, source, policy, groups, _document(releases))
     if rows and "sensitive" in rows[0] and policy.person is not None and not wrong.any():
         findings += _persons(rows, source, policy)
     missing = table.num_rows - len(np.unique(seqs[inside]))
@@ -133,7 +133,7 @@ def _sent(word: str | None) -> str | None:
     return text(float(word)) if "." in word else str(int(word))
 
 
-def _truths(
+def _check_values(
     rows: list[dict[str, Any]],
     source: pa.Table,
     policy: Policy,
@@ -165,7 +165,7 @@ def _offers(
         line = Possible(document).line
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         return []  # refuted elsewhere
-    truths = truths_of(line.domain, as_text(source[line.sensitive]), policy, line.sensitive).tolist()
+    truths = true_value_codes(line.domain, as_text(source[line.sensitive]), policy, line.sensitive).tolist()
     labels = [line.domain[place] if place >= 0 else None for place in truths]
     lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))

@@ -35,7 +35,7 @@ from reticent.audit.spellings import under_one_name
 from reticent.audit.veil import judge as veil
 from reticent.audit.veil.judge import Line
 from reticent.audit.veil.papers import compared, totals_of
-from reticent.audit.veil.values import truths_of
+from reticent.audit.veil.values import true_value_codes
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
@@ -69,7 +69,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
         *_offers(desk.lost(), desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
-        _by_truth(desk.alone(), release.kind),
+        _check_order_by_value(desk.alone(), release.kind),
     ]
     if not (seats < 0).any():
         findings += desk.totals(seats, release.documents[veil.SHAPE])
@@ -95,16 +95,16 @@ def _check_known_rows(desk: _Desk, release: Published, places: Int64s, counted: 
         check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
         *_offers(lost, desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
-        _by_truth(desk.truths(seats), release.kind),
+        _check_order_by_value(desk.true_values(seats), release.kind),
         *desk.totals(seats, release.documents[veil.SHAPE]),
         *_crowds(desk, seats),
     ]
 
 
-def _by_truth(truths: Int64s, kind: str) -> Finding:
+def _check_order_by_value(true_values: Int64s, kind: str) -> Finding:
     """Whether those who have a value stand before or behind the others, by the mean of their places; a stream stands as it came."""
-    claim, size = "lines do not stand by their truths", len(truths)
-    code, times = np.unique(truths, return_inverse=True, return_counts=True)[1:]
+    claim, size = "lines do not stand by their truths", len(true_values)
+    code, times = np.unique(true_values, return_inverse=True, return_counts=True)[1:]
     if kind == "stream" or len(times) < 2:
         return Finding(claim, holds=True)
     off = np.bincount(code.reshape(-1), np.arange(size)) / times - (size - 1) / 2
@@ -154,7 +154,7 @@ class _Desk:
         self.rows = np.clip(veil.whole(data["row"]), 0, len(line.rows) - 1)
         self._first, self._begun = veil.whole(data["event"]) == 0, begun
         self._candidates = veil.codes_of(line, data)
-        self._truth = truths_of(line.domain, source[line.sensitive], policy, line.sensitive)
+        self._true_codes = true_value_codes(line.domain, source[line.sensitive], policy, line.sensitive)
         self._strata = rows_of_fields(line, policy, source)
         self._edges: tuple[Int64s, Int64s] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -167,18 +167,18 @@ class _Desk:
 
     def offered(self, row: Int64s, seat: Int64s) -> Bools:
         """Whether the truth of an input row is among the candidates of a published one."""
-        truth = self._truth[row]
+        truth = self._true_codes[row]
         return np.asarray((truth >= 0) & (self._candidates[seat] == truth[:, None]).any(axis=1))
 
-    def truths(self, seats: Int64s) -> Int64s:
+    def true_values(self, seats: Int64s) -> Int64s:
         """The true values of published records, in the order of the lines."""
-        return np.asarray(self._truth[seats])
+        return np.asarray(self._true_codes[seats])
 
     def alone(self) -> Int64s:
         """The same, of those that only one row of the input can be."""
         row, seat = self._edges
         single = (np.bincount(row)[row] == 1) & (np.bincount(seat)[seat] == 1)
-        return np.asarray(self._truth[row[single][np.argsort(seat[single])]])
+        return np.asarray(self._true_codes[row[single][np.argsort(seat[single])]])
 
     def astray(self, seats: Int64s) -> Bools:
         """First sights under another row of the prior than that of their fields."""
@@ -196,7 +196,7 @@ class _Desk:
     def totals(self, seats: Int64s, document: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
         totals = totals_of(document, *self.line.segments.shape)
-        return [] if totals is None else compared(totals, self.rows[self._first], self._truth[seats[self._first]])
+        return [] if totals is None else compared(totals, self.rows[self._first], self._true_codes[seats[self._first]])
 
     def lost(self) -> Bools:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""

@@ -28,7 +28,7 @@ from reticent.arrays import Bools, Floats, Int32s, Int64s
 from reticent.audit.groups import codes, present
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.order import drift
-from reticent.audit.veil.values import MISSING, truths_of
+from reticent.audit.veil.values import MISSING, true_value_codes
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy import Policy
 from reticent.policy.prior import read_report
@@ -135,7 +135,7 @@ def _same_matrix(line: Line, kernel: Mapping[str, Any], policy: Policy, path: Pa
         return False
     updates = read_updates(path, column=line.sensitive)
     values = list(dict.fromkeys([*updates, *(after for row in updates.values() for after in row)]))
-    places = truths_of(line.domain, pa.chunked_array([pa.array(values, pa.string())]), policy, line.sensitive).tolist()
+    places = true_value_codes(line.domain, pa.chunked_array([pa.array(values, pa.string())]), policy, line.sensitive).tolist()
     code = dict(zip(values, places, strict=True))
     steps: list[dict[int, float]] = [{} for _ in line.domain]
     for value, following in updates.items():
@@ -279,11 +279,11 @@ def totals_findings(
     ]
 
 
-def compared(totals: Totals, rows: Int64s, truths: Int64s) -> list[Finding]:
+def compared(totals: Totals, rows: Int64s, true_codes: Int64s) -> list[Finding]:
     """With the input beside it: every count is the true one with noise, and the noise is as large as stated."""
     shape = totals.counts.shape
-    known = truths >= 0
-    exact = np.bincount(rows[known] * shape[1] + truths[known], minlength=totals.counts.size).reshape(shape)
+    known = true_codes >= 0
+    exact = np.bincount(rows[known] * shape[1] + true_codes[known], minlength=totals.counts.size).reshape(shape)
     noise = np.abs(totals.counts - exact)
     spread = math.sqrt(max(totals.variance - totals.size**2, 0) * noise.size)
     near = noise.size < _FEW or abs(float(noise.sum()) - totals.size * noise.size) <= _SURE * spread

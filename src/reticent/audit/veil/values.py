@@ -16,7 +16,7 @@ from reticent.policy import Policy
 MISSING, OTHER = "(missing)", "other"
 
 
-def truths_of(domain: Sequence[str | None], column: pa.ChunkedArray, policy: Policy, name: str) -> Int64s:
+def true_value_codes(domain: Sequence[str | None], column: pa.ChunkedArray, policy: Policy, name: str) -> Int64s:
     """The place of each record's value in the domain: its own label, the nearest node's, or that of all others; else -1."""
     code, values = codes(column)
     places = {label: place for place, label in enumerate(domain)}

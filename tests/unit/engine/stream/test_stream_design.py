@@ -10,7 +10,7 @@ from reticent.engine.stream.castle import Castle
 from reticent.engine.stream.delay_free import DelayFree
 from reticent.errors import DataError, GuaranteeError, PolicyError, StateError
 from reticent.policy import Policy
-from reticent.reproduce.windows import Monitor, Query, truth
+from reticent.reproduce.windows import Monitor, Query, true_counts
 
 COLUMNS = {"who": "identifier", "age": "quasi", "ill": "sensitive"}
 
@@ -108,7 +108,7 @@ def test_window_counts_are_right_in_the_mean_and_know_their_error(tmp_path):
         for release in stream.push(table.slice(start, 700)):
             answers += list(monitor.read(release))
     answers += list(monitor.close())
-    true = truth(table, "ill", query)
+    true = true_counts(table, "ill", query)
     assert len(answers) == len(true) == 20
     off = [(answer.count - count) / answer.error for answer, count in zip(answers, true, strict=True)]
     assert abs(np.mean(off)) < 1

@@ -48,7 +48,7 @@ def follow(
     kernel: Kernel,
     own: OwnKernel,
     rows: Integers,
-    truths: Integers,
+    true_values: Integers,
     *,
     l: int,
     rng: np.random.Generator,
@@ -57,24 +57,24 @@ def follow(
 
     Each person has a row of the prior; the truths are persons x events.
     """
-    rows, truths = rows[:_PERSONS], truths[:_PERSONS]
+    rows, true_values = rows[:_PERSONS], true_values[:_PERSONS]
     orders = random_orders(len(prior.labels), rng)
-    slots = candidates(truths[:, 0], rows, prior.segments(l), orders, rng)
-    true = _true_slot(slots, truths[:, 0])
+    slots = candidates(true_values[:, 0], rows, prior.segments(l), orders, rng)
+    true = _true_slot(slots, true_values[:, 0])
     hers, plain = np.ones(slots.shape), np.ones(slots.shape)
-    for event in range(1, truths.shape[1]):
+    for event in range(1, true_values.shape[1]):
         for row in np.unique(rows):
             at = np.flatnonzero(rows == row)
             matrix = kernel.matrix(prior.shares[row])
-            after, true[at] = _moved(slots[at], true[at], truths[at, event], matrix, rng)
+            after, true[at] = _moved(slots[at], true[at], true_values[at, event], matrix, rng)
             decoys = _pairs(matrix, slots[at], after)
             hers[at] = _onward(hers[at], _pairs(own.matrix(matrix), slots[at], after), decoys)
             plain[at] = _onward(plain[at], decoys, decoys)
             slots[at] = after
-    right, usual = (_guessed(slots, belief, truths[:, -1], len(prior.labels)) for belief in (hers, plain))
+    right, usual = (_guessed(slots, belief, true_values[:, -1], len(prior.labels)) for belief in (hers, plain))
     share = float(right.mean())
     error = float(right.std() / np.sqrt(len(right)))
-    return Followed(truths.shape[1], len(right), share, error, float(usual.mean()))
+    return Followed(true_values.shape[1], len(right), share, error, float(usual.mean()))
 
 
 def _true_slot(slots: Integers, values: Integers) -> Integers:
@@ -145,9 +145,9 @@ def _ways(matrices: Floats) -> dict[int, Floats]:
     return ways
 
 
-def _guessed(slots: Integers, place: Floats, truths: Integers, size: int) -> Floats:
+def _guessed(slots: Integers, place: Floats, true_values: Integers, size: int) -> Floats:
     """Probability that the value she thinks most likely is the truth; ties are shared."""
     belief = np.zeros((len(slots), size))
     np.add.at(belief, (np.arange(len(slots))[:, None], slots), place)
     best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)
-    return np.asarray(best[np.arange(len(slots)), truths] / best.sum(axis=1))
+    return np.asarray(best[np.arange(len(slots)), true_values] / best.sum(axis=1))
