@@ -106,12 +106,12 @@ def _pairs(matrix: Floats, before: Integers, after: Integers) -> Floats:
     return np.asarray(matrix[before[:, :, None], after[:, None, :]])
 
 
-def _onward(belief: Floats, own: Floats, decoys: Floats) -> Floats:
+def _onward(belief: Floats, own: Floats, false_candidates: Floats) -> Floats:
     """Her belief in the places of the next set."""
     if belief.shape[1] <= EXACT:
-        place = (belief[:, :, None] * own * without(decoys)).sum(axis=1)
+        place = (belief[:, :, None] * own * without(false_candidates)).sum(axis=1)
     else:
-        place = belief * np.einsum("pss->ps", own) / np.einsum("pss->ps", decoys)
+        place = belief * np.einsum("pss->ps", own) / np.einsum("pss->ps", false_candidates)
     return np.asarray(place / np.maximum(place.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
 
