@@ -24,7 +24,7 @@ from reticent.policy.telling import numbered, pairs, discloses
 # Persons who are looked at, and those of a first look; how many of them a label has: fewer tell by chance.
 _SAMPLE, _FIRST, _EACH = 20_000, 1_000, 20
 # Persons of a label who have one value, all but a twentieth, though at most half of everybody like them has it.
-_CROWD, _NEARLY, _USUAL = 50, 0.95, 0.5
+_LARGE_GROUP, _NEARLY, _USUAL = 50, 0.95, 0.5
 
 
 def refuse_disclosive_columns(
@@ -92,11 +92,11 @@ def _discloses_value(labels: Int64s, true_values: Int64s, known: Int64s) -> bool
 def _gives_away(labels: Int64s, true_values: Int64s, known: Int64s) -> bool:
     """Whether all but few persons of a label have one value that is not usual where they are."""
     cells, meant = numbered(pairs(labels, known))
-    large = _crowded(cells, _CROWD)
+    large = _crowded(cells, _LARGE_GROUP)
     if not large.any():
         return False
     place, of = numbered(cells[large])
-    whole = _crowded(known, _CROWD)
+    whole = _crowded(known, _LARGE_GROUP)
     row, rows = numbered(known[whole])
     size = int(true_values.max()) + 1
     usual = _shares(row, true_values[whole], size)[np.searchsorted(rows, meant[of] % (int(known.max()) + 1))]

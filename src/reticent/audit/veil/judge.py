@@ -61,7 +61,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
         findings += totals_findings(document, policy, whole(data["row"]), whole(data["event"]), line.segments.shape)
         if papers[-1].holds and release.kind != "stream":
             findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
-    findings += crowd_findings(release, data, policy)
+    findings += class_findings(release, data, policy)
     open_claims = unchecked(release.claims, ("veil", "k"))
     return VerificationResult(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
 
@@ -78,7 +78,7 @@ def _untold(release: Published, data: pa.Table) -> tuple[str, ...]:
     return (_OMISSION_NOTE, *((_EVENTS,) if later and "person" not in data.column_names else ()))
 
 
-def crowds_asked(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:
+def class_requirements(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:
     """The k that is claimed or asked for, of records: k persons have k of them at least."""
     rules = requirements(claims) + demanded(policy)
     return of_records([requirement for requirement in rules if requirement.model == "k"])
@@ -89,9 +89,9 @@ def classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
     return numbered(data, [*present(policy.quasi, data), "row"])
 
 
-def crowd_findings(release: Published, data: pa.Table, policy: Policy) -> list[Finding]:
+def class_findings(release: Published, data: pa.Table, policy: Policy) -> list[Finding]:
     """Whether every published combination is a crowd of k records, and how many were left out for it."""
-    rules = crowds_asked(release.claims, policy)
+    rules = class_requirements(release.claims, policy)
     if not rules or "row" not in data.column_names:
         limit = 0.0 if release.kind in ("table", "") else None  # the veil loses nobody
         return check_counts(release.counts, data.num_rows, limit, left_out(release, policy))

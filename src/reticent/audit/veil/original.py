@@ -73,7 +73,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
     ]
     if not (seats < 0).any():
         findings += desk.totals(seats, release.documents[veil.SHAPE])
-    crowds = _crowds(desk, seats) if not (seats < 0).any() else []
+    crowds = _check_classes(desk, seats) if not (seats < 0).any() else []
     if doubt and any(not finding.holds for finding in crowds):
         return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     return VerificationResult((*findings, *crowds))
@@ -97,7 +97,7 @@ def _check_known_rows(desk: _Desk, release: Published, places: Int64s, counted: 
         *_offers(lost, desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
         _check_order_by_value(desk.true_values(seats), release.kind),
         *desk.totals(seats, release.documents[veil.SHAPE]),
-        *_crowds(desk, seats),
+        *_check_classes(desk, seats),
     ]
 
 
@@ -134,7 +134,7 @@ def _offers(lost: Bools, rows: Int64s, weights: Floats, document: Mapping[str, A
     return [Finding(claim, holds, round(missed, 1), round(most, 1), "persons whose truth is not offered")]
 
 
-def _crowds(desk: _Desk, seats: Int64s) -> list[Finding]:
+def _check_classes(desk: _Desk, seats: Int64s) -> list[Finding]:
     """Crowds of persons, where the policy asks for it and names them."""
     policy = desk.policy
     if policy.person is None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.veil.crowds import crowds
+from reticent.engine.veil.crowds import form_classes
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import VeilPublisher
 from reticent.engine.veil.pace import Paces, refuse_other_pace
@@ -43,7 +43,7 @@ class Veil(VeilPublisher, TablePublisher):
             published, _ = self._veiling.parameters.levels.publish(table.take(pa.array(events.records)))
             veiled, places = veiled.again(published, events.fact_of), events.records
         if self.policy.privacy.k is not None:
-            crowd = crowds(self.policy, self._veiling.parameters.levels, table.take(pa.array(places)), veiled.seen.rows)
+            crowd = form_classes(self.policy, self._veiling.parameters.levels, table.take(pa.array(places)), veiled.seen.rows)
             veiled, places = veiled.again(crowd.published, crowd.records), places[crowd.records]
         self._places = places[self._veiling.order(len(veiled), number=1)]
         # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.

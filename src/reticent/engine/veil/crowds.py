@@ -32,14 +32,14 @@ from reticent.policy.hierarchy import HierarchyLevels
 
 
 @dataclass(frozen=True, repr=False)
-class Crowds:
+class EquivalenceClasses:
     """The records that are published, by their places, and their published columns."""
 
     published: pa.Table
     records: Int64s
 
 
-def crowds(policy: Policy, levels: PublishedLevels, table: pa.Table, rows: UInt32s) -> Crowds:
+def form_classes(policy: Policy, levels: PublishedLevels, table: pa.Table, rows: UInt32s) -> EquivalenceClasses:
     """Crowds of k persons among the records of a table, each with its row of the prior.
 
     Raises:
@@ -63,7 +63,7 @@ def crowds(policy: Policy, levels: PublishedLevels, table: pa.Table, rows: UInt3
         if climb.any():
             labels = Levels(rungs, codes, climb).labels(every)
             published = published.set_column(published.column_names.index(name), name, labels)
-    return Crowds(published.take(pa.array(records)), records)
+    return EquivalenceClasses(published.take(pa.array(records)), records)
 
 
 def _refuse_loss(policy: Policy, size: int, lost: int) -> None:

@@ -109,7 +109,7 @@ class VeilParameters:
                 hint="Take `by` out of the policy, or make the prior again.",
             )
         sensitive = _sensitive(policy)
-        _refuse_crowds(policy, kind)
+        _refuse_k(policy, kind)
         refuse_totals(policy, kind)
         refuse_variants(prior.totals(), sensitive)
         domain = Domain(prior.totals(), policy, sensitive)
@@ -227,7 +227,7 @@ def _sensitive(policy: Policy) -> str:
     return sensitive
 
 
-def _refuse_crowds(policy: Policy, kind: str) -> None:
+def _refuse_k(policy: Policy, kind: str) -> None:
     """Refuses k but for a table, which alone keeps it: over several releases a person's sets are alike and join what crowds keep apart."""
     if policy.privacy.k is None:
         return
