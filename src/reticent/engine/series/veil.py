@@ -19,7 +19,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
 from reticent.engine.veil.house import VeilPublisher
-from reticent.engine.veil.pace import Remembered, refuse_other_pace
+from reticent.engine.veil.pace import Remembered, check_transitions
 from reticent.engine.veil.release import guarantee
 from reticent.engine.veil.veiling import Veiling
 from reticent.policy import Policy
@@ -45,7 +45,7 @@ class Veil(VeilPublisher, SeriesPublisher):
         before = None if house.steps is None else Remembered.of(people.to_bytes(), house.l)
         veiled = self._veiling.veil(table, now=self.releases)
         if before is not None and veiled.values is not None:
-            refuse_other_pace(house, before.steps(veiled.heads, veiled.values, now=self.releases))
+            check_transitions(house, before.steps(veiled.heads, veiled.values, now=self.releases))
         release = self._veiling.release(veiled, number=self.releases)
         self._members, self._shown_events = self._veiling.members(veiled, number=self.releases), veiled.shown_events()
         return release

@@ -19,7 +19,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.veil.crowds import form_classes
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import VeilPublisher
-from reticent.engine.veil.pace import Paces, refuse_other_pace
+from reticent.engine.veil.pace import Transitions, check_transitions
 from reticent.engine.veil.release import totals_asked
 from reticent.engine.veil.veiling import Veiling
 from reticent.policy import Policy
@@ -38,7 +38,7 @@ class Veil(VeilPublisher, TablePublisher):
         events = events_of(table, self.policy)
         veiled, places = self._veiling.veil(table.take(pa.array(events.facts))), events.facts
         if self._veiling.parameters.steps is not None and veiled.values is not None:
-            refuse_other_pace(self._veiling.parameters, Paces.within(veiled.heads, veiled.seen.rows, veiled.values))
+            check_transitions(self._veiling.parameters, Transitions.within(veiled.heads, veiled.seen.rows, veiled.values))
         if len(events.records) > len(events.facts):
             published, _ = self._veiling.parameters.levels.publish(table.take(pa.array(events.records)))
             veiled, places = veiled.again(published, events.fact_of), events.records

@@ -48,14 +48,14 @@ class Remembered(NamedTuple):
         values = slots[np.arange(len(some)), some[:, 6]].astype(np.int32)
         return cls(persons[offered], clocks[offered], rows.astype(np.int64), values)
 
-    def steps(self, persons: UInt64s, values: Int32s, *, now: int) -> Paces:
+    def steps(self, persons: UInt64s, values: Int32s, *, now: int) -> Transitions:
         """From the last release to the one of a number, of those who stand in both."""
         _, old, new = np.intersect1d(self.persons, persons, return_indices=True)
         last = self.clocks[old] == now - 1
-        return Paces(self.rows[old[last]], self.values[old[last]], values[new[last]])
+        return Transitions(self.rows[old[last]], self.values[old[last]], values[new[last]])
 
 
-class Paces(NamedTuple):
+class Transitions(NamedTuple):
     """Steps of persons, side by side: row of the prior, value before and after. Private."""
 
     rows: Integers
@@ -63,22 +63,22 @@ class Paces(NamedTuple):
     after: Int32s
 
     @classmethod
-    def within(cls, persons: UInt64s, rows: Integers, values: Int32s) -> Paces:
+    def within(cls, persons: UInt64s, rows: Integers, values: Int32s) -> Transitions:
         """Of the records of a table, those of a person in their order."""
         order = np.argsort(persons, kind="stable")
         at = np.flatnonzero((persons[order][1:] == persons[order][:-1]) & (values[order][:-1] >= 0))
         return cls(rows[order[at]], values[order[at]], values[order[at + 1]])
 
 
-def refuse_other_pace(parameters: VeilParameters, paces: Paces) -> None:
+def check_transitions(parameters: VeilParameters, transitions: Transitions) -> None:
     """Refuses steps that rest or move otherwise than the kernel says.
 
     Raises:
         GuaranteeError: decoys would show which candidates are true.
     """
     assert parameters.steps is not None  # noqa: S101 - without a kernel nothing moves
-    stays = parameters.steps.stays(parameters.segments)[paces.rows, paces.before]
-    size, stayed, expected = len(stays), int((paces.before == paces.after).sum()), float(stays.sum())
+    stays = parameters.steps.stays(parameters.segments)[transitions.rows, transitions.before]
+    size, stayed, expected = len(stays), int((transitions.before == transitions.after).sum()), float(stays.sum())
     astray = abs(stayed - expected)
     if astray > _MOST_ASTRAY * size and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):
         raise GuaranteeError(
