@@ -133,7 +133,7 @@ def _million(n: int) -> dict[str, float]:
     assert isinstance(shape, Veiled)
     rng = np.random.default_rng(1)
     at = rng.integers(shape.table.num_rows, size=n)
-    large = Veiled(shape.table.drop_columns(["person"]).take(at), shape.document, shape.candidates)
+    large = Veiled(shape.table.drop_columns(["person"]).take(at), shape.metadata, shape.candidates)
     target = np.eye(len(large.domain))[0]
     question = Question(target, everybody(n), rng.integers(10, size=n), 10, 0.95)
     start = time.process_time()

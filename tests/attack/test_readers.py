@@ -172,7 +172,7 @@ def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rule
         for row in rows
     ]
     wire.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    stream = Published("out", "stream", wire=wire, documents=release.documents)
+    stream = Published("out", "stream", wire=wire, metadata=release.documents)
     seen, table = observations_of(stream, rules), observations_of(published(release, ""), rules)
     assert (seen.candidates == table.candidates).all()
     assert (seen.rows == table.rows).all()

@@ -29,7 +29,7 @@ from reticent.release import Release
 from reticent.release.folder import content_of, plain
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
-_DOCUMENTS = ("veil", "linked")
+_METADATA = ("veil", "linked")
 _WIRE = (".ndjson", ".jsonl")
 _LINES = ("codebook", "group", "tuple", "record")
 _LONGEST = 1 << 20
@@ -95,7 +95,7 @@ class Published:
     kind: str = ""
     method: str = ""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     wire: Path | None = None
     claims: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -186,7 +186,7 @@ def _from_lines(path: Path, name: str) -> Published:
         "stream",
         kind="stream",
         wire=path,
-        documents=documents,
+        metadata=documents,
         claims=claims,
         codebook=codebook,
         odd=() if plainly else ("the codebook",),
@@ -213,7 +213,7 @@ def _from_release(release: Release, name: str) -> Published:
         kind=release.kind,
         method=release.method,
         tables=AsText(release.tables),
-        documents=release.documents,
+        metadata=release.documents,
         claims=release.guarantee.claims,
         counts={key: getattr(counts, key) for key in ("rows_in", "published", "held", "suppressed")},
         metrics=release.metrics,
@@ -237,7 +237,7 @@ def _from_folder(path: Path, name: str) -> Published:
         kind=str(manifest.get("kind", "")),
         method=str(manifest.get("method", "")),
         tables=tables,
-        documents={n: text for n in _DOCUMENTS if (text := _document(path / f"{n}.json")) is not None},
+        metadata={n: text for n in _METADATA if (text := _read_metadata(path / f"{n}.json")) is not None},
         wire=wires[0] if wires and not tables else None,
         claims=_mapping(_mapping(manifest, "guarantee"), "claims"),
         counts=_mapping(manifest, "counts"),
@@ -250,7 +250,7 @@ def _from_folder(path: Path, name: str) -> Published:
         doubled=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
         odd=odd_files(path / name for name in ("release.json", *digests) if (path / name).is_file()),
         manifest=manifest,
-        codebook=_document(path / "codebook.json"),
+        codebook=_read_metadata(path / "codebook.json"),
         readme=_page(path / "README.txt"),
     )
 
@@ -261,7 +261,7 @@ def _once(table: pa.Table) -> pa.Table:
     return table.select([at for at, name in enumerate(names) if names.index(name) == at])
 
 
-def _document(file: Path) -> Mapping[str, Any] | None:
+def _read_metadata(file: Path) -> Mapping[str, Any] | None:
     """What stands beside the tables; empty where it cannot be read, None where it is not there."""
     try:
         content = json.loads(content_of(file))

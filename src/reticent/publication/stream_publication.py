@@ -76,7 +76,7 @@ class StreamPublication:
             )
         self.reader = RecordReader(policy, self.engine.numbers)
         self._lines = LineWriter(policy)
-        self._verifier = _BatchVerifier(policy, self.engine.documents, judges, key=own.key("judge persons"))
+        self._verifier = _BatchVerifier(policy, self.engine.metadata, judges, key=own.key("judge persons"))
         self._next = self._verifier.following
         self._journal, self._whole = 0, len(state or b"")
         self._refuted = False
@@ -97,7 +97,7 @@ class StreamPublication:
         """What recipients need to read the lines: one JSON object on one line."""
         engine = self.engine
         book = stream_codebook(
-            self.policy, method=engine.method, guarantee=engine.guarantee, documents=engine.documents
+            self.policy, method=engine.method, guarantee=engine.guarantee, metadata=engine.metadata
         )
         return orjson.dumps(book) + b"\n"
 
@@ -191,7 +191,7 @@ class _BatchVerifier:
     """Asks the judge about every batch, in the policy's terms and not in those of the engine."""
 
     def __init__(
-        self, policy: Policy, documents: Mapping[str, Any], state: Sequence[bytes] = (), *, key: bytes
+        self, policy: Policy, metadata: Mapping[str, Any], state: Sequence[bytes] = (), *, key: bytes
     ) -> None:
         self._quasi, self._sensitive = policy.quasi, policy.sensitive[0]
         asked = policy.privacy.l is not None or policy.stream.l is not None
@@ -200,7 +200,7 @@ class _BatchVerifier:
         self._person, self._key = (policy.person if policy.stream.method == "castle" else None), key
         waiting = policy.stream.delta + 1 if self._person is not None else 0
         self._records = RecordVerifier(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
-        self._veil = VeilVerifier(policy, documents["veil"], _core.judge.Followed) if "veil" in documents else None
+        self._veil = VeilVerifier(policy, metadata["veil"], _core.judge.Followed) if "veil" in metadata else None
         self.following = 0
         if state:
             self._groups.restore(state[0])

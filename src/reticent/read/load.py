@@ -77,7 +77,7 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
     return from_file(path)
 
 
-def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Any]) -> Parts:
+def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> Parts:
     """A release by its manifest, its tables and its documents."""
     counts, explain = manifest.get("counts", {}), manifest.get("explain", {})
     asked = explain.get("rows_in", {}) if manifest["shape"] == "linked" else {}
@@ -85,8 +85,8 @@ def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], d
         shape=str(manifest["shape"]),
         kind=str(manifest.get("kind", "")),
         tables=tables,
-        veil=documents.get("veil"),
-        codebook=documents.get("codebook", {}),
+        veil=metadata.get("veil"),
+        codebook=metadata.get("codebook", {}),
         missing=int(counts.get("suppressed", 0)) + int(counts.get("held", 0)),
         missing_of={name: int(rows) - int(explain["rows_out"][name]) for name, rows in asked.items()},
     )

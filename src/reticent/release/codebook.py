@@ -63,7 +63,7 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
 
 
 def stream_codebook(
-    policy: Policy, *, method: str, guarantee: Guarantee, documents: Mapping[str, Mapping[str, Any]]
+    policy: Policy, *, method: str, guarantee: Guarantee, metadata: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """All that a recipient needs to read the lines of a stream, told before the first of them: nothing in it depends on a record."""
     book: dict[str, Any] = {
@@ -73,9 +73,9 @@ def stream_codebook(
         "columns": [line_column(policy, name) for name in policy.released],
         "guarantee": _promised(guarantee),
         "policy": policy.hash,
-        **documents,
+        **metadata,
     }
-    return book | ({"notes": [OMISSION_RATE_NOTE]} if "veil" in documents else {})
+    return book | ({"notes": [OMISSION_RATE_NOTE]} if "veil" in metadata else {})
 
 
 def line_column(policy: Policy, name: str) -> dict[str, Any]:

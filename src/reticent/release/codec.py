@@ -31,7 +31,7 @@ def to_dict(release: Release) -> dict[str, Any]:
 
 
 def from_dict(
-    plain: Mapping[str, Any], tables: Mapping[str, pa.Table], documents: Mapping[str, Mapping[str, Any]]
+    plain: Mapping[str, Any], tables: Mapping[str, pa.Table], metadata: Mapping[str, Mapping[str, Any]]
 ) -> Release:
     """The release of a dict that `to_dict` made, with its tables; other keys are left alone."""
     guarantee = plain["guarantee"]
@@ -46,7 +46,7 @@ def from_dict(
         metrics=plain["metrics"],
         explain=plain["explain"],
         seeded=plain["seeded"],
-        documents=documents,
+        documents=metadata,
         store=plain.get("store"),
     )
 

@@ -108,7 +108,7 @@ def latest(evidence: Evidence) -> Observations | None:
 
 
 def _stream(release: Published) -> Observations | None:
-    if "veil" in release.documents and release.wire is not None:
+    if "veil" in release.metadata and release.wire is not None:
         return _veiled_lines(release)
     shown = stream_view([release])
     if shown is None:
@@ -127,7 +127,7 @@ def _veiled_lines(release: Published) -> Veiled | None:
     lines = [line for line in lines_of([release]) if line.get("candidates")]
     if not lines:
         return None
-    document = release.documents["veil"]
+    document = release.metadata["veil"]
     names = Line(document).columns
     rows = [
         line["qi"]
@@ -141,7 +141,7 @@ def _veiled_lines(release: Published) -> Veiled | None:
 
 
 def _veiled(release: Published) -> Veiled | None:
-    data, document = release.tables.get("data"), release.documents.get("veil")
+    data, document = release.tables.get("data"), release.metadata.get("veil")
     return None if data is None or not document or not data.num_rows else _of_table(data, document)
 
 

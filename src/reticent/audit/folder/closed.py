@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from reticent.audit.folder.papers import FORMS, check_papers, is_count, is_figure, named
+from reticent.audit.folder.papers import FORMS, check_metadata, is_count, is_figure, named
 from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy import Policy
@@ -48,7 +48,7 @@ def check_lists(release: Published, policy: Policy) -> list[Finding]:
     findings = [named("only files of the release lie in the folder", release.strays)]
     findings += [named("only known entries stand in the manifest", sorted(set(release.keys) - _MANIFEST))]
     findings += [named("every file is written in the one way", release.odd)]
-    findings += [none_of("every column has a name of its own", release.doubled), *check_papers(release, policy)]
+    findings += [none_of("every column has a name of its own", release.doubled), *check_metadata(release, policy)]
     if release.shape != "linked":  # whose judge has a list of its own
         forms = _table_explain_forms(release, policy) if _faithful_table(release) else _EXPLAIN_FORMS
         odd = [key for key, value in release.explain.items() if key not in forms or not _fits(forms[key], value)]

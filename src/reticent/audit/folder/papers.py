@@ -49,7 +49,7 @@ _MOST = 2**53
 """Beyond it a number has digits that no figure needs."""
 
 
-def check_papers(release: Published, policy: Policy) -> list[Finding]:
+def check_metadata(release: Published, policy: Policy) -> list[Finding]:
     """The findings about a folder; none about a release in memory, which has no papers yet."""
     manifest = release.manifest
     if manifest is None:

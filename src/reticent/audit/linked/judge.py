@@ -108,7 +108,7 @@ def _by_table(value: object, layout: Mapping[str, Layout]) -> bool:
 
 def _beside(release: Published, layout: Mapping[str, Layout]) -> Finding:
     """The document beside the tables names a standard, the columns of the policy, and systems of codes by their address."""
-    document = release.documents.get(SHAPE, {})
+    document = release.metadata.get(SHAPE, {})
     tables, systems = document.get("tables", {}), document.get("systems", {})
     columns = {name for one in layout.values() for name in one.columns}
     odd = len(set(document) - {"standard", "version", "tables", "systems"})

@@ -57,7 +57,7 @@ def verify_stream(releases: Sequence[Published], policy: Policy) -> Verification
     transcript = Transcript(policy, _level(releases, policy))
     for release in releases:
         before = transcript.rows
-        transcript.codebook(release.documents.get("veil"), strict=release.codebook is not None)
+        transcript.codebook(release.metadata.get("veil"), strict=release.codebook is not None)
         lines = (
             transcript.lines(release.wire, beside=release.codebook is not None) if release.wire is not None else None
         )
@@ -107,12 +107,12 @@ class Transcript:
         self._policy = policy
         self._document: Mapping[str, Any] | None = None
 
-    def codebook(self, document: Mapping[str, Any] | None, *, strict: bool = True) -> None:
+    def codebook(self, metadata: Mapping[str, Any] | None, *, strict: bool = True) -> None:
         """What a codebook says of the veil; a stream has one, however often it is told. It says that the stream is ours."""
         self._strict |= strict
-        if document is not None and self._document is not None and document != self._document:
+        if metadata is not None and self._document is not None and metadata != self._document:
             self.offences["form"] += 1
-        self._document = document if self._document is None else self._document
+        self._document = metadata if self._document is None else self._document
 
     def read(self, line: Any) -> None:
         """Take in one published object."""

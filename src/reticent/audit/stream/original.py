@@ -52,7 +52,7 @@ def compare_with_original(releases: Sequence[Published], policy: Policy, origina
     source = table.take(pa.array(seqs[inside]))
     wrong = ~_fit(rows, source, policy)
     findings = [none_of(_ORIGIN, int(wrong.sum()) + int((~inside).sum()))]
-    findings += _check_values(rows, source, policy, groups, _document(releases))
+    findings += _check_values(rows, source, policy, groups, _veil_metadata(releases))
     if rows and "sensitive" in rows[0] and policy.person is not None and not wrong.any():
         findings += _persons(rows, source, policy)
     missing = table.num_rows - len(np.unique(seqs[inside]))
@@ -75,8 +75,8 @@ def _records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dict[str
                 yield read
 
 
-def _document(releases: Sequence[Published]) -> Mapping[str, Any] | None:
-    return next((release.documents["veil"] for release in releases if "veil" in release.documents), None)
+def _veil_metadata(releases: Sequence[Published]) -> Mapping[str, Any] | None:
+    return next((release.metadata["veil"] for release in releases if "veil" in release.metadata), None)
 
 
 def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray:
@@ -138,13 +138,13 @@ def _check_values(
     source: pa.Table,
     policy: Policy,
     groups: Mapping[str, frozenset[str]],
-    document: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
 ) -> list[Finding]:
     name = policy.sensitive[0]
     fold = same if policy.columns[name].normalise else str
     truths = [fold(text(value) or "") for value in source[name].to_pylist()]
     if rows and "candidates" in rows[0]:
-        return _offers(rows, source, policy, document)
+        return _offers(rows, source, policy, metadata)
     if rows and "sensitive" in rows[0]:
         cells = (line.get("sensitive") for line in rows)
         shown = [fold(text(cell.get(name) if isinstance(cell, dict) else cell) or "") for cell in cells]
@@ -155,14 +155,14 @@ def _check_values(
 
 
 def _offers(
-    rows: list[dict[str, Any]], source: pa.Table, policy: Policy, document: Mapping[str, Any] | None
+    rows: list[dict[str, Any]], source: pa.Table, policy: Policy, metadata: Mapping[str, Any] | None
 ) -> list[Finding]:
     """Under the veil some truths are not offered: a stream says no share beforehand, and gives an alarm above a tenth."""
     claim = "few truths are not offered"
-    if document is None:
+    if metadata is None:
         return []  # without the codebook the values of the domain are not known
     try:
-        line = Possible(document).line
+        line = Possible(metadata).line
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         return []  # refuted elsewhere
     truths = true_value_codes(line.domain, as_text(source[line.sensitive]), policy, line.sensitive).tolist()

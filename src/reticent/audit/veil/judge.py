@@ -44,7 +44,7 @@ KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures",
 
 def verify_release(release: Published, policy: Policy) -> VerificationResult:
     """Recompute what a veiled release claims."""
-    data, document = release.tables.get("data"), release.documents.get("veil")
+    data, document = release.tables.get("data"), release.metadata.get("veil")
     if data is None or document is None:
         return VerificationResult((Finding("the table 'data' and the document 'veil' are there", holds=False),))
     findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
@@ -109,13 +109,13 @@ _NOTE = (
 class Line:
     """The published numbers, as whole numbers and arrays; raises ValueError and the like where they are none."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.l, self.one = int(document["l"]), int(document["one"])
-        self.sensitive, self.domain = str(document["sensitive"]), [str(label) for label in document["domain"]]
-        self.rows = [tuple(str(cell) for cell in cells) for cells in document["rows"]]
-        self.by = [str(name) for name in document["by"]]
-        self.segments = np.array(document["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
-        self.orders = np.array(document["orders"], dtype=np.int64).reshape(-1, len(self.domain))
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self.l, self.one = int(metadata["l"]), int(metadata["one"])
+        self.sensitive, self.domain = str(metadata["sensitive"]), [str(label) for label in metadata["domain"]]
+        self.rows = [tuple(str(cell) for cell in cells) for cells in metadata["rows"]]
+        self.by = [str(name) for name in metadata["by"]]
+        self.segments = np.array(metadata["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
+        self.orders = np.array(metadata["orders"], dtype=np.int64).reshape(-1, len(self.domain))
         self.columns = [f"{self.sensitive}_{slot}" for slot in range(1, self.l + 1)]
 
     def sets(self, row: int) -> Int64s:
@@ -151,7 +151,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
     ]
 
 
-def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> list[Finding]:
+def prior_findings(line: Line, metadata: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """The stretches are those of the policy's prior, up to rounding."""
     settings = policy.prior
     if settings is None or settings.file is None:
@@ -162,8 +162,8 @@ def prior_findings(line: Line, document: Mapping[str, Any], policy: Policy) -> l
     same = line.by == list(prior.by) and line.rows == list(strata)
     findings = [
         Finding("the rows are those of the policy's prior", same),
-        Finding("the order is the policy's", document.get("order") == settings.order),
-        Finding("the figures are those of the prior's report", document.get("figures") == read_report(policy)),
+        Finding("the order is the policy's", metadata.get("order") == settings.order),
+        Finding("the figures are those of the prior's report", metadata.get("figures") == read_report(policy)),
     ]
     if same:
         codes = {label: code for code, label in enumerate(line.domain)}
@@ -240,7 +240,7 @@ def _impossible(line: Line, listed: Int32s, rows: Int64s, which: Bools) -> int:
 def line_of(release: Published) -> Line | None:
     """The line that a release publishes; None where it cannot be read."""
     try:
-        return Line(release.documents.get(SHAPE, {}))
+        return Line(release.metadata.get(SHAPE, {}))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 

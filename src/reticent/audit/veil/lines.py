@@ -51,10 +51,10 @@ _MANY = 4_096
 class VeiledLines:
     """Reads veiled records; `document` is what the codebook says of the veil, if there is one."""
 
-    def __init__(self, policy: Policy, document: Mapping[str, Any] | None, *, strict: bool = True) -> None:
+    def __init__(self, policy: Policy, metadata: Mapping[str, Any] | None, *, strict: bool = True) -> None:
         self.rows = 0
         self._strict, self._form, self._drawn = strict, Written(policy), Drawn("p")
-        self._policy, self._document = policy, document
+        self._policy, self._metadata = policy, metadata
         self._keys = _LINE | {"person"} if linked(policy) else _LINE
         self._offences: Counter[str] = Counter()
         self._shown: dict[str, set[Any]] = {name: set() for name in policy.quasi}
@@ -62,7 +62,7 @@ class VeiledLines:
         self._broken = False
         self._l = policy.l_of("stream")
         try:
-            self._possible = None if document is None else Possible(document)
+            self._possible = None if metadata is None else Possible(metadata)
         except (KeyError, TypeError, ValueError, OverflowError, IndexError):
             self._broken = True
         if self._possible is not None:
@@ -130,13 +130,13 @@ class VeiledLines:
         without |= {"events", "step", "names"} if blind or not linked(self._policy) else set()
         findings = [none_of(words, self._offences[rule]) for rule, words in _RULES.items() if rule not in without]
         findings += [level_finding(map(text, labels), self._policy, name) for name, labels in self._shown.items()]
-        if self._possible is not None and self._document is not None:
+        if self._possible is not None and self._metadata is not None:
             release = Published("", "veil", kind="stream", claims=claims or {"veil": self._possible.line.l})
-            stray = len(set(self._document) - KEYS)
+            stray = len(set(self._metadata) - KEYS)
             findings.append(none_of("the codebook says what is documented and nothing else", stray))
             findings += line_findings(self._possible.line, self._policy, release)
-            findings += prior_findings(self._possible.line, self._document, self._policy)
-            findings += paper_findings(self._possible.line, self._document, self._policy, "stream")
+            findings += prior_findings(self._possible.line, self._metadata, self._policy)
+            findings += paper_findings(self._possible.line, self._metadata, self._policy, "stream")
         return findings
 
     def unchecked(self) -> list[str]:

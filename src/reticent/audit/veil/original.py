@@ -68,11 +68,11 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
         return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
-        *_offers(desk.lost(), desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
+        *_offers(desk.lost(), desk.rows, desk.weights(seats), release.metadata[veil.SHAPE]),
         _check_order_by_value(desk.alone(), release.kind),
     ]
     if not (seats < 0).any():
-        findings += desk.totals(seats, release.documents[veil.SHAPE])
+        findings += desk.totals(seats, release.metadata[veil.SHAPE])
     crowds = _check_classes(desk, seats) if not (seats < 0).any() else []
     if doubt and any(not finding.holds for finding in crowds):
         return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
@@ -94,9 +94,9 @@ def _check_known_rows(desk: _Desk, release: Published, places: Int64s, counted: 
         none_of(_ORIGIN, int(wrong.sum())),
         check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
-        *_offers(lost, desk.rows, desk.weights(seats), release.documents[veil.SHAPE]),
+        *_offers(lost, desk.rows, desk.weights(seats), release.metadata[veil.SHAPE]),
         _check_order_by_value(desk.true_values(seats), release.kind),
-        *desk.totals(seats, release.documents[veil.SHAPE]),
+        *desk.totals(seats, release.metadata[veil.SHAPE]),
         *_check_classes(desk, seats),
     ]
 
@@ -113,12 +113,12 @@ def _check_order_by_value(true_values: Int64s, kind: str) -> Finding:
     return Finding(claim, worst < limit, round(worst, 2), round(limit, 2))
 
 
-def _offers(lost: Bools, rows: Int64s, weights: Floats, document: Mapping[str, Any]) -> list[Finding]:
+def _offers(lost: Bools, rows: Int64s, weights: Floats, metadata: Mapping[str, Any]) -> list[Finding]:
     """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
-        eta = np.array(document["eta"], dtype=np.float64)
-        decay = math.exp(-max(float(document["eta_epsilon"]), _LEAST_EPSILON) / 2)
+        eta = np.array(metadata["eta"], dtype=np.float64)
+        decay = math.exp(-max(float(metadata["eta_epsilon"]), _LEAST_EPSILON) / 2)
     except (KeyError, TypeError, ValueError):
         return [Finding(claim, holds=False, where="no share is stated")]
     if eta.ndim != 1 or len(eta) <= int(rows.max(initial=0)) or not ((eta >= 0) & (eta <= 1)).all():
@@ -193,9 +193,9 @@ class _Desk:
             weights[known] = 1 / np.bincount(person)[person]
         return weights
 
-    def totals(self, seats: Int64s, document: Mapping[str, Any]) -> list[Finding]:
+    def totals(self, seats: Int64s, metadata: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
-        totals = totals_of(document, *self.line.segments.shape)
+        totals = totals_of(metadata, *self.line.segments.shape)
         return [] if totals is None else compared(totals, self.rows[self._first], self._true_codes[seats[self._first]])
 
     def lost(self) -> Bools:

@@ -46,41 +46,41 @@ _FEW, _DRIFT = 100, 6.0
 _WHOLE = 1 << 32
 
 
-def paper_findings(line: Line, document: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
+def paper_findings(line: Line, metadata: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
     """What `veil.json` says besides the line."""
     report = read_report(policy)
     stated = policy.prior.epsilon if policy.prior is not None else None
     epsilon = stated if report is None else report.get("epsilon")
-    pinned = {word: document.get(word) for word in PINNED}
+    pinned = {word: metadata.get(word) for word in PINNED}
     house = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
     return [
-        Finding("epsilon is that of the prior's report or of the policy", document.get("epsilon") == epsilon),
-        Finding("the house is the digest of what it pins", document.get("house") == house),
-        Finding("the kernel is the policy's", _kernel(line, document.get("kernel"), policy)),
-        Finding("every row of the prior has its share of truths that are not offered", _has_omission_rates(line, document, kind)),
+        Finding("epsilon is that of the prior's report or of the policy", metadata.get("epsilon") == epsilon),
+        Finding("the house is the digest of what it pins", metadata.get("house") == house),
+        Finding("the kernel is the policy's", _kernel(line, metadata.get("kernel"), policy)),
+        Finding("every row of the prior has its share of truths that are not offered", _has_omission_rates(line, metadata, kind)),
     ]
 
 
-def share_finding(document: Mapping[str, Any], rows: Int64s, first: Bools) -> Finding:
+def share_finding(metadata: Mapping[str, Any], rows: Int64s, first: Bools) -> Finding:
     """No more truths are stated not to be offered than a release may have, up to the noise in the shares.
 
     Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
     """
-    eta = np.array(document["eta"], dtype=np.float64)
+    eta = np.array(metadata["eta"], dtype=np.float64)
     known = (rows >= 0) & (rows < len(eta))
     some = rows[known & first] if (known & first).any() else rows[known]
     size = np.bincount(some, minlength=len(eta))
     used = int((size > 0).sum())
     # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
-    scale = 2 / float(document["eta_epsilon"])
+    scale = 2 / float(metadata["eta_epsilon"])
     most = _MOST * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
     stated = float((eta * size).sum())
     return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
 
 
-def _has_omission_rates(line: Line, document: Mapping[str, Any], kind: str) -> bool:
+def _has_omission_rates(line: Line, metadata: Mapping[str, Any], kind: str) -> bool:
     """A share for each row, with its price; nothing for a stream, whose records come one by one."""
-    eta, price = document.get("eta"), document.get("eta_epsilon")
+    eta, price = metadata.get("eta"), metadata.get("eta_epsilon")
     if kind == "stream":
         return eta is None and price is None
     if not isinstance(eta, list) or len(eta) != len(line.rows):
@@ -244,10 +244,10 @@ class Totals:
         return math.log(_RARE / max(1, self.counts.size)) / math.log(self.decay)
 
 
-def totals_of(document: Mapping[str, Any], rows: int, values: int) -> Totals | None:
+def totals_of(metadata: Mapping[str, Any], rows: int, values: int) -> Totals | None:
     """The totals of a `veil.json`; None where there are none that can be read."""
     try:
-        stated = document["totals"]
+        stated = metadata["totals"]
         counts = np.array(stated["counts"], dtype=np.int64).reshape(rows, values)
         epsilon = float(stated["epsilon"])
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -257,7 +257,7 @@ def totals_of(document: Mapping[str, Any], rows: int, values: int) -> Totals | N
 
 
 def totals_findings(
-    document: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     policy: Policy,
     rows: Int64s,
     events: Int64s,
@@ -265,9 +265,9 @@ def totals_findings(
 ) -> list[Finding]:
     """What the release alone shows: totals if, and only if, the policy asks for them, at its epsilon, and of these records."""
     asked = None if policy.prior is None else policy.prior.totals
-    if asked is None and "totals" not in document:
+    if asked is None and "totals" not in metadata:
         return []
-    totals = totals_of(document, *shape)
+    totals = totals_of(metadata, *shape)
     if totals is None or asked is None:
         return [Finding("totals are those that the policy asks for", holds=False)]
     size = np.bincount(rows[(events == 0) & (rows >= 0) & (rows < shape[0])], minlength=shape[0])

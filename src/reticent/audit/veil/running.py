@@ -37,12 +37,12 @@ class VeilVerifier:
     """
 
     def __init__(
-        self, policy: Policy, document: Mapping[str, Any], followed: Callable[..., _core.judge.Followed]
+        self, policy: Policy, metadata: Mapping[str, Any], followed: Callable[..., _core.judge.Followed]
     ) -> None:
-        self._possible = Possible(document)
+        self._possible = Possible(metadata)
         line = self._possible.line
         release = Published("", "veil", kind="stream", claims={"veil": line.l})
-        findings = [*line_findings(line, policy, release), *prior_findings(line, document, policy)]
+        findings = [*line_findings(line, policy, release), *prior_findings(line, metadata, policy)]
         self._crooked = [finding.claim for finding in findings if not finding.holds]
         self._linked, self._quasi = linked(policy), frozenset(policy.quasi)
         self._last = -1

@@ -26,12 +26,12 @@ class Possible:
         ValueError, KeyError, TypeError, OverflowError: the document cannot be read.
     """
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.line = Line(document)
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self.line = Line(metadata)
         self.factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
         """One odd number per slot: the sum of the products with the codes names a set."""
         self._sets: dict[int, UInt64s] = {}
-        self._moves = moves_of(document.get("kernel"), self.line)
+        self._moves = moves_of(metadata.get("kernel"), self.line)
         self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
     def names(self, row: int) -> UInt64s:

@@ -108,7 +108,7 @@ def _pseudonyms(release: Published) -> UInt64s:
 
 
 def _pinned_parameters(release: Published) -> dict[str, Any]:
-    document = release.documents.get("veil", {})
+    document = release.metadata.get("veil", {})
     return {key: document.get(key) for key in PINNED}
 
 
@@ -141,7 +141,7 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
     pairs = np.flatnonzero(follow)
     correcting = release.kind == "evolving" and (policy.persons is None or policy.persons.events is None)
     try:
-        moves = moves_of(release.documents["veil"].get("kernel"), line)
+        moves = moves_of(release.metadata["veil"].get("kernel"), line)
         strays = sum(
             _strays(firsts, some, moves.matrix(row, correcting=correcting))
             for some, row in _by_row(firsts, pairs, by_row=moves.by_row)

@@ -102,7 +102,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         guarantee=replace(told, not_covered=(*told.not_covered, LEDGER)),
         counts=Counts(records, records, 0, 0),
         policy_hash=policy.hash,
-        documents={"veil": house.document() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}},
+        documents={"veil": house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}},
         shape="veil",
         method=METHOD,
     )

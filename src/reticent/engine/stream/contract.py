@@ -117,7 +117,7 @@ class StreamPublisher(Publisher):
         self._next = self._rows = 0
 
     @property
-    def documents(self) -> Mapping[str, Mapping[str, Any]]:
+    def metadata(self) -> Mapping[str, Mapping[str, Any]]:
         """What a recipient needs to know before the first record."""
         return {}
 

@@ -86,9 +86,9 @@ class Veil(VeilPublisher, AtOnce):
         return {"persons": len(self._people), **self._watch.figures}
 
     @cached_property
-    def documents(self) -> Mapping[str, Mapping[str, Any]]:
+    def metadata(self) -> Mapping[str, Mapping[str, Any]]:
         """The house; what share of the truths will not be offered, nobody knows before the stream has run."""
-        return {"veil": self.parameters.document() | {"eta": None, "eta_epsilon": None, "house": self.parameters.digest}}
+        return {"veil": self.parameters.to_metadata() | {"eta": None, "eta_epsilon": None, "house": self.parameters.digest}}
 
     # Placing
 
@@ -177,7 +177,7 @@ class Veil(VeilPublisher, AtOnce):
             counts=self.counts_of(len(seen)),
             policy_hash=self._hash,
             metrics=self.metrics,
-            documents=self.documents,
+            documents=self.metadata,
             seeded=self.rng.seeded or self.parameters.seeded,
         )
 

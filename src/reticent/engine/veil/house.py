@@ -152,7 +152,7 @@ class VeilParameters:
     @cached_property
     def digest(self) -> str:
         """The same for the same l, prior, domain, orders and kernel."""
-        pinned = {word: part for word, part in self.document().items() if word not in ("epsilon", "figures")}
+        pinned = {word: part for word, part in self.to_metadata().items() if word not in ("epsilon", "figures")}
         return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -172,7 +172,7 @@ class VeilParameters:
         stated = self.policy.prior.epsilon if self.policy.prior else None
         return stated if self.figures is None else self.figures.get("epsilon")
 
-    def document(self) -> dict[str, Any]:
+    def to_metadata(self) -> dict[str, Any]:
         """What `veil.json` says of the house: all that a recipient or a judge needs, and nothing private."""
         settings = self.policy.prior
         return {
@@ -185,7 +185,7 @@ class VeilParameters:
             "stretches": self.segments.tolist(),
             "order": settings.order if settings else "random",
             "orders": self.orders.tolist(),
-            "kernel": None if self.steps is None else self.steps.document(),
+            "kernel": None if self.steps is None else self.steps.to_metadata(),
             "epsilon": self.epsilon,
             "figures": self.figures,
         }

@@ -46,7 +46,7 @@ class Matrix:
         kept = np.bincount(own, weights * (own == self.targets), minlength=segments.shape[1])
         return np.tile(kept / whole, (len(segments), 1))
 
-    def document(self) -> dict[str, Any]:
+    def to_metadata(self) -> dict[str, Any]:
         """As `veil.json` says it."""
         return {"starts": self.starts.tolist(), "targets": self.targets.tolist(), "weights": self.weights.tolist()}
 
@@ -68,7 +68,7 @@ class Stays:
         alone = (segments > 0).sum(axis=1) <= 1
         return np.where(alone[:, None], 1.0, self.stay / _core.veil.ONE)
 
-    def document(self) -> dict[str, Any]:
+    def to_metadata(self) -> dict[str, Any]:
         """As `veil.json` says it."""
         return {"stay": self.stay.tolist(), "within": self.within, "parents": self.parents.tolist()}
 

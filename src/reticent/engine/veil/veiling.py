@@ -145,7 +145,7 @@ class Veiling:
         columns = {name: published.column(name) for name in published.column_names}
         refuse_disclosive_columns(columns, truth, rows=seen.rows, persons=veiled.heads, hint=DISCLOSIVE_HINT)
         shares = omission_rates(house, seen, veiled.heads, veiled.facts(), self._rng, OMISSION_EPSILON)
-        document = house.document() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
+        document = house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:
             document["totals"] = self._totals(veiled)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None

@@ -33,14 +33,14 @@ class Veiled:
     """
 
     table: pa.Table
-    document: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     candidates: tuple[str, ...]
     correction: bool = False
 
     @cached_property
     def domain(self) -> tuple[str, ...]:
         """The values that can be offered."""
-        return tuple(str(label) for label in self.document["domain"])
+        return tuple(str(label) for label in self.metadata["domain"])
 
     @property
     def bounded(self) -> bool:
@@ -67,7 +67,7 @@ class Veiled:
     @cached_property
     def veil(self) -> Veil:
         """What the release publishes of its veil."""
-        document, rows = self.document, np.asarray(self.document["stretches"], dtype=np.uint64)
+        document, rows = self.metadata, np.asarray(self.metadata["stretches"], dtype=np.uint64)
         if int(document.get("one", ONE)) != ONE:
             raise DataError("The veil's line has another unit than this version reads.", hint="Update Reticent.")
         eta = np.asarray(document.get("eta") or np.zeros(len(rows)), dtype=np.float64)
@@ -87,7 +87,7 @@ class Veiled:
 
     @property
     def _totals(self) -> Totals | None:
-        stated = self.document.get("totals")
+        stated = self.metadata.get("totals")
         if not stated:
             return None
         return Totals(np.asarray(stated["counts"], dtype=np.float64), _noise(stated["epsilon"]))
@@ -135,7 +135,7 @@ class Veiled:
 
     @cached_property
     def _step(self) -> Any:
-        return step_of(self.document.get("kernel"), self.veil.shares, correction=self.correction)
+        return step_of(self.metadata.get("kernel"), self.veil.shares, correction=self.correction)
 
     def counts(self, question: Question) -> Counts:
         """HT2; where cells are coarse, between those that surely match and those that may."""
