@@ -12,7 +12,7 @@ from serving import csv, feed_policy, until_done
 from reticent.datasets import hospital
 from reticent.service.documents import OWNER
 from reticent.service.tokens import Role, Tokens
-from reticent.service.trail import Trail, _key
+from reticent.service.trail import AuditLog, _key
 from reticent.store import Store
 
 POLICY = {
@@ -63,10 +63,10 @@ def store(tmp_path):
         yield opened
 
 
-def filled(store: Store) -> Trail:
+def filled(store: Store) -> AuditLog:
     for number in range(5):
         Tokens(store).create(f"ward {number}", Role.FEED)
-    trail = Trail(store)
+    trail = AuditLog(store)
     assert trail.broken() is None
     assert trail.head()["entries"] == 5
     return trail
@@ -115,6 +115,6 @@ def test_several_processes_write_one_trail(store, tmp_path):
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "store.db")]) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
-    trail = Trail(store)
+    trail = AuditLog(store)
     assert trail.head()["entries"] == 40
     assert trail.broken() is None

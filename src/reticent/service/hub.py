@@ -27,7 +27,7 @@ from reticent.service.problems import ServiceError
 from reticent.service.releases import Releases
 from reticent.service.shelf import Shelf
 from reticent.service.tokens import Tokens
-from reticent.service.trail import Trail
+from reticent.service.trail import AuditLog
 from reticent.service.writer import Step, Writer
 from reticent.store import Store, Transaction
 from reticent.store.database import cut_log
@@ -59,7 +59,7 @@ class Hub:
         self._exit.enter_context(self.store.lock(OWNER, wait=10))
         self._locks = self._exit.enter_context(contextlib.ExitStack())
         self.tokens = Tokens(self.store)
-        self.trail = Trail(self.store)
+        self.audit_log = AuditLog(self.store)
         self.asking = Asking()
         self._exit.callback(self.asking.close)
         self.releases = Releases(self.store, Packer(self.shelf.folder / "packed"), self.note)
@@ -97,14 +97,14 @@ class Hub:
         """Changes the store, with an entry of the audit trail in the same transaction."""
 
         def step(tx: Transaction) -> T:
-            self.trail.note(tx, act, on)
+            self.audit_log.note(tx, act, on)
             return change(tx)
 
         return self.write(step)
 
     def note(self, act: str, on: str) -> None:
         """Adds an act of the present actor to the audit trail; returns when it is on disk."""
-        self.write(lambda tx: self.trail.note(tx, act, on))
+        self.write(lambda tx: self.audit_log.note(tx, act, on))
 
     def note_reader(self, on: str) -> None:
         """Adds to the audit trail that the actor reads a stream or asks a release: once a day, not at every page."""

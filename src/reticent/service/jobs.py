@@ -71,7 +71,7 @@ class Jobs:
 
     def add(self, tx: Transaction, kind: str, source: str, request: dict[str, Any]) -> dict[str, Any]:
         """Queues a job within a transaction; `begin` starts it afterwards."""
-        self._hub.trail.note(tx, "job", f"{kind}:{source}")
+        self._hub.audit_log.note(tx, "job", f"{kind}:{source}")
         who = actor()
         job: dict[str, Any] = {
             "id": fresh_id(),
@@ -151,7 +151,7 @@ class Jobs:
         def set_state(tx: Transaction) -> dict[str, Any]:
             job = self.documents.find(tx, ident) or known
             if job["state"] in (*OPEN, PARKED):
-                self._hub.trail.note(tx, "cancel", f"{job['kind']}:{job['source']}")
+                self._hub.audit_log.note(tx, "cancel", f"{job['kind']}:{job['source']}")
                 job["state"] = "cancelled"
                 self._let_go(tx, job)
             return job
@@ -172,7 +172,7 @@ class Jobs:
             if again:
                 job |= {"state": "queued", "tries": 0, "error": None}
                 self.documents.put(tx, ident, job)
-                self._hub.trail.note(tx, "job", f"{job['kind']}:{job['source']}")
+                self._hub.audit_log.note(tx, "job", f"{job['kind']}:{job['source']}")
             return job, again
 
         known = self.documents.get(ident)
@@ -238,7 +238,7 @@ class Jobs:
             if job is None:
                 raise UnwantedError("The job was cancelled; nothing was published.")
             release = self._hub.releases.add(tx, passed, publisher, source=job["source"])
-            self._hub.trail.note(tx, "publish", f"release:{release}")
+            self._hub.audit_log.note(tx, "publish", f"release:{release}")
             self._let_go(tx, job | {"state": "done", "release": release})
 
         return finish

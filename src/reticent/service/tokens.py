@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from reticent.errors import PolicyError
 from reticent.service.documents import OWNER, Documents
-from reticent.service.trail import Trail
+from reticent.service.trail import AuditLog
 from reticent.store import Store
 
 SPACE = "token"
@@ -83,7 +83,7 @@ class Tokens:
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._documents = Documents(store, SPACE)
-        self._trail = Trail(store)
+        self._audit_log = AuditLog(store)
         self._clock = clock
         self._known: dict[str, tuple[float, Token | None]] = {}
 
@@ -101,7 +101,7 @@ class Tokens:
         until = None if days is None else now + days * 86_400
         entry = Token(ident, name, role, _digest(secret), now, until, tuple(scope))
         with self._store.transaction() as tx:
-            self._trail.note(tx, "grant", f"token:{ident}")
+            self._audit_log.note(tx, "grant", f"token:{ident}")
             self._documents.put(tx, ident, asdict(entry))
         return f"rt_{ident}_{secret}", entry
 
@@ -114,7 +114,7 @@ class Tokens:
         with self._store.transaction() as tx:
             there = self._documents.find(tx, ident) is not None
             if there:
-                self._trail.note(tx, "revoke", f"token:{ident}")
+                self._audit_log.note(tx, "revoke", f"token:{ident}")
             self._documents.delete(tx, ident)
         self._known.pop(ident, None)
         return there

@@ -28,7 +28,7 @@ _BEGINNING = "0" * 64
 _PAGE = 1_000
 
 
-class Trail:
+class AuditLog:
     """All entries, the oldest first, numbered from 0."""
 
     def __init__(self, store: Store) -> None:

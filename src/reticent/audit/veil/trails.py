@@ -37,7 +37,7 @@ LINKING = "candidates of the same person over several publications (give the led
 
 
 @dataclass(frozen=True, repr=False)
-class Trails:
+class Trajectories:
     """The records of all publications side by side, by person, event and publication."""
 
     person: UInt64s
@@ -47,7 +47,7 @@ class Trails:
     codes: Int32s
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Published, int, Any, Int64s]], line: Line) -> Trails:
+    def of(cls, parts: Sequence[tuple[Published, int, Any, Int64s]], line: Line) -> Trajectories:
         """From releases, each with its number, persons, and the line of every one of them."""
         tables = [(release.tables["data"], at) for release, _, _, at in parts]
         person = np.concatenate([persons for _, _, persons, _ in parts])
@@ -57,9 +57,9 @@ class Trails:
         order = np.lexsort((number, event, person))
         return cls(*(column[order] for column in columns))
 
-    def at(self, which: npt.NDArray[Any]) -> Trails:
+    def at(self, which: npt.NDArray[Any]) -> Trajectories:
         """Some records."""
-        return Trails(self.person[which], self.event[which], self.number[which], self.row[which], self.codes[which])
+        return Trajectories(self.person[which], self.event[which], self.number[which], self.row[which], self.codes[which])
 
 
 def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
@@ -75,14 +75,14 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
         return VerificationResult((one,), unchecked=() if houses else (LINKING,))
     if ledger is None:  # pseudonyms link what the ledger would, if they are those of one person each
         parts = [(r, place, _pseudonyms(r), np.arange(r.tables["data"].num_rows)) for place, r in enumerate(ours, 1)]
-        return VerificationResult((one, *_findings(Trails.of(parts, line), line, ours[0], policy)), unchecked=(NAMING,))
+        return VerificationResult((one, *_findings(Trajectories.of(parts, line), line, ours[0], policy)), unchecked=(NAMING,))
     numbers = [_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
     off = sum(_off(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
     listed = none_of("the ledger lists every veiled record once", off)
     if off:
         return VerificationResult((one, listed), ("The ledger is not that of these releases; persons cannot be linked.",))
     parts = [(r, n, ledger.persons[n - 1], ledger.groups[n - 1]) for r, n in zip(ours, numbers, strict=True)]
-    findings = [one, listed, *_findings(Trails.of(parts, line), line, ours[0], policy)]
+    findings = [one, listed, *_findings(Trajectories.of(parts, line), line, ours[0], policy)]
     if named:
         findings.append(none_of("a person has one pseudonym, and nobody else has it", _misnamed(ours, numbers, ledger)))
     return VerificationResult(tuple(findings))
@@ -125,12 +125,12 @@ def _off(release: Published, ledger: Ledger, number: int) -> bool:
     return not np.array_equal(np.sort(lines), np.arange(release.tables["data"].num_rows))
 
 
-def _findings(trails: Trails, line: Line, release: Published, policy: Policy) -> list[Finding]:
-    same_person = trails.person[1:] == trails.person[:-1]
-    same = same_person & (trails.event[1:] == trails.event[:-1])
-    other = packed(trails.codes)[1:] != packed(trails.codes)[:-1]
-    rows = trails.row[1:] != trails.row[:-1]
-    firsts = trails.at(np.concatenate([[True], ~same]))  # each event where it was shown first
+def _findings(trajectories: Trajectories, line: Line, release: Published, policy: Policy) -> list[Finding]:
+    same_person = trajectories.person[1:] == trajectories.person[:-1]
+    same = same_person & (trajectories.event[1:] == trajectories.event[:-1])
+    other = packed(trajectories.codes)[1:] != packed(trajectories.codes)[:-1]
+    rows = trajectories.row[1:] != trajectories.row[:-1]
+    firsts = trajectories.at(np.concatenate([[True], ~same]))  # each event where it was shown first
     follow = firsts.person[1:] == firsts.person[:-1]
     back = follow & (firsts.number[1:] < firsts.number[:-1])
     findings = [
@@ -151,24 +151,24 @@ def _findings(trails: Trails, line: Line, release: Published, policy: Policy) ->
     return [*findings, none_of("candidates move as the published kernel leads", strays)]
 
 
-def _by_row(trails: Trails, pairs: Int64s, *, by_row: bool) -> Iterator[tuple[Int64s, int]]:
+def _by_row(trajectories: Trajectories, pairs: Int64s, *, by_row: bool) -> Iterator[tuple[Int64s, int]]:
     """Pairs by row of the prior, where the kernel goes by it."""
     if not by_row:
         yield pairs, 0
     else:
-        rows = trails.row[pairs]
+        rows = trajectories.row[pairs]
         yield from ((pairs[rows == row], int(row)) for row in np.unique(rows))
 
 
-def _strays(trails: Trails, pairs: Int64s, steps: Bools) -> int:
+def _strays(trajectories: Trajectories, pairs: Int64s, steps: Bools) -> int:
     """Pairs of neighbouring events of a person between which a candidate comes from nowhere, or leads nowhere."""
-    gaps, strays = trails.event[pairs + 1] - trails.event[pairs], 0
+    gaps, strays = trajectories.event[pairs + 1] - trajectories.event[pairs], 0
     for gap in np.unique(gaps):
         reach = _power(steps, int(gap))
         some = pairs[gaps == gap]
         for start in range(0, len(some), _AT_ONCE):
             part = some[start : start + _AT_ONCE]
-            links = reach[trails.codes[part][:, :, None], trails.codes[part + 1][:, None, :]]
+            links = reach[trajectories.codes[part][:, :, None], trajectories.codes[part + 1][:, None, :]]
             strays += int((~(links.any(axis=1).all(axis=1) & links.any(axis=2).all(axis=1))).sum())
     return strays
 

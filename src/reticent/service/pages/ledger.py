@@ -68,9 +68,9 @@ async def ledger(visit: Visit) -> None:
 
 
 @studio("/trail", "Ledger")
-async def trail(visit: Visit) -> None:
+async def audit_log(visit: Visit) -> None:
     """The page of the audit trail."""
-    known = visit.hub.trail
+    known = visit.hub.audit_log
     head = await aside(known.head)
     broken = await aside(known.broken)
     entries = await aside(lambda: known.entries(max(-1, head["entries"] - _SHOWN - 1), _SHOWN))

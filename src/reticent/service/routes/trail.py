@@ -45,10 +45,10 @@ async def entries(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[Entry]:
     """Entries after a number, the oldest first."""
-    return [Entry(**entry) for entry in await aside(lambda: hub.trail.entries(after, limit))]
+    return [Entry(**entry) for entry in await aside(lambda: hub.audit_log.entries(after, limit))]
 
 
 @router.get("/head", responses=errors())
 async def head(hub: TheHub) -> Head:
     """How many entries there are and the digest of the last, after following the chain from the beginning."""
-    return await aside(lambda: Head(**hub.trail.head(), broken=hub.trail.broken()))
+    return await aside(lambda: Head(**hub.audit_log.head(), broken=hub.audit_log.broken()))
