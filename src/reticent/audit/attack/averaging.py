@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.attack.concession import conceded
+from reticent.audit.attack.concession import claimed_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import Grouped, stream_view, view
 from reticent.audit.attack.outcome import Outcome
@@ -41,7 +41,7 @@ def averaging(evidence: Evidence) -> Outcome | None:
     truth = _true_values(evidence)
     known = [guess in truth[who] for (guess, _), who in zip(guesses, names, strict=True) if who in truth]
     counted = len(known) == len(names)
-    bounds = [conceded(release) for release in evidence.releases if "posterior" in release.claims]
+    bounds = [claimed_bound(release) for release in evidence.releases if "posterior" in release.claims]
     claim = max((bound for bound in bounds if bound is not None), default=None)
     return Outcome.from_posterior(
         "averaging",

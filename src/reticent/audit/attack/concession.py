@@ -15,7 +15,7 @@ from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
 
 
-def conceded(release: Published, largest: int = 0) -> float | None:
+def claimed_bound(release: Published, largest: int = 0) -> float | None:
     """The chance of a right guess that the claims concede: a posterior, a share, or what l values in a group leave."""
     posterior = claimed_posterior(release)
     if posterior is not None:
@@ -29,7 +29,7 @@ def conceded(release: Published, largest: int = 0) -> float | None:
     return 1 - (max(distinct) - 1) / largest if distinct and largest >= max(distinct) else None
 
 
-def conceded_by_all(evidence: Evidence) -> float | None:
+def common_bound(evidence: Evidence) -> float | None:
     """The posterior that every release concedes; None as soon as one of them claims none."""
     bounds = [claimed_posterior(release) for release in evidence.releases]
     numbers = [float(bound) for bound in bounds if bound is not None]
@@ -54,7 +54,7 @@ def kappas(seen: Veiled, belief: Floats, records: Int64s) -> Floats:
     return np.asarray(high / np.maximum(np.where(offered, ratio, np.inf).min(axis=1), 1e-300))
 
 
-def conceded_to(seen: Observations, belief: Floats, records: Int64s) -> float | None:
+def attacker_bound(seen: Observations, belief: Floats, records: Int64s) -> float | None:
     """The share of right guesses that the release concedes to her: what it quotes, or the mean of her bounds."""
     if not isinstance(seen, Veiled):
         return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from reticent.arrays import Floats, Int64s
-from reticent.audit.attack.concession import conceded_to
+from reticent.audit.attack.concession import attacker_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.knowledge import learn
 from reticent.audit.attack.marks import person_nodes
@@ -50,7 +50,7 @@ def definetti(evidence: Evidence) -> Outcome | None:
         evidence.key,
         right=float(right.sum()),
         counted=True,
-        claim=conceded_to(seen, belief, records),
+        claim=attacker_bound(seen, belief, records),
         notes=(
             f"She is right in {float(right.mean()):.1%} of {len(persons):,} cases; the release alone, read plainly, gives {blind:.1%}.",
         ),

@@ -9,7 +9,7 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from reticent.audit.attack.concession import conceded
+from reticent.audit.attack.concession import claimed_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import views
 from reticent.audit.attack.outcome import Outcome
@@ -22,7 +22,7 @@ def homogeneity(evidence: Evidence) -> Outcome | None:
     release = evidence.releases[-1]
     for column, seen in views(evidence):
         posterior = seen.top()[seen.group]
-        claim = conceded(release, int(seen.offers.sizes().max()))
+        claim = claimed_bound(release, int(seen.offers.sizes().max()))
         return Outcome.from_posterior(
             "homogeneity",
             QUESTION,

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.concession import conceded_to
+from reticent.audit.attack.concession import attacker_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.knowledge import Knowledge, learn
 from reticent.audit.attack.marks import person_nodes
@@ -47,7 +47,7 @@ class Reading:
     before: Floats
     after: Floats
     true_values: Int64s
-    concession: float | None
+    bound: float | None
     singled: float
 
     def right(self, belief: Floats) -> Bools:
@@ -139,7 +139,7 @@ class _Mind:
         factor = np.divide(posterior, theirs, out=np.zeros_like(posterior), where=theirs > 0)
         after = normal(belief * match.mean(factor, records, persons))
         return Reading(
-            belief, after, truth, conceded_to(self.seen, theirs, records), float(posterior.max(axis=1).mean())
+            belief, after, truth, attacker_bound(self.seen, theirs, records), float(posterior.max(axis=1).mean())
         )
 
 
@@ -166,7 +166,7 @@ def _outcome(reading: Reading, evidence: Evidence, seen: Observations, *, outsid
         evidence.key,
         right=float(reading.right(reading.after).sum()),
         counted=True,
-        claim=reading.concession,
+        claim=reading.bound,
         notes=(f"Her model is learnt from {learnt}.", gain, singled, *flagged(reading, seen)),
         figures=figures,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.concession import conceded_to
+from reticent.audit.attack.concession import attacker_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import Grouped
 from reticent.audit.attack.outcome import Outcome
@@ -56,7 +56,7 @@ class _Reading:
 
     top: Floats
     right: Bools
-    concession: float | None
+    bound: float | None
 
 
 def _outcome(by_share: dict[float, _Reading], evidence: Evidence) -> Outcome:
@@ -69,7 +69,7 @@ def _outcome(by_share: dict[float, _Reading], evidence: Evidence) -> Outcome:
         evidence.key,
         right=float(half.right.sum()),
         counted=True,
-        claim=half.concession,
+        claim=half.bound,
         notes=(f"Right, by the share of the others known: {listed}.",),
         figures={"known": {f"{share:.0%}": _figures(reading) for share, reading in by_share.items()}},
     )
@@ -88,7 +88,7 @@ def _read(seen: Observations, truth: Int64s, known: Bools, targets: Int64s, rng:
     concession = None
     if isinstance(seen, Veiled):
         belief = normal(seen.prior(targets) * _tilt(seen, truth, known))
-        posterior, concession = seen.posterior(belief, targets), conceded_to(seen, belief, targets)
+        posterior, concession = seen.posterior(belief, targets), attacker_bound(seen, belief, targets)
     else:
         posterior = _subtracted(seen, truth, known, targets)
     noise = rng.random(posterior.shape) * 1e-9  # equal candidates: guess any of them, not the first

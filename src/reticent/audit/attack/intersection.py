@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from reticent.audit.attack.concession import conceded_by_all
+from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.sequence import Publication, sequence
@@ -50,7 +50,7 @@ def from_candidates(attack: str, question: str, candidates: Sequence[int], evide
         return None
     posterior = 1.0 / left
     least = evidence.policy.l_of("evolving")
-    claim = conceded_by_all(evidence)
+    claim = common_bound(evidence)
     return Outcome.from_posterior(
         attack,
         question,

@@ -18,7 +18,7 @@ import numpy as np
 
 from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.chains import Chains
-from reticent.audit.attack.concession import conceded_by_all
+from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
@@ -84,7 +84,7 @@ def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | Non
     if not len(seen) or (seen.slots >= 0).sum(axis=1).min() < np.bincount(seen.group).max(initial=0):
         return None
     inference = infer(seen, _known(evidence, seen), evidence.rng, effort)
-    return _outcome(evidence, seen, inference, _true_slots(evidence, seen), conceded_by_all(evidence))
+    return _outcome(evidence, seen, inference, _true_slots(evidence, seen), common_bound(evidence))
 
 
 def _known(evidence: Evidence, seen: Transcript) -> Rules:

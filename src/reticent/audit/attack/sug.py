@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reticent.audit.attack.concession import conceded_by_all
+from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.series import SHAPE, shares, views_of
@@ -26,7 +26,7 @@ def sug(evidence: Evidence) -> Outcome | None:
         return None
     marginals = shares(*views_of(series, policy, ledger))
     posterior = np.array([marginals[who] for who in sorted(marginals)])
-    claim = conceded_by_all(evidence)
+    claim = common_bound(evidence)
     limit = policy.series.limit
     return Outcome.from_posterior(
         "sug",
