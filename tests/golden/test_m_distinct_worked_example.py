@@ -128,7 +128,7 @@ def test_m_invariance_cannot_publish_whose_value_left_the_set(updates):
     values = np.array([updates.codes[v] for v in SECOND], dtype=np.int32)
     order = Order(2, np.arange(len(updates), dtype=np.int32), bytes(32), still=True)
     found = grouped(history, still, People(hashes(NAMES), hashes(NAMES), values), np.zeros((6, 1), np.float32), order)
-    assert [name for name, held in zip(NAMES, found.held, strict=True) if held] == ["Julia", "Harry", "Ben"]
+    assert [name for name, held in zip(NAMES, found.withheld, strict=True) if held] == ["Julia", "Harry", "Ben"]
 
 
 def test_table_v_resists(updates):
@@ -147,7 +147,7 @@ def test_our_second_release_resists_and_needs_no_counterfeit(updates):
     order = Order(2, np.arange(len(updates), dtype=np.int32), bytes(32))
     found = grouped(history, updates, people, np.ascontiguousarray(where, dtype=np.float32), order)
     assert isinstance(found, Grouping)
-    assert not found.held.any()
+    assert not found.withheld.any()
     rows, group, value = found.published()
     assert sorted(rows.tolist()) == list(range(6))
     assert found.counterfeits.sum() == 0  # the paper's Table VI has two
@@ -183,7 +183,7 @@ def test_two_signatures_that_meet_need_no_counterfeit(first, second):
     release = grouped(
         past, known, People(persons, persons, now), where, Order(2, np.arange(3, dtype=np.int32), bytes(32))
     )
-    assert not release.held.any()
+    assert not release.withheld.any()
     assert release.counterfeits.tolist() == [0]
     assert sorted(release.value.tolist()) == [1, 2]
     for values in ((0, 2), (1, 2)):

@@ -107,7 +107,7 @@ class Talkative(Anatomy):
     """Shows what it holds."""
 
     def __repr__(self):
-        return f"Talkative({self._held})"
+        return f"Talkative({self._batches})"
 
     def push(self, batch):
         super().push(batch)
@@ -139,7 +139,7 @@ class Stingy(Anatomy):
     def release(self, table):
         made = super().release(table)
         return replace(
-            made, guarantee=replace(made.guarantee, claims={"l": {"distinct": 3 if len(self._held) == 1 else 2}})
+            made, guarantee=replace(made.guarantee, claims={"l": {"distinct": 3 if len(self._batches) == 1 else 2}})
         )
 
 

@@ -151,7 +151,7 @@ class Doubling(Ungated):
         made = super()._group(people, updates, where)
         value = made.value.copy()
         value[1] = value[0]
-        return Grouping(made.offsets, made.row, value, made.donor, made.held)
+        return Grouping(made.offsets, made.row, value, made.donor, made.withheld)
 
 
 @pytest.mark.parametrize(

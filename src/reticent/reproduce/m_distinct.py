@@ -113,7 +113,7 @@ class Study:
         seen: Curve = {"invalid": [], "counterfeits": [], "vulnerable": [], "error": []}
         for number, table in enumerate(snapshots(setting, self.pool), 1):
             grouping = series.publish(table)
-            seen["invalid"].append(float((grouping.held > 0).sum()))
+            seen["invalid"].append(float((grouping.withheld > 0).sum()))
             seen["counterfeits"].append(float(grouping.counterfeits.mean()))
             if number in self.checkpoints and method == "l-diversity":
                 seen["vulnerable"].append(_vulnerable(series))

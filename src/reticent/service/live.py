@@ -81,7 +81,7 @@ class Pushed:
     lines: bytes
     rows: int
     number: int = -1
-    held: int = 0
+    pending: int = 0
     replayed: bool = False
     seconds: float = 0.0
 
@@ -255,7 +255,7 @@ class LiveStream:
         parts = parted(released.lines, [one.batch.total for one in waiting])
         for one, lines in zip(waiting, parts, strict=True):
             # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
-            one.pushed.lines, one.pushed.held = lines, held
+            one.pushed.lines, one.pushed.pending = lines, held
             self._group.append((one.key, _Seen(one.digest, self._length, len(lines), pushed=one.pushed)))
             self._length += len(lines)
         self._length += len(released.late)

@@ -186,7 +186,7 @@ _PAUSE = 0.02
 
 
 @contextlib.contextmanager
-def held(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
+def hold_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
     """Hold the lock of a publisher; wait at most `wait` seconds for it."""
     of_backend = _file_lock if engine.dialect.name == "sqlite" else _advisory_lock
     with of_backend(engine, publisher, wait):

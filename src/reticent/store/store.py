@@ -230,7 +230,7 @@ class Store:
             StateError: another one is, or the publisher is unknown.
         """
         self.row(publisher)
-        with database.held(self.engine, publisher, wait):
+        with database.hold_lock(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
             with database.writing(self.engine) as connection:
                 table = schema.publishers

@@ -51,7 +51,7 @@ def test_deletion_equals_algorithm_2(method, case):
     expected = twins.enc_delete(classes, values, gone, l)
     left = u32(r for r in values if r not in gone)
     assert dict(zip(left.tolist(), core.classes_of(left).tolist(), strict=True)) == expected
-    assert change.held == sum(c == -1 for c in expected.values())
+    assert change.withheld == sum(c == -1 for c in expected.values())
     assert dict(zip(change.rows.tolist(), change.classes.tolist(), strict=True)).items() <= expected.items()
 
 

@@ -54,7 +54,7 @@ def test_distinct_representatives_are_kept():
 def test_an_update_outside_the_knowledge_is_held_back():
     updates = knowledge([{0}, {1}, {2}])
     found = publish(updates, [2, 1], [0, 0], [0, 1], [(0, 1)])
-    assert found.held.tolist() == [1, 0]
+    assert found.withheld.tolist() == [1, 0]
     assert groups_of(found) == [([-1, 1], [0, 1])]
 
 
@@ -108,7 +108,7 @@ def test_random_buckets_split_legally(seed, m):
                 assert values[row] == value
                 if previous[row] >= 0:
                     assert matched([frozenset(sets[v]) for v in groups[previous[row]]], shown)
-    held = np.flatnonzero(found.held).tolist()
+    held = np.flatnonzero(found.withheld).tolist()
     assert sorted(seen + held) == list(range(100))
     assert all(previous[row] >= 0 for row in held)
 

@@ -25,7 +25,7 @@ _NUMBERS = (
 METHODS = ("local", "mondrian", "optimal")
 _TRIED = ("sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped")
 _NODES = ("lattice", "checked", "pruned", "not_checked", "used", "path")
-_HELD = (
+_WITHHELD_REASONS = (
     "update outside the knowledge",
     "no legal place",
     "risk above the limit",
@@ -152,7 +152,7 @@ _EXPLAIN_FORMS: Mapping[str, Callable[[Any], bool]] = {  # of a veil, an evolvin
     ),
     "label": lambda value: value == "safe for one publication only",
     "changes": _tally("inserted", "left", "returned", "sensitive", "quasi"),
-    "held": _tally(*_HELD),
+    "held": _tally(*_WITHHELD_REASONS),
     "risk": _tally("0%", "25%", "50%", "75%", "95%", "99%", "100%"),
     "updates": _tally("closed", "stayed"),
 }

@@ -81,7 +81,7 @@ class EvolvingPublisher(Publisher):
     def _publish(self, rows: UInt32s) -> Release:
         """The release of the rows that have a class."""
 
-    def _reload(self, held: int) -> None:
+    def _reload(self, withheld: int) -> None:
         """Builds what a method keeps beside the records, after a restart; `held` of all records have no class."""
 
     def needs(self, change: pa.Table) -> Named | None:  # noqa: ARG002 - for methods that can do with less
@@ -202,11 +202,11 @@ class EvolvingPublisher(Publisher):
     def counts(self) -> Counts:
         """Live records, those a publication shows, and those held back."""
         total = len(self.records)
-        held = self._held()
+        held = self._count_withheld()
         return Counts(rows_in=total, published=total - held, held=held)
 
     @abstractmethod
-    def _held(self) -> int:
+    def _count_withheld(self) -> int:
         """Records that have no class yet."""
 
     @property
@@ -338,7 +338,7 @@ class EvolvingPublisher(Publisher):
             "publications": self.publications,
             "step": self.step,
             "records": len(self.records),
-            "held": self._held(),
+            "held": self._count_withheld(),
             "metrics": self._figures,
         }
 

@@ -69,8 +69,8 @@ class ClusterPublisher(EvolvingPublisher):
     def _note(self, done: _core.evolving.Change) -> tuple[UInt32s, Change]:
         rows = done.rows
         self.records.classes[rows] = done.classes
-        self._kept_back = done.held
-        return rows, Change(touched=done.touched, dissolved=done.dissolved, relocated=done.relocated, held=done.held)
+        self._kept_back = done.withheld
+        return rows, Change(touched=done.touched, dissolved=done.dissolved, relocated=done.relocated, held=done.withheld)
 
     def _tuples(self, rows: UInt32s) -> Int32s:
         codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
@@ -80,13 +80,13 @@ class ClusterPublisher(EvolvingPublisher):
                     codes[:, i] = _numbers(self.records.words[name].values)[codes[:, i]]
         return codes
 
-    def _held(self) -> int:
+    def _count_withheld(self) -> int:
         return self._kept_back
 
-    def _reload(self, held: int) -> None:
+    def _reload(self, withheld: int) -> None:
         self._new_core()
         rows = self.records.rows()
-        self._kept_back = held
+        self._kept_back = withheld
         self._core.load(rows, self.records.values(rows), self._tuples(rows), self.records.classes[rows])
 
     def _promise(self) -> Guarantee:

@@ -300,7 +300,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _promise(self) -> Guarantee:
         return guarantee(self._veiling.parameters)
 
-    def _held(self) -> int:
+    def _count_withheld(self) -> int:
         return 0
 
 

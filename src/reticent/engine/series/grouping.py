@@ -8,7 +8,7 @@ import numpy as np
 
 from reticent.arrays import Bools, Float32s, Int32s, Int64s, UInt8s
 
-HELD = (
+WITHHELD_REASONS = (
     "published",
     "update outside the knowledge",
     "no legal place",
@@ -37,7 +37,7 @@ class Grouping:
     row: Int32s
     value: Int32s
     donor: Int32s
-    held: UInt8s
+    withheld: UInt8s
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -67,7 +67,7 @@ class Grouping:
         donor = np.where(gone, keeper[group], self.donor).astype(np.int32)
         alive = keeper[group] >= 0
         sizes = np.diff(self.offsets)[keeper >= 0]
-        held = np.where(rows, np.uint8(reason), self.held)
+        held = np.where(rows, np.uint8(reason), self.withheld)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return Grouping(offsets, row[alive], self.value[alive], donor[alive], held)
 

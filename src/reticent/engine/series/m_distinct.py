@@ -227,4 +227,4 @@ def grouped(history: History, updates: Updates, people: People, where: Float32s,
         m=order.m,
         key=order.key,
     )
-    return None if places is None else Grouping(places.offsets, places.rows, places.values, places.donors, places.held)
+    return None if places is None else Grouping(places.offsets, places.rows, places.values, places.donors, places.withheld)

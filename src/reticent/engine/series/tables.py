@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent import _core
-from reticent.engine.series.grouping import HELD, Grouping
+from reticent.engine.series.grouping import WITHHELD_REASONS, Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import Attribute
 from reticent.engine.series.sug import People
@@ -69,8 +69,8 @@ def changes(history: History, people: People) -> dict[str, int]:
 
 def reasons(grouping: Grouping) -> dict[str, int]:
     """How many rows are held back for which reason."""
-    counts = np.bincount(grouping.held, minlength=len(HELD))
-    return {name: int(n) for name, n in zip(HELD[1:], counts[1:], strict=True) if n}
+    counts = np.bincount(grouping.withheld, minlength=len(WITHHELD_REASONS))
+    return {name: int(n) for name, n in zip(WITHHELD_REASONS[1:], counts[1:], strict=True) if n}
 
 
 def distribution(risk: _core.series.Risks) -> dict[str, Any]:

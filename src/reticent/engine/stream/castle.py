@@ -58,7 +58,7 @@ class Castle(StreamPublisher):
         self._numeric: tuple[str, ...] | None = None
         self._words: dict[str, Dictionary] = {}
         self._hierarchies: dict[str, HierarchyLevels] = {}
-        self._held: pa.Table | None = None
+        self._pending: pa.Table | None = None
         self._published = self._suppressed = 0
 
     @property
@@ -87,7 +87,7 @@ class Castle(StreamPublisher):
         waiting = (
             batch.select(self.policy.plain).append_column(self._sensitive, words).append_column("seq", pa.array(seqs))
         )
-        self._held = waiting if self._held is None else pa.concat_tables([self._held, waiting])
+        self._pending = waiting if self._pending is None else pa.concat_tables([self._pending, waiting])
         return self._placed(released)
 
     def replay(self, journal: bytes) -> Iterator[Placed]:
@@ -192,21 +192,21 @@ class Castle(StreamPublisher):
 
     def _placed(self, released: _core.stream.Released) -> Placed:
         seqs, safe = released.seqs, released.published
-        if not len(seqs) or self._held is None:
+        if not len(seqs) or self._pending is None:
             return Placed(_NONE)
         records = self._table(released, safe)
-        gone = pc.is_in(self._held.column("seq"), value_set=pa.array(seqs))
-        self._held = self._held.filter(pc.invert(gone)).combine_chunks()
+        gone = pc.is_in(self._pending.column("seq"), value_set=pa.array(seqs))
+        self._pending = self._pending.filter(pc.invert(gone)).combine_chunks()
         self._published += records.num_rows
         self._suppressed += len(seqs) - records.num_rows
         return Placed(_NONE, records=records if records.num_rows else None)
 
     def _table(self, released: _core.stream.Released, safe: Bools) -> pa.Table:
-        assert self._held is not None  # noqa: S101 - records that leave were held
+        assert self._pending is not None  # noqa: S101 - records that leave were held
         seqs, leaves, levels = released.seqs[safe], released.leaves[safe], released.levels[safe]
         low, high = released.low[safe], released.high[safe]
-        rows = np.searchsorted(self._held.column("seq").to_numpy(), seqs)
-        rest = self._held.take(pa.array(rows))
+        rows = np.searchsorted(self._pending.column("seq").to_numpy(), seqs)
+        rest = self._pending.take(pa.array(rows))
         columns: dict[str, Any] = {"seq": pa.array(seqs)}
         for name in self.policy.quasi:
             if name in self._words:
@@ -235,7 +235,7 @@ class Castle(StreamPublisher):
         sums, totals = self._core.losses(), self._core.totals()
         n, tuples = len(self.policy.quasi), sums.tuples
         figures: dict[str, float] = {
-            "held": totals.held,
+            "held": totals.pending,
             "clusters": totals.clusters,
             "reusable_clusters": totals.reusable,
         }
@@ -261,14 +261,14 @@ class Castle(StreamPublisher):
         state |= {"next": self._next, "counts": [self._rows, self._published, self._suppressed]}
         state["labels"] = self._values.labels
         tables = {f"words {name}": pa.table({"value": words.values}) for name, words in self._words.items()}
-        if self._held is not None:
-            tables["held"] = self._held
+        if self._pending is not None:
+            tables["held"] = self._pending
         blobs = {"core": self._core.snapshot()} if self._numeric is not None else {}
         return pack(self.policy, self.rng, state, tables, blobs)
 
     def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
         self._rows, self._published, self._suppressed = saved["counts"]
-        self._held = tables.get("held")
+        self._pending = tables.get("held")
         for label in saved["labels"]:
             self._values.code(label)
         if saved["numeric"] is not None:

@@ -30,7 +30,7 @@ class TablePublisher(Publisher):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
-        self._held: list[pa.Table] = []
+        self._batches: list[pa.Table] = []
         self._done: Counts | None = None
         self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
         self._places: Int64s | None = None
@@ -55,30 +55,30 @@ class TablePublisher(Publisher):
         """All rows are held until the release."""
         if self._done is not None:
             return self._done
-        rows = sum(batch.num_rows for batch in self._held)
+        rows = sum(batch.num_rows for batch in self._batches)
         return Counts(rows_in=rows, held=rows)
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in; nothing is published before `close`."""
         if self._done is not None:
             raise DataError("The table has been published; it takes no more rows.", hint="Start a new release.")
-        self._held.append(check_batch(batch, self.policy))
+        self._batches.append(check_batch(batch, self.policy))
         return []
 
     def close(self) -> list[Release]:
         """Publishes the table, or raises and publishes nothing."""
         if self._done is not None:
             return []
-        if not self._held or not sum(batch.num_rows for batch in self._held):
+        if not self._batches or not sum(batch.num_rows for batch in self._batches):
             raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
-        table = pa.concat_tables(self._held, promote_options="permissive")
+        table = pa.concat_tables(self._batches, promote_options="permissive")
         refuse_linking(table, self.policy)
         table = spelled(table, self.policy)
         release = add_persons_notice(self._release(table), table, self.policy)
         if self._watch.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
         self._original = None if self._places is None else Original(table, self._places)
-        self._done, self._held = release.counts, []
+        self._done, self._batches = release.counts, []
         self._guarantee, self._figures = release.guarantee, dict(release.metrics)
         return [release]
 
@@ -100,7 +100,7 @@ class TablePublisher(Publisher):
     def snapshot(self) -> bytes:
         """The held rows and the key."""
         done = None if self._done is None else list(vars(self._done).values())
-        tables = {"held": pa.concat_tables(self._held, promote_options="permissive")} if self._held else {}
+        tables = {"held": pa.concat_tables(self._batches, promote_options="permissive")} if self._batches else {}
         return pack(self.policy, self.rng, {"done": done}, tables)
 
     @classmethod
@@ -108,7 +108,7 @@ class TablePublisher(Publisher):
         """Goes on with the held rows."""
         rng, header, tables, _ = unpack(policy, state)
         publisher = cls(policy, rng=rng)
-        publisher._held = list(tables.values())
+        publisher._batches = list(tables.values())
         publisher._done = None if header["done"] is None else Counts(*header["done"])
         return publisher
 

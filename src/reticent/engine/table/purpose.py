@@ -19,7 +19,7 @@ from reticent.utility.workload import Workload
 
 BINS = 20
 """Attributes of more values are learned by as many stretches of equally many records."""
-HELD_OUT = 3
+TEST_EVERY = 3
 """One record in so many is not learned from but predicted."""
 CLASSES = 10
 """Values of the target beyond the most frequent ones are not predicted."""
@@ -61,7 +61,7 @@ class ModelPurpose:
         self._name, self._goal, self._classes = _target(encoded, table)
         self._features = [_feature(encoded, name) for name in encoded.quasi if name != self._name]
         usable = self._goal < self._classes
-        self._test = usable & (_generator(rng).integers(0, HELD_OUT, encoded.rows) == 0)
+        self._test = usable & (_generator(rng).integers(0, TEST_EVERY, encoded.rows) == 0)
         self._learn = usable & ~self._test
 
     @property

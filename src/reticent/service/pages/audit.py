@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, drawn, legend, percent, percents
-from reticent.service.pages.layout import Visit, card, choice, figure, held, moment, small, studio, trying
+from reticent.service.pages.layout import Visit, card, choice, figure, status_text, moment, small, studio, trying
 from reticent.service.pages.safe import chart, grid, labelled
 from reticent.service.routes.common import aside
 
@@ -17,11 +17,11 @@ async def audit(visit: Visit, id: str = "") -> None:  # noqa: A002 - the word in
     """The page."""
     known = await aside(visit.hub.audits.all)
     if not known:
-        held("Nothing was audited yet. Choose a release on the page History.")
+        status_text("Nothing was audited yet. Choose a release on the page History.")
         return
     here = next((one for one in known if not id or one["id"] == id), None)
     if here is None:
-        held("There is no such audit. Choose a release on the page History.", bad=True)
+        status_text("There is no such audit. Choose a release on the page History.", bad=True)
         return
     if len(known) > 1:
         outcomes = {True: "all claims hold", False: "some claims are refuted"}
@@ -45,7 +45,7 @@ def _findings_card(visit: Visit, here: dict[str, Any], names: dict[str, str]) ->
         for finding in refuted:
             _finding(finding)
         for attack in broken:
-            held(f"The attack {attack['attack']} was right more often than the claim allows.", bad=True)
+            status_text(f"The attack {attack['attack']} was right more often than the claim allows.", bad=True)
         for note in here["notes"]:
             small(note)
         if here["unchecked"]:

@@ -10,7 +10,7 @@ from nicegui import ui
 from reticent.service.pages import drafts
 from reticent.service.pages.charts import GREY, LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
 from reticent.service.pages.deeds import promised, uncovered
-from reticent.service.pages.layout import Visit, card, choice, held, small, steps, studio, trying
+from reticent.service.pages.layout import Visit, card, choice, status_text, small, steps, studio, trying
 from reticent.service.pages.plan import Plan
 from reticent.service.pages.safe import chart, grid, labelled, redraw
 from reticent.service.routes.common import aside
@@ -27,7 +27,7 @@ async def compare(visit: Visit, table: str = "", draft: str = "") -> None:
     known = [one for one in await aside(lambda: drafts.of_table(visit.hub, table)) if one["figures"]]
     known = [one for one in known if plan is None or one["kind"] == plan.kind]
     if plan is None or not known:
-        held("There is no draft to compare yet; make some on the page Try.")
+        status_text("There is no draft to compare yet; make some on the page Try.")
         return
     known = [one | {"short": name} for one, name in zip(known, drafts.short_names(known), strict=True)]
     _measures(known)
@@ -46,7 +46,7 @@ def _measures(known: list[dict[str, Any]]) -> None:
     rows = [row for row in rows if not {"-", "0"}.issuperset(row[1:])]
     with card("Side by side"):
         grid(["Measure", *(one["short"] for one in known)], rows).props('data-test="measures"')
-    held(
+    status_text(
         "Every draft is measured in the same way: no column weighs more than another. A dash: the method has no such thing, as the veil "
         "has no groups. The best guess is that of a reader who knows who is in the data and all that is published of them; under the veil "
         "it is right as often as the release states. Counts are those of values with twenty records or more, asked as recipients ask; a veil "
@@ -103,7 +103,7 @@ def _counts(known: list[dict[str, Any]]) -> None:
         return
     with card("What recipients' counts are worth"):
         if not any(one["figures"]["asked"]["half_width"] for one in asked):
-            held("Every draft shows each value as often as it is there: their counts are exact.")
+            status_text("Every draft shows each value as often as it is there: their counts are exact.")
             return
         small("In percent of the true count of a value: the error, and half of the 95% interval; medians.")
         sets = (("error", "error", LINE), ("half of the interval", "half_width", LINE_2))

@@ -11,7 +11,7 @@ from reticent.engine.evolving.change import COLUMN
 from reticent.publication.evolving import Evolving
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import for_good, promised, sure_first
-from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
+from reticent.service.pages.layout import Visit, card, figure, status_text, moment, small, studio, trying
 from reticent.service.pages.safe import grid
 from reticent.service.routes.common import aside
 from reticent.service.routes.evolving import change_table
@@ -31,7 +31,7 @@ async def evolving(visit: Visit, name: str = "") -> None:
     """The page."""
     table = await trying(aside(lambda: visit.hub.evolving_table(name)))
     if table is None:
-        held("There is no such evolving table; begin one on the page Sources.", bad=True)
+        status_text("There is no such evolving table; begin one on the page Sources.", bad=True)
         return
     state = await aside(table.status)
     figures = _status(name, table)
@@ -70,7 +70,7 @@ def _fill(figures: dict[str, ui.label], state: dict[str, Any]) -> None:
 
 def _change(visit: Visit, table: Evolving, figures: dict[str, ui.label]) -> None:
     with card("Change it"):
-        words = held("Nothing is shown to anybody before it is published.")
+        words = status_text("Nothing is shown to anybody before it is published.")
         op = ui.select(_OPS, value="insert", label="What the file holds").classes("w-full")
 
         async def taken(event: events.UploadEventArguments) -> None:

@@ -15,7 +15,7 @@ from reticent.service.asking import Place
 from reticent.service.hub import Hub
 from reticent.service.pages.charts import GREY, LINE, axis, drawn
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import Visit, arrived, card, choice, held, small, studio, trying
+from reticent.service.pages.layout import Visit, arrived, card, choice, status_text, small, studio, trying
 from reticent.service.pages.safe import chart, grid
 from reticent.service.problems import ServiceError
 from reticent.service.questions import About
@@ -32,11 +32,11 @@ async def explore(visit: Visit, release: str = "") -> None:
     """The page; `release` is the id of a release, or stream:NAME."""
     names = await aside(lambda: _names(visit.hub))
     if not names:
-        held("Nothing has been published yet.")
+        status_text("Nothing has been published yet.")
         return
     here = release or next(iter(names))
     if here not in names:
-        held("There is no such release, or it was withdrawn; choose another.", bad=True)
+        status_text("There is no such release, or it was withdrawn; choose another.", bad=True)
         here = next(iter(names))
     with card("Ask a release"):
         choice(names, here, "Release", "/explore?release=")
@@ -83,7 +83,7 @@ def _stream(hub: Hub, name: str) -> Place:
 def _ask(hub: Hub, name: str, about: About) -> None:
     sensitive = about.sensitive
     values_of = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY else "no sensitive column"
-    held(f"{about.records:,} records, {values_of}.")
+    status_text(f"{about.records:,} records, {values_of}.")
     values = ui.select(list(about.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
     values.props("use-chips use-input").classes("w-full").set_visibility(sensitive != EVERY)
     where = ui.input("Where, such as age>=60; sex=female").classes("w-full")

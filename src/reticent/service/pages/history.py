@@ -13,7 +13,7 @@ from nicegui import ui
 from reticent.service.actor import reaches
 from reticent.service.pages.charts import axis, drawn, legend
 from reticent.service.pages.compare import COLOURS
-from reticent.service.pages.layout import Visit, card, held, moment, small, studio
+from reticent.service.pages.layout import Visit, card, status_text, moment, small, studio
 from reticent.service.pages.release import audited, download, risk
 from reticent.service.pages.safe import chart, labelled
 from reticent.service.routes.common import aside
@@ -77,7 +77,7 @@ async def history(visit: Visit) -> None:
     hours = await aside(lambda: shown(visit.hub.store, digits=_HOUR))
     streams = [one for one in hours if one.publisher.startswith("stream:") and reaches(*one.publisher.split(":", 1))]
     if not releases and not streams:
-        held("Nothing has been published yet.")
+        status_text("Nothing has been published yet.")
         return
     names = {doc["publisher"]: f"{WORDS[doc['kind']]} {doc['source']}" for doc in releases}
     names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}

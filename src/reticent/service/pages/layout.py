@@ -169,7 +169,7 @@ async def others() -> None:
     await asyncio.sleep(0)
 
 
-def held(words: str, *, bad: bool = False) -> ui.label:
+def status_text(words: str, *, bad: bool = False) -> ui.label:
     """A sentence that a reader of the screen is told at once."""
     label = ui.label(words).props("role=status")
     return label.classes("text-negative font-medium" if bad else "r-muted")

@@ -7,7 +7,7 @@ from nicegui import ui
 from reticent.publication.population import seen_of
 from reticent.service.pages.charts import LINE, LINE_3, axis, drawn, legend
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import Visit, card, held, moment, small, studio
+from reticent.service.pages.layout import Visit, card, status_text, moment, small, studio
 from reticent.service.pages.safe import chart, grid
 from reticent.service.routes.common import aside
 
@@ -28,12 +28,12 @@ async def ledger(visit: Visit) -> None:
     ui.link("The audit trail: who did what", "/trail")
     seen = await aside(lambda: seen_of(visit.hub.store))
     if not seen:
-        held("Nobody has been published from this store.")
+        status_text("Nobody has been published from this store.")
         return
     sources = {doc["publisher"]: doc["source"] for doc in await aside(visit.hub.releases.all)}
     names = {name: _name(name, sources) for name in seen}
     with card("Persons by publication"):
-        held(
+        status_text(
             "Somebody who stands in one publication is refused in every other that does not compose with it: two of them, laid "
             "side by side, may tell more than each alone."
         )
@@ -80,7 +80,7 @@ async def audit_log(visit: Visit) -> None:
         words = (
             f"{head['entries']:,} entries, each of which quotes the digest of the one before it: the chain is whole."
         )
-        held(words if broken is None else f"The chain is broken at entry {broken}.", bad=broken is not None)
+        status_text(words if broken is None else f"The chain is broken at entry {broken}.", bad=broken is not None)
         ui.label(f"Note this elsewhere, and nobody can rewrite the trail unseen: {head['digest']}").classes("r-code")
         rows = []
         for e in reversed(entries):  # the name of a release stands beside its id

@@ -19,7 +19,7 @@ from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, drawn, leg
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import promised, uncovered
 from reticent.service.pages.explore import band, open_release
-from reticent.service.pages.layout import Visit, arrived, card, choice, figure, held, small, studio, trying
+from reticent.service.pages.layout import Visit, arrived, card, choice, figure, status_text, small, studio, trying
 from reticent.service.pages.safe import chart, redraw
 from reticent.service.routes.common import aside
 from reticent.service.routes.feeds import PushStep, digest_of
@@ -44,7 +44,7 @@ async def live(visit: Visit, stream: str = "", value: str = "") -> None:
     names = sorted(visit.hub.streams)
     if not names or (stream and stream not in names):
         words = "There is no such stream" if stream else "There is no stream yet"
-        held(f"{words}; begin one on the page Sources.", bad=bool(stream))
+        status_text(f"{words}; begin one on the page Sources.", bad=bool(stream))
         return
     here = stream or names[0]
     if len(names) > 1:
@@ -112,7 +112,7 @@ def _charts(visit: Visit, name: str) -> None:
 
 
 def _stop(visit: Visit, stream: LiveStream) -> None:
-    words = held("")
+    words = status_text("")
 
     def say() -> None:
         number = stream.status()["held"]
@@ -134,7 +134,7 @@ def _stop(visit: Visit, stream: LiveStream) -> None:
 
 def _feed(visit: Visit, name: str) -> None:
     with card("Feed it"):
-        held("Each record is released as it comes, to everybody who may read the stream: this is publishing.")
+        status_text("Each record is released as it comes, to everybody who may read the stream: this is publishing.")
 
         async def taken(event: events.UploadEventArguments) -> None:
             body = await event.file.read()
@@ -168,13 +168,13 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
     about = None if place is None else await trying(aside(lambda: asking.ask(place, questions.about)))
     with card("What recipients see over time"):
         if place is None or about is None:
-            held("Nothing to ask yet: feed it first.")
+            status_text("Nothing to ask yet: feed it first.")
             return
         first = asked if asked in about.values else await aside(lambda: asking.ask(place, questions.lively))
         value = ui.select(list(about.values), value=first, label=about.sensitive).classes("w-full")
-        held("The curve is the estimate from the released lines alone, the band its 95% interval.")
+        status_text("The curve is the estimate from the released lines alone, the band its 95% interval.")
         picture = chart(band([], [], time=True)).classes("h-64").props('data-test="outbreak"')
-        marks = held("")
+        marks = status_text("")
 
         async def draw(known: Place | None = None) -> None:
             fresh = known or await aside(lambda: _place(visit, name)) or place

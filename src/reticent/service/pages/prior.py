@@ -10,7 +10,7 @@ from nicegui import events, ui
 
 from reticent.errors import PolicyError
 from reticent.service.pages.data import drop, file_name
-from reticent.service.pages.layout import Visit, card, held, small, trying
+from reticent.service.pages.layout import Visit, card, status_text, small, trying
 from reticent.service.pages.plan import Plan
 from reticent.service.routes.common import aside
 from reticent.service.uploads import read_upload
@@ -21,7 +21,7 @@ Keep = Callable[[], Awaitable[None]]
 def prior(visit: Visit, plan: Plan, keep: Keep, propose: Keep) -> None:
     """The card: which files there are, and two ways to a new one."""
     with card("Prior: what readers know already"):
-        words = held(_words(plan))
+        words = status_text(_words(plan))
         small(
             "The veil needs it. Public statistics are best (value,count, or with columns such as sex,value,count). Counts of this "
             "very table cost its persons a privacy loss of epsilon 1, and carry noise for it."

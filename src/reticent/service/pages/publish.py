@@ -12,7 +12,7 @@ from reticent.publication.population import Population
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
 from reticent.service.pages.deeds import for_good, promised, sure_first, uncovered
-from reticent.service.pages.layout import Visit, arrived, card, figure, held, small, steps, studio, trying
+from reticent.service.pages.layout import Visit, arrived, card, figure, status_text, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS
 from reticent.service.pages.sources import begin
 from reticent.service.routes.common import aside
@@ -42,7 +42,7 @@ async def publish(visit: Visit, draft: str = "", table: str = "") -> None:
     known = await trying(aside(lambda: visit.hub.drafts.get(draft))) if draft else None
     steps("Publish", known["table"] if known else table)
     if known is None or not known["figures"]:
-        held("Choose a draft on the page Try or Compare first.")
+        status_text("Choose a draft on the page Try or Compare first.")
         return
     _facts(known)
     if drafts.act(known) == "Begin":
@@ -68,7 +68,7 @@ def _facts(draft: dict[str, Any]) -> None:
 
 def _ledger(visit: Visit, draft: dict[str, Any], standing: Standing) -> None:
     with card("The ledger was asked"):
-        held(_words(standing), bad=standing.elsewhere > 0)
+        status_text(_words(standing), bad=standing.elsewhere > 0)
         despite = ui.checkbox("Publish all the same; the release will say that its persons stand elsewhere too")
         despite.set_visibility(standing.elsewhere > 0)
         sure = sure_first()

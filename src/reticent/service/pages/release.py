@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from reticent.release.wording import SHAPES
 from reticent.service.jobs import OPEN
 from reticent.service.pages.deeds import ask_once_more, promised, uncovered
-from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying, visit_of
+from reticent.service.pages.layout import Visit, card, figure, status_text, moment, small, studio, trying, visit_of
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.pages.sources import PLACES
 from reticent.service.problems import described
@@ -42,7 +42,7 @@ async def release(visit: Visit, job: str = "", id: str = "") -> None:  # noqa: A
     document = await trying(aside(lambda: visit.hub.releases.get(id))) if id else None
     if document is None:
         words = "There is no such release; look on the page History." if id else "Nothing has been released yet."
-        held(words, bad=bool(id))
+        status_text(words, bad=bool(id))
         return
     _summary(document)
     _acts(visit, document)
@@ -107,7 +107,7 @@ def _summary(document: dict[str, Any]) -> None:
     counts, guarantee = document["counts"], document["guarantee"]
     with card(f"Release {document['number']} of {document['source']}"):
         if document["withdrawn"]:
-            held(f"Withdrawn {moment(document['withdrawn'])}: {_WITHDRAW}", bad=True)
+            status_text(f"Withdrawn {moment(document['withdrawn'])}: {_WITHDRAW}", bad=True)
         ui.label(f"{moment(document['created'])}: {SHAPES[document['shape']]}").classes("r-muted")
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
             figure("records released", f"{counts['published']:,}")

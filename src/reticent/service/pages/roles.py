@@ -9,7 +9,7 @@ from nicegui import events, ui
 from reticent.errors import PolicyError
 from reticent.service.pages.data import drop, texts_of
 from reticent.service.pages.hierarchy import edit, in_words
-from reticent.service.pages.layout import Visit, card, held, others, small, steps, studio, trying
+from reticent.service.pages.layout import Visit, card, status_text, others, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS, Plan, planned
 from reticent.service.pages.prior import prior
 from reticent.service.pages.safe import chooser, labelled, numbered
@@ -50,7 +50,7 @@ class Roles:
     async def show(self) -> None:
         """Draws it."""
         with card(f"The columns of {self._plan.table['name']}"):
-            held(f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them.")
+            status_text(f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them.")
             small("; ".join(f"{role}: {words}" for role, words in ROLES.items()) + ".")
             self._bar()
             self._grid = chooser(_NAMES, self._rows()).on_select(lambda _: self._count())
@@ -144,7 +144,7 @@ class Roles:
             self._persons(), value=self._plan.person or "", label="Column that names the person", on_change=person
         ).classes("w-full")
         if len(self._persons()) == 1:
-            held("Without a person the ledger cannot tell whether somebody was published before.")
+            status_text("Without a person the ledger cannot tell whether somebody was published before.")
         ui.select(KINDS, value=self._plan.kind, label="What it will be", on_change=kind).classes("w-full")
 
     def _file(self) -> None:

@@ -10,7 +10,7 @@ from reticent.publication.series import Series
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import for_good, sure_first
 from reticent.service.pages.evolving import releases
-from reticent.service.pages.layout import Visit, card, figure, held, studio, trying
+from reticent.service.pages.layout import Visit, card, figure, status_text, studio, trying
 from reticent.service.routes.common import aside
 from reticent.service.routes.series import begin
 from reticent.service.uploads import read_upload
@@ -21,7 +21,7 @@ async def series(visit: Visit, name: str = "") -> None:
     """The page."""
     one = await trying(aside(lambda: visit.hub.a_series(name)))
     if one is None:
-        held("There is no such series; begin one on the page Sources.", bad=True)
+        status_text("There is no such series; begin one on the page Sources.", bad=True)
         return
     number = await aside(lambda: len(one.store.ledger(one.name)))
     with card(f"Series {name}"):
@@ -36,7 +36,7 @@ async def series(visit: Visit, name: str = "") -> None:
 def _next(visit: Visit, name: str, one: Series, number: int) -> None:
     body: dict[str, Any] = {}
     with card(f"Release {number}"):
-        words = held("Send all records as they are now; nothing is published before you say so below.")
+        words = status_text("Send all records as they are now; nothing is published before you say so below.")
 
         async def taken(event: events.UploadEventArguments) -> None:
             data = await event.file.read()

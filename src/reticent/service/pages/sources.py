@@ -11,7 +11,7 @@ from nicegui import events, ui
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.service.pages.data import drop, texts_of
-from reticent.service.pages.layout import Visit, card, held, small, studio, trying
+from reticent.service.pages.layout import Visit, card, status_text, small, studio, trying
 from reticent.service.pages.plan import KINDS
 from reticent.service.routes.common import aside
 from reticent.service.shelf import parse
@@ -30,7 +30,7 @@ async def sources(visit: Visit) -> None:
         rows.append(("series", name, f"{one.policy.series.method}; {len(ledger):,} releases"))
     with card("What runs here"):
         if not rows:
-            held("No stream, evolving table or series yet.")
+            status_text("No stream, evolving table or series yet.")
         for kind, name, words in rows:
             with ui.column().classes("gap-0 w-full"):
                 ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{PLACES[kind]}{name}").classes("font-medium")
@@ -82,7 +82,7 @@ def begin(visit: Visit, draft: dict[str, Any]) -> None:
     """Begins a source under the policy of a draft."""
     kind = draft["kind"]
     with card(f"Begin {KINDS[kind].partition(':')[0]}"):
-        held("Its policy stays for life: later records are held to what was promised for the first.")
+        status_text("Its policy stays for life: later records are held to what was promised for the first.")
         name = ui.input("Name: a-z, 0-9, - and _", value=_usual(visit.hub.tables.get(draft["table"])["name"]))
         name.classes("w-full")
 

@@ -11,7 +11,7 @@ from nicegui import ui
 from reticent.errors import PolicyError
 from reticent.service.jobs import OPEN
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import Visit, card, held, small, steps, studio, trying
+from reticent.service.pages.layout import Visit, card, status_text, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS, Plan, planned
 from reticent.service.pages.safe import attributed, labelled
 from reticent.service.routes.common import aside
@@ -32,7 +32,7 @@ async def tries(visit: Visit, table: str = "") -> None:
 
 def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
     with card(f"Try {plan.table['name']} as {KINDS[plan.kind].partition(':')[0]}"):
-        held("Drafts are private: nothing is published here, whatever you try.")
+        status_text("Drafts are private: nothing is published here, whatever you try.")
         known = drafts.METHODS[plan.kind]
         usual = plan.settings.get(plan.kind, {}).get("method")
         usual = usual if usual in known else next(iter(known))
@@ -41,7 +41,7 @@ def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
         ask = _of_table(plan) if plan.kind == "table" else _of_source(plan)
         if plan.kind != "table" and not plan.settings.get("prior"):
             with ui.row().classes("w-full items-center gap-1"):
-                held("The veil needs a prior, what readers know already.")
+                status_text("The veil needs a prior, what readers know already.")
                 ui.link("Send or count one on the page Roles", f"/roles?table={plan.table['id']}")
 
         async def go() -> None:

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from reticent.service.jobs import OPEN
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import Visit, card, figure, held, moment, small, studio, trying
+from reticent.service.pages.layout import Visit, card, figure, status_text, moment, small, studio, trying
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.routes.common import aside
 
@@ -22,7 +22,7 @@ async def work(visit: Visit) -> None:
     with card("The writer"):
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
             shown = {name: figure(name) for name in ("changes waiting", "changes a commit", "commits", "jobs open")}
-        held("One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is.")
+        status_text("One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is.")
     body = ui.column().classes("w-full gap-4")
 
     async def look() -> None:
@@ -49,7 +49,7 @@ async def work(visit: Visit) -> None:
 def _streams(streams: list[dict[str, Any]]) -> None:
     with card("Streams: from arrival to disk"):
         if not streams:
-            held("There is no stream.")
+            status_text("There is no stream.")
             return
         rows = [
             [
@@ -70,7 +70,7 @@ def _streams(streams: list[dict[str, Any]]) -> None:
 def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, dict[str, Any]]) -> None:
     with card("Jobs, the newest first"):
         if not jobs:
-            held("Nothing was asked for yet.")
+            status_text("Nothing was asked for yet.")
         for job in jobs[:_JOBS]:
             with ui.row().classes("w-full items-center gap-3"):
                 with ui.column().classes("gap-0 grow"):

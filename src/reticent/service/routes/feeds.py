@@ -111,7 +111,7 @@ async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Re
         "Reticent-Replayed": str(answer.replayed).lower(),
     }
     if not answer.lines:
-        return Response(status_code=202, headers=headers | {"Reticent-Held": str(answer.held)})
+        return Response(status_code=202, headers=headers | {"Reticent-Held": str(answer.pending)})
     return Response(answer.lines, media_type=NDJSON, headers=headers)
 
 

@@ -196,7 +196,7 @@ class _Grower:
             sums += self._worth(drawn(counted, shares, self._growth.pull), counted.sum(axis=1), held)
         return large, sums
 
-    def _worth(self, shares: Floats, size: Floats | int, held: Floats) -> Floats:
+    def _worth(self, shares: Floats, size: Floats | int, test_counts: Floats) -> Floats:
         """Held-out likelihood of rows, less what is not offered there and what noise will cost.
 
         Noise of variance s in a count c makes its logarithm wrong by s / 2 c^2 on average, and c records feel it.
@@ -204,8 +204,8 @@ class _Grower:
         expected = shares * np.asarray(size)[..., None]
         lost = expected < self._growth.seen
         blur = np.divide(self._growth.noise / 2, expected, out=np.zeros_like(expected), where=~lost).sum(axis=-1)
-        share = held.sum(axis=-1) / np.maximum(size, 1)
-        return np.asarray((held * (np.log(shares) - _LOST * lost)).sum(axis=-1) - share * blur)
+        share = test_counts.sum(axis=-1) / np.maximum(size, 1)
+        return np.asarray((test_counts * (np.log(shares) - _LOST * lost)).sum(axis=-1) - share * blur)
 
     def _table(self, at: Integers) -> Floats:
         return np.bincount(self._values[at], minlength=self._size).astype(np.float64)
