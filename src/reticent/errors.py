@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-DAMAGED = (
+CORRUPT_HINT = (
     "Nothing was published. Run `reticent store check`, then go on from a backup with `reticent store restore`: "
     "it knows what the world has seen, a copied file does not."
 )

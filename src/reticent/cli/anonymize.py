@@ -66,7 +66,7 @@ def anonymize(
         return
     from reticent import _core
     from reticent.api import anonymize as release_table
-    from reticent.release.damage import damage_in_words, damages
+    from reticent.release.damage import describe_changes, damages
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
@@ -87,7 +87,7 @@ def anonymize(
         release.to_dir(output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)
-    for line in damage_in_words(release, columns, rules):
+    for line in describe_changes(release, columns, rules):
         say(f"  {line}")
     for word in release.guarantee.not_covered:
         if word.startswith("PERSONS"):
@@ -123,7 +123,7 @@ def _on_disk(
 def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int | None, *, json: bool) -> None:
     from reticent.cli.drafts import save_draft
     from reticent.publication.draft import make
-    from reticent.release.damage import damage_in_words
+    from reticent.release.damage import describe_changes
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, None)
@@ -133,7 +133,7 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
         draft = make(table, rules, method=method, seed=seed)
     seconds = time.perf_counter() - start
     describe(draft.release, seconds, "would be released")
-    for line in damage_in_words(draft.release, draft.columns, rules):
+    for line in describe_changes(draft.release, draft.columns, rules):
         say(f"  {line}")
     for one in draft.alternatives:
         say(f"  Would help: {one.words}.")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.engine.rng import Rng
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 from reticent.release.codec import table_bytes, table_from
 
@@ -58,7 +58,7 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
             else:
                 blobs[name] = part
     except (ValueError, KeyError, TypeError, struct.error, pa.ArrowException):
-        raise StateError("The snapshot is damaged.", hint=DAMAGED) from None
+        raise StateError("The snapshot is damaged.", hint=CORRUPT_HINT) from None
     if header["policy"] != policy.hash:
         raise StateError("The snapshot was made under another policy.", hint="Use the policy it was made with.")
     rng = Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"], veil_secret=bytes.fromhex(header["house"]))

@@ -14,7 +14,7 @@ from reticent.notebook import picture, shown
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.release import Release
-from reticent.release.damage import Damage, damages
+from reticent.release.damage import ColumnChange, damages
 from reticent.svg import Bar, alone, bars
 
 SECONDS = 10
@@ -41,7 +41,7 @@ class Draft:
     """A release that the judge has passed and nobody has seen."""
 
     release: Release
-    columns: list[Damage]
+    columns: list[ColumnChange]
     alternatives: list[Alternative]
 
     def __repr__(self) -> str:
@@ -95,14 +95,14 @@ def make(table: pa.Table, policy: Policy, *, method: str | None = None, seed: in
 
 
 def _alternatives(
-    table: pa.Table, policy: Policy, release: Release, columns: list[Damage], method: str
+    table: pa.Table, policy: Policy, release: Release, columns: list[ColumnChange], method: str
 ) -> list[Alternative]:
     """A smaller k, and the release without its costliest column; those that lose less."""
     tried = [_tried(table, words, other, policy.base, release, method) for words, other in _changes(policy, columns)]
     return [one for one in tried if one is not None and one.after < one.before]
 
 
-def _changes(policy: Policy, columns: list[Damage]) -> list[tuple[str, dict[str, Any]]]:
+def _changes(policy: Policy, columns: list[ColumnChange]) -> list[tuple[str, dict[str, Any]]]:
     """Changes of a policy that may help, in words and as the settings they make."""
     if not columns:
         return []

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s
 from reticent.encode.columns import native
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 
 if TYPE_CHECKING:
@@ -102,4 +102,4 @@ def unpacked(kind: str, payload: bytes) -> bytes:
         size = int.from_bytes(payload[:8], "little")
         return bytes(pa.decompress(payload[8:], decompressed_size=size, codec="lz4", asbytes=True))
     except (pa.ArrowException, OSError, ValueError):
-        raise StateError("A stored batch is damaged.", hint=DAMAGED) from None
+        raise StateError("A stored batch is damaged.", hint=CORRUPT_HINT) from None

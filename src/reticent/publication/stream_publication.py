@@ -20,7 +20,7 @@ from reticent.audit.stream.running import GroupVerifier, Opened, RecordVerifier
 from reticent.audit.veil.running import VeilVerifier
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
-from reticent.errors import DAMAGED, GuaranteeError, StateError
+from reticent.errors import CORRUPT_HINT, GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
 from reticent.publication.records import Bad, Batch, RecordReader
@@ -183,7 +183,7 @@ def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
         parts.append(state[at + 8 : at + 8 + size])
         at += 8 + size
     if len(parts) != 5 or at != len(state):  # the engine, three judges, the position
-        raise StateError("The snapshot is damaged.", hint=DAMAGED)
+        raise StateError("The snapshot is damaged.", hint=CORRUPT_HINT)
     return parts[0], parts[1:]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 from reticent.release.release import Counts, Guarantee, Release
 
 
@@ -73,7 +73,7 @@ def from_bytes(data: bytes) -> Release:
             at += size
         return from_dict(head, tables, head["documents"])
     except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
-        raise StateError("A stored release is damaged.", hint=DAMAGED) from None
+        raise StateError("A stored release is damaged.", hint=CORRUPT_HINT) from None
 
 
 def table_bytes(table: pa.Table) -> bytes:
@@ -90,7 +90,7 @@ def table_from(data: bytes) -> pa.Table:
         table = pa.ipc.open_stream(data).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError, MemoryError):
-        raise StateError("A stored table is damaged.", hint=DAMAGED) from None
+        raise StateError("A stored table is damaged.", hint=CORRUPT_HINT) from None
     return table
 
 

@@ -21,7 +21,7 @@ _COSTLY = 0.3
 
 
 @dataclass(frozen=True)
-class Damage:
+class ColumnChange:
     """One quasi-identifier: shares of the published records that show it exactly, coarser, or not at all; and its loss."""
 
     column: str
@@ -42,7 +42,7 @@ class Damage:
         return asdict(self) | {"state": self.state}
 
 
-def damages(release: Release, original: pa.Table, policy: Policy) -> list[Damage]:
+def damages(release: Release, original: pa.Table, policy: Policy) -> list[ColumnChange]:
     """The quasi-identifiers of a generalised release, the most damaged first; none for releases that keep them as they are."""
     if release.shape != "generalised":
         return []
@@ -50,29 +50,29 @@ def damages(release: Release, original: pa.Table, policy: Policy) -> list[Damage
     shifted = {name for name, column in policy.columns.items() if column.identifier and column.identifier.shift}
     names = [name for name in policy.quasi if name in original.column_names and name not in shifted]
     entries = [
-        _damage(name, release.tables["data"].column(name), original.column(name), costs.get(name, {}).get("loss", 0.0))
+        _column_change(name, release.tables["data"].column(name), original.column(name), costs.get(name, {}).get("loss", 0.0))
         for name in names
     ]
     return sorted(entries, key=lambda one: (-one.hidden - one.coarser / 2, one.column))
 
 
-def _damage(name: str, published: pa.ChunkedArray, original: pa.ChunkedArray, loss: float) -> Damage:
+def _column_change(name: str, published: pa.ChunkedArray, original: pa.ChunkedArray, loss: float) -> ColumnChange:
     labels = published.cast(pa.string())
     rows = max(1, len(labels))
     hidden = pc.sum(pc.equal(labels, _ROOT)).as_py() or 0
     known = pc.is_in(labels, value_set=pc.unique(original.cast(pa.string())))
     exact = pc.sum(pc.and_(known, pc.fill_null(pc.not_equal(labels, _ROOT), fill_value=True))).as_py() or 0
-    return Damage(name, exact / rows, (rows - exact - hidden) / rows, hidden / rows, loss)
+    return ColumnChange(name, exact / rows, (rows - exact - hidden) / rows, hidden / rows, loss)
 
 
-def damage_in_words(release: Release, columns: Sequence[Damage], policy: Policy) -> list[str]:
+def describe_changes(release: Release, columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
     """What happened, line by line."""
     if release.shape == "linked":
         return _linked(release, policy)
     return [*_columns(columns, policy), *_left_out(release), *_search(release.explain), *_advice(columns, policy)]
 
 
-def _columns(columns: Sequence[Damage], policy: Policy) -> list[str]:
+def _columns(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
     if not columns:
         return []
     lines = ["Of the released records, the columns that were made coarser show:"]
@@ -106,7 +106,7 @@ def _linked(release: Release, policy: Policy) -> list[str]:
     return [*lines, f"Cells that show *: {', '.join(shown)}."] if shown else lines
 
 
-def _shares(one: Damage) -> str:
+def _shares(one: ColumnChange) -> str:
     parts = ((one.exact, "exact"), (one.coarser, "coarser"), (one.hidden, "*"))
     return ", ".join(f"{_percent(share)} {word}" for share, word in parts if share > 0)
 
@@ -159,7 +159,7 @@ def _method(entry: Mapping[str, Any]) -> str:
     )
 
 
-def _advice(columns: Sequence[Damage], policy: Policy) -> list[str]:
+def _advice(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
     """The column that costs most, and what could be done about it."""
     worst = max(columns, key=lambda one: one.loss, default=None)
     if worst is None or worst.loss < _COSTLY or len(columns) < 2:

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from reticent.disk import locked
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 
 # How long one writer waits for another before it gives up: longer than any sane commit, shorter than patience.
 BUSY_MS = 30_000
@@ -35,9 +35,9 @@ _REASONS = {
     "SQLITE_IOERR_WRITE": ("the disk is full or failing", "Check the disk; nothing was changed."),
     "SQLITE_READONLY": ("it may not be written", "Check the permissions of the file and its directory."),
     "SQLITE_CANTOPEN": ("it cannot be opened", "Check the path and the permissions."),
-    "SQLITE_NOTADB": ("it is not a store, or its beginning is damaged", "Check the path. " + DAMAGED),
-    "SQLITE_CORRUPT": ("it is damaged", DAMAGED),
-    "SQLITE_ERROR": ("its tables are not as they were made", DAMAGED),
+    "SQLITE_NOTADB": ("it is not a store, or its beginning is damaged", "Check the path. " + CORRUPT_HINT),
+    "SQLITE_CORRUPT": ("it is damaged", CORRUPT_HINT),
+    "SQLITE_ERROR": ("its tables are not as they were made", CORRUPT_HINT),
     "53100": ("the disk of the server is full", "Make room; nothing was changed."),
     "28P01": ("the password is wrong", "Check the URL."),
     "3D000": ("the database does not exist", "Create it first."),

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 from reticent.store import schema
 from reticent.store.keys import FILE, OVERHEAD, PASSPHRASE, Cipher, Key
 
@@ -36,9 +36,9 @@ _ORDERED = ("state.a", "state.b", "trail")
 """Spaces whose keys are numbers that are asked for in order; they stay as they are."""
 
 
-def damaged(what: str) -> StateError:
+def corrupt_error(what: str) -> StateError:
     """The error for anything in a store that is not as it was written."""
-    return StateError(f"{what} is damaged.", hint=DAMAGED)
+    return StateError(f"{what} is damaged.", hint=CORRUPT_HINT)
 
 
 class Seal:
@@ -83,7 +83,7 @@ class Seal:
     def opened(self, table: sa.Table, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """A stored row as it was written, or a refusal; what the database made of its cells does not matter."""
         if self.digest(table.name, [row[name] for name in self.columns(table)]) != row[DIGEST]:
-            raise damaged(f"A row of {table.name}")
+            raise corrupt_error(f"A row of {table.name}")
         return row if self._cipher is None else self._shown(self._cipher, table, row)
 
     def name(self, table: sa.Table, column: str, name: str, space: str = "") -> str:
@@ -112,7 +112,7 @@ class Seal:
                 if row[column] is not None and row.get("space", "") not in _ORDERED:
                     cells[column] = cipher.show_name(row[column], f"{table.name}.{column}")
         except ValueError:
-            raise damaged(f"A row of {table.name}") from None
+            raise corrupt_error(f"A row of {table.name}") from None
         return cells
 
     def _blobs(self, table: sa.Table) -> tuple[str, ...]:
@@ -195,9 +195,9 @@ def read_seal(connection: sa.Connection, key: Key | None) -> Seal:
     try:
         secret = bytes.fromhex(text)
     except ValueError:
-        raise damaged("The store") from None
+        raise corrupt_error("The store") from None
     if len(secret) != _WHOLE:
-        raise damaged("The store")
+        raise corrupt_error("The store")
     if key is not None:
         raise StateError(
             "There is a key, and the store is not encrypted.",
@@ -236,7 +236,7 @@ def read_head(connection: sa.Connection, seal: Seal) -> Head:
     except (TypeError, ValueError):
         head = None
     if head is None:
-        raise damaged("The store")
+        raise corrupt_error("The store")
     return head
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from reticent.disk import open_private, sync
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 from reticent.store import database, schema
-from reticent.store.integrity import HEAD, SECRET, Head, Seal, damaged, head_text, new_seal, read_head, read_seal
+from reticent.store.integrity import HEAD, SECRET, Head, Seal, corrupt_error, head_text, new_seal, read_head, read_seal
 from reticent.store.keys import Key
 from reticent.store.witness import Witness, refuse_moved
 
@@ -57,7 +57,7 @@ def check_structure(engine: sa.Engine) -> None:
     with database.errors(engine), engine.connect() as connection:
         answer = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
     if answer != "ok":
-        raise damaged(f"Store {database.show(engine)}")
+        raise corrupt_error(f"Store {database.show(engine)}")
 
 
 def make_tables(connection: sa.Connection, key: Key | None) -> None:
@@ -115,7 +115,7 @@ def prepare(path: Path, *, create: bool, key: Key | None = None, link: Path | No
         raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
     if path.exists():
         if not path.stat().st_size:
-            raise StateError(f"Store {path}: the file is empty, which no store ever is: it is damaged.", hint=DAMAGED)
+            raise StateError(f"Store {path}: the file is empty, which no store ever is: it is damaged.", hint=CORRUPT_HINT)
         return
     Witness(path).refuse_orphan(f"Store {path}")
     _refuse_lone_log(path)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from reticent.store import schema
-from reticent.store.integrity import damaged
+from reticent.store.integrity import corrupt_error
 
 if TYPE_CHECKING:
     from reticent.store.integrity import Seal
@@ -104,7 +104,7 @@ def stored(connection: sa.Connection, publisher: str, whole: bytes, seal: Seal) 
     )
     pieces = connection.execute(query).mappings().all()
     if len(pieces) != place["pieces"]:
-        raise damaged(f"The state of {publisher!r}")
+        raise corrupt_error(f"The state of {publisher!r}")
     return b"".join(bytes(seal.opened(schema.kv, piece)["value"]) for piece in pieces), int(place["upto"])
 
 

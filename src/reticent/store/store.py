@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
 from reticent.store import database, integrity, opening, rewriting, schema
-from reticent.store.integrity import Head, Seal, damaged
+from reticent.store.integrity import Head, Seal, corrupt_error
 from reticent.store.keys import Key
 from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
 from reticent.store.witness import Witness
@@ -275,7 +275,7 @@ class Store:
                 parts.append(state)
             parts += self._parts(connection, publisher, last)
         if last + 1 + len(parts) - (whole is not None) != row["next_part"]:
-            raise damaged(f"The state of {publisher!r}")
+            raise corrupt_error(f"The state of {publisher!r}")
         return Snapshot(parts[0], tuple(parts[1:])) if parts else None
 
     def _parts(self, connection: sa.Connection, publisher: str, last: int) -> list[bytes]:
@@ -305,7 +305,7 @@ class Store:
             )
             ledger.record(entry, np.frombuffer(line["persons"], "<u8"), np.frombuffer(line["groups"], "<i8"))
         if len(ledger) != (0 if row is None else row["entries"]):
-            raise damaged(f"The ledger of {publisher!r}")
+            raise corrupt_error(f"The ledger of {publisher!r}")
         return ledger
 
     def dead_letters(self, publisher: str) -> list[DeadLetter]:
@@ -376,7 +376,7 @@ class Store:
         if self.engine.dialect.name == "sqlite":  # both from one moment
             first = max(last + 1, row["first_number"])
             if numbers != list(range(first, min(first + _NUMBERS, row["next_number"]))):
-                raise damaged(f"What {publisher!r} has released")
+                raise corrupt_error(f"What {publisher!r} has released")
         return numbers
 
     def _entry(self, publisher: str, number: int) -> Mapping[Any, Any] | None:

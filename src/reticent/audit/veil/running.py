@@ -20,7 +20,7 @@ from reticent.arrays import UInt64s
 from reticent.audit.published import Published
 from reticent.audit.veil.judge import line_findings, linked, prior_findings
 from reticent.audit.veil.steps import Possible
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class VeilVerifier:
         try:
             self._followed.load(state[8:])
         except ValueError:
-            raise StateError("The memory of the judge is damaged.", hint=DAMAGED) from None
+            raise StateError("The memory of the judge is damaged.", hint=CORRUPT_HINT) from None
 
 
 def _names_differ(persons: UInt64s, names: UInt64s) -> bool:

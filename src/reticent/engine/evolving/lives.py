@@ -22,7 +22,7 @@ from reticent.arrays import Bools, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from reticent.engine.veil.events import rounds
 from reticent.engine.veil.pace import HEAD, LOST
 from reticent.engine.veil.veiling import Seen
-from reticent.errors import DAMAGED, DataError, StateError
+from reticent.errors import CORRUPT_HINT, DataError, StateError
 
 if TYPE_CHECKING:
     from reticent import _core
@@ -253,7 +253,7 @@ class Lives:
             if len(life) == size - 4:  # of a store that did not count publications
                 life += _SEEN.to_bytes(4, "little")  # noqa: PLW2901 - the rest is the same
             if len(life) % size:
-                raise StateError("The memory of a person is damaged.", hint=DAMAGED)
+                raise StateError("The memory of a person is damaged.", hint=CORRUPT_HINT)
             if not life:
                 continue  # of somebody whom nobody has seen
             self._of[person] = life[:size]

@@ -12,7 +12,7 @@ from reticent.engine.base import Publisher, check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
 from reticent.engine.spellings import spelled
-from reticent.errors import DAMAGED, DataError, PolicyError, StateError
+from reticent.errors import CORRUPT_HINT, DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.release import Counts, Release
 
@@ -81,7 +81,7 @@ class SeriesPublisher(Publisher):
         try:
             publisher._resume(saved, tables, blobs)
         except ValueError as error:
-            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
+            raise StateError(f"The snapshot is damaged: {error}.", hint=CORRUPT_HINT) from None
         return publisher
 
     @abstractmethod

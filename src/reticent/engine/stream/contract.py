@@ -15,7 +15,7 @@ from reticent.engine import publisher_class
 from reticent.engine.base import Publisher
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
-from reticent.errors import DAMAGED, StateError
+from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 from reticent.release import Counts, Release
 
@@ -153,7 +153,7 @@ class StreamPublisher(Publisher):
         try:
             publisher._resume(saved, tables, blobs)
         except ValueError as error:
-            raise StateError(f"The snapshot is damaged: {error}.", hint=DAMAGED) from None
+            raise StateError(f"The snapshot is damaged: {error}.", hint=CORRUPT_HINT) from None
         return publisher
 
     @abstractmethod

@@ -22,7 +22,7 @@ from reticent.encode.columns import AS_THEY_ARE, native, single_names
 from reticent.engine.stream.values import Values
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.levels import PublishedLevels
-from reticent.errors import DAMAGED, DataError, StateError
+from reticent.errors import CORRUPT_HINT, DataError, StateError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
 
@@ -81,7 +81,7 @@ def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, A
                 at += columns[-1].nbytes
             seqs = columns.pop(0) if first is None else np.arange(first, first + size, dtype=np.uint64)
         except (ValueError, KeyError, TypeError):
-            raise StateError("The journal of the stream is damaged.", hint=DAMAGED) from None
+            raise StateError("The journal of the stream is damaged.", hint=CORRUPT_HINT) from None
         yield head, seqs, columns
 
 
