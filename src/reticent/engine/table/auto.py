@@ -24,7 +24,7 @@ from functools import partial
 import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL, Part, by_loss, contest
+from reticent.engine.table.contest import SMALL, Part, by_loss, select_method
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.local import recode
@@ -47,7 +47,7 @@ class Auto(TablePublisher):
         emphasis = () if aim is None or aim.emphasis is None else (aim.emphasis,)
         parts = [part for weights in (None, *emphasis) for part in methods(encoded, weights)]
         parts = promising(encoded, parts) if aim is None else parts
-        best, entries = contest(encoded, parts, by_loss(encoded) if aim is None else aim.score)
+        best, entries = select_method(encoded, parts, by_loss(encoded) if aim is None else aim.score)
         explain = {**best.outcome.explain, "tried": [entry.to_dict() for entry in entries]}
         release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)
         return release

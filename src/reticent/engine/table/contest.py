@@ -67,7 +67,7 @@ class Entry:
         }
 
 
-def contest(
+def select_method(
     encoded: EncodedTable, parts: Sequence[Part], score: Callable[[Outcome, Metrics], float]
 ) -> tuple[Entry, list[Entry]]:
     """Runs all parts; the best entry (the first of equals) and all of them. Refuses where no part meets the policy."""

@@ -32,7 +32,7 @@ from reticent import _core
 from reticent.arrays import Bools, Int64s, distinct
 from reticent.encode.dictionary import packed
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, contest
+from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, select_method
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
 from reticent.engine.table.generalised import Outcome, Pieces, publish
 from reticent.engine.table.levels import common_levels
@@ -63,7 +63,7 @@ def recoded(encoded: EncodedTable) -> Entry:
     encoded = replace(encoded, apart=rehearsed(encoded))
     if encoded.lattice <= SMALL:
         parts.append(Part("optimal", optimum, only_better=True))
-    best, _ = contest(encoded, parts, by_loss(encoded))
+    best, _ = select_method(encoded, parts, by_loss(encoded))
     return replace(best, outcome=replace(best.outcome, method=Local.method))
 
 

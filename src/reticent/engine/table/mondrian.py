@@ -28,7 +28,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Floats, Int32s, Int64s
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import Part, by_loss, contest
+from reticent.engine.table.contest import Part, by_loss, select_method
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, order
 from reticent.engine.table.generalised import Outcome, publish
@@ -62,7 +62,7 @@ def parted(encoded: EncodedTable) -> Outcome:
     if encoded.people is None:
         return settled(encoded, cut)
     parts = promising(encoded, [Part("mondrian", cut), whole_persons(cut)])
-    return contest(encoded, parts, by_loss(encoded))[0].outcome
+    return select_method(encoded, parts, by_loss(encoded))[0].outcome
 
 
 def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> Part:

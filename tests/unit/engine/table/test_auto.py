@@ -215,6 +215,6 @@ def test_the_best_entry_wins_and_the_first_of_equals():
 
     parts = [contests.Part(name, cut) for name in ("mondrian", "local", "optimal")]
     scores = iter([2.0, 1.0, 1.0])
-    best, entries = contests.contest(encoded, parts, lambda *_: next(scores))
+    best, entries = contests.select_method(encoded, parts, lambda *_: next(scores))
     assert (best.part.name, len(entries)) == ("local", 3)
     assert math.isinf(contests.by_loss(encoded)(None, replace(best.metrics, loss=math.inf)))
