@@ -20,7 +20,7 @@ from scipy import stats
 
 from reticent import EvolvingTable
 from reticent.audit import verify
-from reticent.engine.evolving.lives import Arrivals, Lives, seen
+from reticent.engine.evolving.lives import Arrivals, PersonStates, seen
 from reticent.engine.evolving.veil import Veil
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -86,10 +86,10 @@ def transcripts(kinds, keep):
     """(life, all that was published) with probabilities; `same` is an unchanged row or a return, `keep` whether lives are remembered."""
 
     def history(life, draws):
-        lives, order, sights = Lives(Twin(draws), L), 0, []
+        lives, order, sights = PersonStates(Twin(draws), L), 0, []
         for value, kind in zip(life, ("insert", *kinds), strict=True):
             if kind == "return" and not keep:
-                lives = Lives(Twin(draws), L)
+                lives = PersonStates(Twin(draws), L)
             order += kind == "visit"
             shown = seen(lives.arrive(arrival(value, order)))
             sights.append((int(shown.events[0]), tuple(shown.candidates[0].tolist())))
@@ -494,7 +494,7 @@ class Forgetful(Veil):
 
     def delete(self, ids, *, by=None):
         change = super().delete(ids, by=by)
-        self.lives = Lives(self._veiling.parameters.veil(self.rng.veil_key("veil")), self._veiling.parameters.l)
+        self.lives = PersonStates(self._veiling.parameters.veil(self.rng.veil_key("veil")), self._veiling.parameters.l)
         return change
 
 
@@ -503,8 +503,8 @@ class Resting(Veil):
 
     def __init__(self, policy, *, rng):
         super().__init__(policy, rng=rng)
-        step = self.lives._step
-        self.lives._step = lambda some, _, since: step(some, "visit", since)
+        step = self.person_states._step
+        self.person_states._step = lambda some, _, since: step(some, "visit", since)
 
 
 def judged(policy, engine):

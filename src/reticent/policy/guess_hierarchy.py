@@ -21,7 +21,7 @@ _ABOVE = re.compile(
     rf"(?:>=?|over|above|ab|\u00fcber)\s*({_NUMBER})|({_NUMBER})\s*(?:\+|plus|(?:and|or) (?:over|older|above|more))"
 )
 _MOST_BANDS = 40
-_LIVES = 25
+_BIRTH_YEARS = 25
 """Years from which on dates are those of births, not of one clinic's records."""
 _MONTHS = 12
 
@@ -95,7 +95,7 @@ def date_levels(counts: Mapping[str, int]) -> dict[str, Any]:
     """
     years = [int(value.strip()[:4]) for value in counts]
     day = ["day"] if any(len(value.strip()) > len("1950-01-31") for value in counts) else []
-    decade = ["decade"] if max(years) - min(years) >= _LIVES else []
+    decade = ["decade"] if max(years) - min(years) >= _BIRTH_YEARS else []
     return {"dates": [*day, "month", "quarter", "year", *decade]}
 
 

@@ -108,7 +108,7 @@ class Evolving(Publication):
         with self.turn:
             last = b"" if again else self._new(batch)
             with self._or_forget(self.engine if self._whole else self._load(batch)) as engine:
-                engine.recall(rows_of.lives(self.store, self.name, engine.forgotten(batch)))
+                engine.recall(rows_of.read_person_states(self.store, self.name, engine.forgotten(batch)))
                 change = work(engine)
 
                 codes, forgotten = np.concatenate([*change.gone, engine.records.codes[:0]]), list[str]()

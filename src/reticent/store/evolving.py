@@ -17,7 +17,7 @@ from reticent.store.transaction import Transaction
 _MANY = 500
 # Rows in memory at once while a large change is written.
 _AT_ONCE = 20_000
-_LIVES = "lives"
+_PERSON_STATES = "lives"
 _REMOVE = sa.delete(schema.evolving_records).where(
     schema.evolving_records.c.publisher == sa.bindparam("of"),
     schema.evolving_records.c.row.in_(sa.bindparam("rows", expanding=True)),
@@ -78,21 +78,21 @@ def top(store: Store, publisher: str) -> int:
     return 0 if last is None else int(last) + 1
 
 
-def remember(tx: Transaction, publisher: str, lives: Mapping[str, bytes]) -> None:
+def remember(tx: Transaction, publisher: str, states: Mapping[str, bytes]) -> None:
     """Keeps what is remembered of persons, by key; it stays when their records go."""
-    waiting = iter(lives.items())
+    waiting = iter(states.items())
     while some := list(islice(waiting, _AT_ONCE)):
-        rows = [{"publisher": publisher, "space": _LIVES, "key": key, "value": life} for key, life in some]
+        rows = [{"publisher": publisher, "space": _PERSON_STATES, "key": key, "value": life} for key, life in some]
         tx.upsert(publisher, schema.kv, rows)
 
 
-def lives(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]:
+def read_person_states(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]:
     """What is remembered of some persons."""
     t = schema.kv.c
     memories: dict[str, bytes] = {}
     for start in range(0, len(keys), _MANY):
-        some = t.key.in_([store.seal.name(schema.kv, t.key.name, key, _LIVES) for key in keys[start : start + _MANY]])
-        which = sa.and_(t.publisher == publisher, t.space == _LIVES, some)
+        some = t.key.in_([store.seal.name(schema.kv, t.key.name, key, _PERSON_STATES) for key in keys[start : start + _MANY]])
+        which = sa.and_(t.publisher == publisher, t.space == _PERSON_STATES, some)
         memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order=t.key)}
     return memories
 

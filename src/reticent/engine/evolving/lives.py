@@ -48,7 +48,7 @@ class Arrivals(NamedTuple):
         )
 
 
-class Lives:
+class PersonStates:
     """Memories by person. Private: a memory says which candidate is true."""
 
     def __init__(self, veil: _core.veil.Veil, l: int, *, visits: bool = True) -> None:
@@ -60,7 +60,7 @@ class Lives:
         self._veil, self._visits = veil, visits
         self.width = HEAD + 2 * l
         """Bytes of a memory."""
-        self._life = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")])
+        self._state_type = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")])
         self._of: dict[int, bytes] = {}
         self._before: dict[int, bytes] = {}
         """The lives before the last event, the nearest first, back to the last one that readers know."""
@@ -131,7 +131,7 @@ class Lives:
 
     def _go_back(self, persons: UInt64s) -> npt.NDArray[np.void]:
         """The lives of persons before their last event, which they have again."""
-        size = self._life.itemsize
+        size = self._state_type.itemsize
         for person in persons.tolist():
             before = self._before.pop(person)
             self._of[person] = before[:size]
@@ -153,7 +153,7 @@ class Lives:
         Returns:
             The memories of these records now.
         """
-        size, lives = self._life.itemsize, self._of.pop(person) + self._before.pop(person, b"")
+        size, lives = self._state_type.itemsize, self._of.pop(person) + self._before.pop(person, b"")
         chain = [lives[at : at + size] for at in range(0, len(lives), size)]
         known = [life for life in chain if int.from_bytes(life[-4:], "little") != since]
         if known:
@@ -165,9 +165,9 @@ class Lives:
                 made[record] = self._again(person, life, since, places[record])
         return made
 
-    def _again(self, person: int, life: bytes, since: int, place: tuple[int, int]) -> bytes:
+    def _again(self, person: int, state: bytes, since: int, place: tuple[int, int]) -> bytes:
         """An event of before, behind what is known of its person now."""
-        (old,) = np.frombuffer(life, dtype=self._life)
+        (old,) = np.frombuffer(state, dtype=self._state_type)
         one = Arrivals(
             np.array([person], np.uint64),
             np.array(place[:1], np.uint64),
@@ -197,7 +197,7 @@ class Lives:
 
     def _chain(self, person: int) -> npt.NDArray[np.void]:
         """The life of a person and those before it, the last event first."""
-        return np.frombuffer(self._of[person] + self._before.get(person, b""), dtype=self._life).copy()
+        return np.frombuffer(self._of[person] + self._before.get(person, b""), dtype=self._state_type).copy()
 
     def places(self, person: int) -> dict[bytes, int]:
         """By memory, the places of those events of a person that are remembered with it."""
@@ -239,17 +239,17 @@ class Lives:
             self._write(some, self._veil.step(some.units, memories, some.values, kind=kind).memories, since)
 
     def _read(self, persons: UInt64s) -> npt.NDArray[np.void]:
-        return np.frombuffer(b"".join([self._of[int(person)] for person in persons]), dtype=self._life)
+        return np.frombuffer(b"".join([self._of[int(person)] for person in persons]), dtype=self._state_type)
 
     def _write(self, some: Arrivals, memories: UInt8s, since: int) -> None:
-        lives = np.zeros(len(some.persons), dtype=self._life)
+        lives = np.zeros(len(some.persons), dtype=self._state_type)
         lives["memory"], lives["value"], lives["order"], lives["since"] = memories, some.values, some.orders, since
         self._of.update(zip(some.persons.tolist(), map(np.void.tobytes, lives), strict=True))
 
-    def load(self, lives: Mapping[int, bytes]) -> None:
+    def load(self, states: Mapping[int, bytes]) -> None:
         """Takes up what `of` gave."""
-        size = self._life.itemsize
-        for person, life in lives.items():
+        size = self._state_type.itemsize
+        for person, life in states.items():
             if len(life) == size - 4:  # of a store that did not count publications
                 life += _SEEN.to_bytes(4, "little")  # noqa: PLW2901 - the rest is the same
             if len(life) % size:

@@ -30,7 +30,7 @@ from reticent.encode.moments import moments
 from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
-from reticent.engine.evolving.lives import Arrivals, Lives, seen
+from reticent.engine.evolving.lives import Arrivals, PersonStates, seen
 from reticent.engine.rng import Rng
 from reticent.engine.veil.events import refuse_other_values
 from reticent.engine.veil.house import VeilPublisher
@@ -57,13 +57,13 @@ class Veil(VeilPublisher, EvolvingPublisher):
         house = self._veiling.parameters
         persons = policy.persons
         self._one_each = persons is not None and persons.records != "all"
-        self.lives = Lives(house.veil(rng.veil_key("veil")), house.l, visits=not self._one_each)
+        self.person_states = PersonStates(house.veil(rng.veil_key("veil")), house.l, visits=not self._one_each)
         super().__init__(policy, rng=rng)
         self._places = Places(house.levels, policy, house.by)
         self._person, self._events = str(policy.person), persons.events if persons else None
 
     def _width(self) -> int:
-        return self.lives.width
+        return self.person_states.width
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _later(self, batch: pa.Table) -> pa.Table:
         """Records of known persons that do not lie before the last one of theirs."""
         persons = hashes_of(batch.column(self._person), self.rng, self._person)
-        return batch.filter(pa.array(~self.lives.early(persons, self._orders(batch)), pa.bool_()))
+        return batch.filter(pa.array(~self.person_states.early(persons, self._orders(batch)), pa.bool_()))
 
     def _notice(self, batch: pa.Table) -> Arrivals:
         """Refuses a second record of a person unless the policy says in which order they came."""
@@ -96,7 +96,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
                     hint=f"Use update for a record that changed. {_ONE_EACH}",
                 )
         arrivals = self._arrivals(batch)
-        self.lives.refuse_early(arrivals)
+        self.person_states.refuse_early(arrivals)
         refuse_other_values(self._contradictions(arrivals, self.named(batch).persons))
         return arrivals
 
@@ -112,7 +112,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         changed = np.flatnonzero(self._codes(self.records.values(rows)) != arrivals.values)
         refuse_other_values(self._left_behind(rows[changed], arrivals.values[changed]))
         persons = arrivals.persons[changed]
-        behind = len(changed) - int(np.count_nonzero(self.lives.latest(persons, self.records.shown[rows[changed]])))
+        behind = len(changed) - int(np.count_nonzero(self.person_states.latest(persons, self.records.shown[rows[changed]])))
         if behind:
             raise DataError(
                 f"{behind:,} records with another value are not the last ones of their persons; nothing was changed.",
@@ -130,7 +130,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
             names, arrivals.persons.tolist(), arrivals.orders.tolist(), arrivals.values.tolist(), strict=True
         ):
             if (person, order) not in values:
-                memory, known = self.lives.at(person, order)
+                memory, known = self.person_states.at(person, order)
                 live = memory and any(
                     self.records.shown[row].tobytes() == memory for row in self.records.of_person(name)
                 )
@@ -151,14 +151,14 @@ class Veil(VeilPublisher, EvolvingPublisher):
         records = self.records.of_person(str(self.records.persons[next(iter(orders))]))
         shown = {row: self.records.shown[row].tobytes() for row in records}
         places = {shown[row]: order for row, order in orders.items()}
-        known = self.lives.places(person)
+        known = self.person_states.places(person)
         # All records of an event move together.
         parted = any(
             orders.get(row, known[memory]) != places[memory]
             for row, memory in shown.items()
             if memory in places and memory in known
         )
-        return None if parted else self.lives.elsewhere(person, places, alone=set(shown.values()) <= set(known))
+        return None if parted else self.person_states.elsewhere(person, places, alone=set(shown.values()) <= set(known))
 
     def _left_behind(self, rows: UInt32s, values: Int32s) -> int:
         """Records of an event that would not get the value which others of the same event get."""
@@ -188,7 +188,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
 
     def _admit(self, rows: UInt32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         order = np.argsort(notes.orders, kind="stable")
-        self.records.shown[rows[order]] = self.lives.arrive(notes.at(order), self.publications)
+        self.records.shown[rows[order]] = self.person_states.arrive(notes.at(order), self.publications)
         self.records.classes[rows] = 0
         return rows, Change(persons=np.unique(notes.persons))
 
@@ -201,13 +201,13 @@ class Veil(VeilPublisher, EvolvingPublisher):
         """Makes the events of persons of rows that nobody saw once more, from the records that are left; those whose memory is another."""
         persons, first = np.unique(self.records.hashes[rows, 1], return_index=True)
         names = {person: self.records.persons[row] for person, row in zip(persons.tolist(), rows[first], strict=True)}
-        hidden, moved = self.lives.hidden(persons, self.publications), []
+        hidden, moved = self.person_states.hidden(persons, self.publications), []
         left = {p: [row for row in self.records.of_person(str(names[p])) if row not in gone] for p in hidden}
         places = self._places_of([row for rows in left.values() for row in rows])
         for person in hidden:
             shown = {row: self.records.shown[row].tobytes() for row in left[person]}
             records = {memory: row for row, memory in reversed(shown.items())}
-            made = self.lives.remake(person, records, self.publications, places)
+            made = self.person_states.remake(person, records, self.publications, places)
             for row in left[person]:
                 if (now := made.get(records[shown[row]])) is not None:
                     self.records.shown[row] = np.frombuffer(now, np.uint8)
@@ -236,11 +236,11 @@ class Veil(VeilPublisher, EvolvingPublisher):
         corrected = np.flatnonzero((self._codes(self.records.values(rows)) != notes.values) | self._one_each)
         elsewhere = (seen(self.records.shown[rows]).rows != notes.rows) | (self.records.hashes[rows, 2] != notes.units)
         lives = {person: life for person, life in self._elsewhere(rows, notes).items() if life is not None}
-        self.lives.load(lives)
+        self.person_states.load(lives)
         self.records.put(rows, codes)
         self.records.hashes[rows, 2] = notes.units
         some = notes.at(corrected)
-        self.records.shown[rows[corrected]] = self.lives.correct(some, self.publications)
+        self.records.shown[rows[corrected]] = self.person_states.correct(some, self.publications)
         again, change = self._remake(rows[elsewhere], ())
         persons = np.concatenate([some.persons, change.persons, np.array(list(lives), dtype=np.uint64)])
         return np.union1d(rows, again), replace(change, persons=np.unique(persons))
@@ -277,15 +277,15 @@ class Veil(VeilPublisher, EvolvingPublisher):
         if named.persons:
             column = change.column(self._person).drop_null()
             persons |= set(hashes_of(column, self.rng, self._person).tolist())
-        return [_key(person) for person in sorted(persons) if person not in self.lives]
+        return [_key(person) for person in sorted(persons) if person not in self.person_states]
 
     def recall(self, memories: Mapping[str, bytes]) -> None:
         """Takes up what was remembered of persons."""
-        self.lives.load({int(key, 16): life for key, life in memories.items()})
+        self.person_states.load({int(key, 16): life for key, life in memories.items()})
 
     def memories(self, persons: UInt64s | None = None) -> dict[str, bytes]:
         """The lives of persons, by key."""
-        return {_key(person): life for person, life in self.lives.of(persons).items()}
+        return {_key(person): life for person, life in self.person_states.of(persons).items()}
 
     # -- publication -------------------------------------------------------------------------------------------------
 
