@@ -30,7 +30,7 @@ from reticent.audit.requirements import (
     demanded,
     requirements,
 )
-from reticent.audit.spellings import check_spellings
+from reticent.audit.spellings import check_variants
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
@@ -59,7 +59,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     ]
     members, groups, broken = _groups(release, st)
     findings += broken
-    findings.append(check_spellings(groups.values, "table 'st'"))
+    findings.append(check_variants(groups.values, "table 'st'"))
     findings += check_order(qit, st)
     findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"

@@ -36,7 +36,7 @@ from reticent.audit.requirements import (
     of_persons,
     requirements,
 )
-from reticent.audit.spellings import check_spellings
+from reticent.audit.spellings import check_variants
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
@@ -204,7 +204,7 @@ def check_sensitive(
         if column not in data.column_names:
             findings += [Finding(str(r), holds=False, where=f"{where} is not published") for r in deep]
             continue
-        findings += [check_spellings(codes(data[column])[1], where)]
+        findings += [check_variants(codes(data[column])[1], where)]
         if not deep:
             continue
         groups = histograms(rows, size, data[column], times)

@@ -112,7 +112,7 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
 
 
-def spelled(table: pa.Table) -> pa.Table:
+def decode_table(table: pa.Table) -> pa.Table:
     """The table with the cells of every column that came as numbers with their words."""
     for place, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):

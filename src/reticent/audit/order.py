@@ -42,7 +42,7 @@ def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
         none_of("rows of 'qit' stand by group and text", falls),
         none_of("groups are numbered from 0", int((shown != np.arange(len(shown))).sum())),
         none_of("groups are numbered in the order of their rows", _lists_that_fall(group, row, sorted_=not falls)),
-        check_spelling(qit["group"], st["group"], st["count"]),
+        check_number_notation(qit["group"], st["group"], st["count"]),
     ]
 
 
@@ -52,11 +52,11 @@ def check_lines(table: pa.Table, name: str, columns: list[str]) -> list[Finding]
     lines = _pairs(names[code], _ranks(table, columns))
     return [
         none_of(f"rows of '{name}' stand by group and text", _falls(lines)),
-        check_spelling(table["group"]),
+        check_number_notation(table["group"]),
     ]
 
 
-def check_spelling(*columns: pa.ChunkedArray) -> Finding:
+def check_number_notation(*columns: pa.ChunkedArray) -> Finding:
     """Groups and counts are written as whole numbers in one way: 7, and not 07 or +7, which would say something besides."""
     texts = pa.chunked_array([numbers(column)[1] for column in columns])
     padded = pc.and_(pc.starts_with(texts, "0"), pc.greater(pc.binary_length(texts), 1))

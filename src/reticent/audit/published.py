@@ -22,7 +22,7 @@ import pyarrow.csv as pc
 from reticent.arrays import Int64s
 from reticent.audit.folder.written import as_text as cells_as_text
 from reticent.audit.folder.written import odd_files
-from reticent.audit.groups import as_text, coded, numbered, numbers, shared, spelled
+from reticent.audit.groups import as_text, coded, numbered, numbers, shared, decode_table
 from reticent.audit.stream.lines import in_order
 from reticent.errors import DataError
 from reticent.release import Release
@@ -46,7 +46,7 @@ class AsText(Mapping[str, pa.Table]):
     @cached_property
     def raw(self) -> dict[str, pa.Table]:
         """The tables as they came, texts that came as numbers with their words written out."""
-        return {name: spelled(table) for name, table in self._given.items()}
+        return {name: decode_table(table) for name, table in self._given.items()}
 
     @cached_property
     def coded(self) -> dict[str, pa.Table]:

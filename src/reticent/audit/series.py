@@ -23,10 +23,10 @@ from reticent.arrays import Floats, Int64s, UInt64s
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.groups import codes, different, histograms, normal, numbered
 from reticent.audit.labels.legal import check_labels, exact
-from reticent.audit.order import check_lines, check_spelling
+from reticent.audit.order import check_lines, check_number_notation
 from reticent.audit.original.matching import matching
 from reticent.audit.published import Published
-from reticent.audit.spellings import check_spellings
+from reticent.audit.spellings import check_variants
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
@@ -66,7 +66,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
             *(check_labels(codes(data[name])[1], policy, name, release.method, _LABELS) for name in policy.quasi),
             Finding("every group shows at least m different values", least >= m, least, m),
             none_of("no group shows a value twice", int((distinct < values.sizes()).sum())),
-            *(check_spellings(codes(data[name])[1], f"column '{name}'") for name in policy.sensitive),
+            *(check_variants(codes(data[name])[1], f"column '{name}'") for name in policy.sensitive),
             none_of("a group has one generalisation", int((np.bincount(of_class, minlength=size) > 1).sum())),
             *_ordered(release, policy, sorted(groups)),
             none_of("counterfeits are fewer than the records of their group", odd),
@@ -89,7 +89,7 @@ def _odd_fakes(release: Published) -> list[Finding]:
     return [
         *findings,
         none_of("the counterfeits of a group stand once", again),
-        check_spelling(fakes["group"], fakes["count"]),
+        check_number_notation(fakes["group"], fakes["count"]),
     ]
 
 

@@ -76,7 +76,7 @@ def under_one_name(table: pa.Table, person: str | None) -> pa.Table:
     return table.set_column(table.column_names.index(person), person, forms.take(pa.array(code)))
 
 
-def check_spellings(values: Iterable[str | None], where: str) -> Finding:
+def check_variants(values: Iterable[str | None], where: str) -> Finding:
     """No two published values are spellings of one."""
     distinct = set(values)
     return none_of(

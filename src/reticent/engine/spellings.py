@@ -21,7 +21,7 @@ from reticent.policy import Policy
 from reticent.policy.cells import folded
 
 
-def spelled(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:
+def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:
     """The table with one spelling per sensitive value: merged where the policy says so, refused where it does not.
 
     Values that came earlier (`known`) keep their spelling.

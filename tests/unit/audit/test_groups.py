@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from reticent.audit.groups import coded_column, codes, spelled
+from reticent.audit.groups import coded_column, codes, decode_table
 from reticent.audit.published import AsText
 
 
@@ -47,6 +47,6 @@ def test_whole_numbers_near_and_far(cells):
 
 def test_what_the_judge_reads_is_written_out():
     tables = AsText({"qit": pa.table({"group": [0, 1], "sex": worded([1, 0], ["f", "m"])})})
-    assert tables.raw["qit"].equals(spelled(tables.raw["qit"]))
+    assert tables.raw["qit"].equals(decode_table(tables.raw["qit"]))
     assert tables.raw["qit"].schema.types == [pa.int64(), pa.string()]
     assert tables.raw["qit"]["sex"].to_pylist() == tables["qit"]["sex"].to_pylist() == ["m", "f"]

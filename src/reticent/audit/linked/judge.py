@@ -29,7 +29,7 @@ from reticent.audit.labels.meaning import stands_for
 from reticent.audit.linked.shifts import Moves
 from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import demanded, requirements
-from reticent.audit.spellings import check_spellings, same, under_one_name
+from reticent.audit.spellings import check_variants, same, under_one_name
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.settings.linked import Layout
@@ -58,7 +58,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     findings += [*_references(release.tables, layout), *_numbered(release, layout), _ordered(release.tables)]
     for name, values in ((name, codes(release.tables[table][name])[1]) for table, name in columns):
         if name in policy.sensitive:
-            findings.append(check_spellings(values, f"column '{name}'"))
+            findings.append(check_variants(values, f"column '{name}'"))
         if name in policy.quasi:
             findings.append(check_labels(values, policy, name, "optimal", "labels are nodes of the hierarchy"))
     if not all(finding.holds for finding in findings):

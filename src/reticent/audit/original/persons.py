@@ -119,11 +119,11 @@ def _merged(release: Published, table: pa.Table, policy: Policy) -> tuple[Publis
     names = [name for name in policy.sensitive if policy.columns[name].normalise]
     if not names:
         return release, table
-    tables = {key: _one_spelling(part, [*names, "value"]) for key, part in release.tables.items()}
-    return replace(release, tables=tables), _one_spelling(table, names)
+    tables = {key: _fold_variants(part, [*names, "value"]) for key, part in release.tables.items()}
+    return replace(release, tables=tables), _fold_variants(table, names)
 
 
-def _one_spelling(table: pa.Table, names: list[str]) -> pa.Table:
+def _fold_variants(table: pa.Table, names: list[str]) -> pa.Table:
     for name in names:
         if name in table.column_names:
             code, values = codes(coded_column(table[name]))

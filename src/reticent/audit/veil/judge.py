@@ -23,7 +23,7 @@ from reticent.audit.generalised import check_columns, check_counts, left_out, of
 from reticent.audit.groups import numbered, present
 from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_size, demanded, requirements
-from reticent.audit.spellings import check_spellings
+from reticent.audit.spellings import check_variants
 from reticent.audit.veil.papers import (
     PINNED,
     check_order,
@@ -145,7 +145,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
         ),
         Finding("the veiled column is the policy's", (line.sensitive,) == policy.sensitive),
         none_of("the values stand once each, in one order", int(line.domain != sorted(set(line.domain)))),
-        check_spellings(list(line.domain), "the domain"),
+        check_variants(list(line.domain), "the domain"),
         none_of("the stretches of a row fill its line", crooked, f"{len(line.rows)} rows"),
         none_of("every order holds every value once", int((np.sort(line.orders, axis=1) != values).any(axis=1).sum())),
     ]

@@ -31,7 +31,7 @@ from reticent.audit.verdict import VerificationResult
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoding, Rows, split_counts
 from reticent.engine.base import claims
 from reticent.engine.identifiers import refuse_overall
-from reticent.engine.spellings import spelled
+from reticent.engine.spellings import merge_variants
 from reticent.engine.table import generalised
 from reticent.engine.table.base import word_on_persons
 from reticent.engine.table.cuts import Cuts
@@ -185,7 +185,7 @@ def refuse_variants(values: pa.Table, policy: Policy) -> None:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     words = pa.table({name: column.unique()})
-    if not spelled(words, policy).equals(words):
+    if not merge_variants(words, policy).equals(words):
         raise DataError(
             f"Column '{name}': one value is written in several ways, and counts alone cannot merge them.",
             hint="Correct the data before the release.",

@@ -17,7 +17,7 @@ from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
-from reticent.engine.spellings import spelled
+from reticent.engine.spellings import merge_variants
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
@@ -251,7 +251,7 @@ class EvolvingPublisher(Publisher):
 
     def _checked(self, batch: pa.Table) -> pa.Table:
         """The batch with the columns of the policy, its values in the spelling that the table has them in."""
-        return spelled(check_batch(batch, self.policy), self.policy, self.records.words[self.sensitive])
+        return merge_variants(check_batch(batch, self.policy), self.policy, self.records.words[self.sensitive])
 
     def _refuse_known(self, names: list[str] | None) -> None:
         if names is None:

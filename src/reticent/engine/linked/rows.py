@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from reticent.arrays import Bools, Int64s
 from reticent.encode.columns import single_names
 from reticent.engine.identifiers import prepare, refuse_overall
-from reticent.engine.spellings import spelled
+from reticent.engine.spellings import merge_variants
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import coded, without_markers
@@ -142,7 +142,7 @@ def _checked(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> 
     person = single_names(table.column(needed[0]).cast(pa.string()))
     table = prepare(table.set_column(0, needed[0], pc.fill_null(person, "nobody")), policy, secret)
     known = pc.if_else(person.is_valid(), table.column(needed[0]), None)
-    return spelled(table.set_column(table.column_names.index(needed[0]), needed[0], known), policy)
+    return merge_variants(table.set_column(table.column_names.index(needed[0]), needed[0], known), policy)
 
 
 def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: str) -> tuple[pa.Array, pa.Array]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from reticent.engine.base import Publisher, check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
-from reticent.engine.spellings import spelled
+from reticent.engine.spellings import merge_variants
 from reticent.errors import CORRUPT_HINT, DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.release import Counts, Release
@@ -44,7 +44,7 @@ class SeriesPublisher(Publisher):
         """Publishes what was pushed as the next release, or raises and publishes nothing."""
         if not sum(batch.num_rows for batch in self._pending):
             raise DataError("There are no records to publish.", hint="Push the table as it is now, then cut.")
-        table = spelled(self._collected().combine_chunks(), self.policy).combine_chunks()
+        table = merge_variants(self._collected().combine_chunks(), self.policy).combine_chunks()
         names = table.column(str(self.policy.person))
         if names.null_count or pc.count_distinct(names).as_py() < table.num_rows:
             raise DataError(

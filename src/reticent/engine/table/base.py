@@ -14,7 +14,7 @@ from reticent.engine.base import Original, Publisher, check_batch
 from reticent.engine.identifiers import refuse_linking
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
-from reticent.engine.spellings import spelled
+from reticent.engine.spellings import merge_variants
 from reticent.engine.table.encoded_table import EncodedTable, limited
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError, UnwantedError
@@ -73,7 +73,7 @@ class TablePublisher(Publisher):
             raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
         table = pa.concat_tables(self._batches, promote_options="permissive")
         refuse_linking(table, self.policy)
-        table = spelled(table, self.policy)
+        table = merge_variants(table, self.policy)
         release = add_persons_notice(self._release(table), table, self.policy)
         if self._watch.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")

@@ -63,12 +63,12 @@ class Domain:
 
     def _learn(self, values: list[str | None]) -> None:
         for value, above in zip(values, self._paths(values), strict=True):
-            names = [MISSING if value is None else self._spelled(value)]
+            names = [MISSING if value is None else self._merge_variant(value)]
             names += [name for node in above for name in (f"{node}, {OTHER}", node)]
             known = (self._codes[name] for name in [*names, OTHER] if name in self._codes)
             self._known[value] = next(known, UNSEEN)
 
-    def _spelled(self, value: str) -> str:
+    def _merge_variant(self, value: str) -> str:
         """The label that a value is another spelling of, where the policy merges them."""
         return value if value in self._codes or not self._folded else self._folded.get(folded(value), value)
 

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Integers
-from reticent.engine.spellings import spelled
+from reticent.engine.spellings import merge_variants
 from reticent.engine.veil.events import Paths
 from reticent.engine.veil.prior.counted import FOLLOWED, KERNEL, Past, count, past_of, sizes_of, steps_of
 from reticent.engine.veil.prior.fields import asked_columns
@@ -76,7 +76,7 @@ def fit(
         DataError: if the past is too small.
         GuaranteeError: if too many truths would not be offered.
     """
-    table = spelled(table, policy)
+    table = merge_variants(table, policy)
     paths = Paths.of(table, policy)
     firsts = table.take(pa.array(paths.firsts))
     by, alone = asked_columns(policy, by), policy.unit is None

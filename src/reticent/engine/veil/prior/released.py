@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.spellings import spelled
+from reticent.engine.spellings import merge_variants
 from reticent.engine.veil.events import Paths
 from reticent.engine.veil.prior.counted import (
     FEW,
@@ -80,7 +80,7 @@ def fit_released(
     Raises:
         GuaranteeError: too many truths would not be offered.
     """
-    table = spelled(table, policy)
+    table = merge_variants(table, policy)
     paths, sensitive = Paths.of(table, policy), policy.sensitive[0]
     by, alone = asked_columns(policy, by), policy.unit is None
     kernel &= alone
