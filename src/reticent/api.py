@@ -25,7 +25,7 @@ from reticent.release import Release
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reticent._core.table import Watch
+    from reticent._core.table import CancellationToken
     from reticent.audit import VerificationResult
     from reticent.audit.risk.singling_out import SinglingOut
     from reticent.publication.draft import Draft
@@ -46,7 +46,7 @@ def anonymize(
     store: Place | None = None,
     seed: int | None = None,
     despite_ledger: bool = False,
-    watch: Watch | None = None,
+    watch: CancellationToken | None = None,
 ) -> Release:
     """Releases one table, once.
 
@@ -71,12 +71,12 @@ def anonymize(
         return _linked(data, rules, store, seed, despite=despite_ledger)
     records = table_under(data, rules)
     if store is None:
-        return table.publish(records, rules, method=method, seed=seed, watch=watch).release
+        return table.publish(records, rules, method=method, seed=seed, cancellation=watch).release
     from reticent.publication import single
     from reticent.store import Store
 
     with Store.open(store) as opened:
-        return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger, watch=watch)
+        return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger, cancellation=watch)
 
 
 def draft(data: Data, policy: Policy | Place, *, method: str | None = None, seed: int | None = None) -> Draft:

@@ -19,7 +19,7 @@ def table(attributes, rows=300, seed=2):
 
 
 def within(seconds):
-    return _core.table.Watch().within(seconds=seconds)
+    return _core.table.CancellationToken().within(seconds=seconds)
 
 
 @pytest.mark.parametrize("limit", [0, 15])
@@ -27,7 +27,7 @@ def test_a_lattice_too_large_to_finish_gives_an_answer_and_a_bound(limit):
     collapsed = table(10)
     assert collapsed.nodes == 4**10
     model = _core.table.Model(k=3)
-    found = collapsed.search(model, loss="loss", weights=[1.0] * 10, limit=limit, watch=within(0.3))
+    found = collapsed.search(model, loss="loss", weights=[1.0] * 10, limit=limit, cancellation=within(0.3))
     node = collapsed.evaluate(model, found["levels"], loss="loss", weights=[1.0] * 10)
     assert node.suppressed == found["suppressed"] <= limit
     assert node.score == pytest.approx(found["score"])
@@ -41,7 +41,7 @@ def test_the_bound_of_an_unfinished_search_is_below_the_optimum(limit):
     whole = collapsed.search(model, loss="loss", weights=weights, limit=limit)
     assert whole["complete"]
     for seconds in (1e-9, 1e-3, 1e-2):
-        part = collapsed.search(model, loss="loss", weights=weights, limit=limit, watch=within(seconds))
+        part = collapsed.search(model, loss="loss", weights=weights, limit=limit, cancellation=within(seconds))
         assert part["bound"] <= whole["score"] <= part["score"]
         assert part["complete"] == (part["bound"] == part["score"]) or part["score"] == whole["score"]
 

@@ -71,9 +71,9 @@ class Recoding:
     def times(self) -> npt.NDArray[np.uint32]: ...
 
 @final
-class Watch:
+class CancellationToken:
     def __init__(self) -> None: ...
-    def within(self, *, seconds: float | None = None, megabytes: int | None = None) -> Watch: ...
+    def within(self, *, seconds: float | None = None, megabytes: int | None = None) -> CancellationToken: ...
     def cancel(self) -> None: ...
     def report_loss(self, loss: float) -> None: ...
     @property
@@ -132,7 +132,7 @@ class Collapsed:
         weights: list[float],
         limit: int,
         gs_factor: float = 0.5,
-        watch: Watch | None = None,
+        cancellation: CancellationToken | None = None,
         below: float = ...,
     ) -> dict[str, Any]: ...
     def evaluate(self, model: Model, levels: list[int], *, loss: str, weights: list[float]) -> Evaluation: ...
@@ -147,7 +147,7 @@ class Collapsed:
         values: npt.NDArray[np.int32] | None = None,
         times: npt.NDArray[np.uint32] | None = None,
         order: list[list[int]] | None = None,
-        watch: Watch | None = None,
+        cancellation: CancellationToken | None = None,
     ) -> Recoding: ...
 
 def mondrian(
@@ -159,7 +159,7 @@ def mondrian(
     times: npt.NDArray[np.uint32] | None = None,
     start: npt.NDArray[np.int64] | None = None,
     apart: int = 0,
-    watch: Watch | None = None,
+    cancellation: CancellationToken | None = None,
 ) -> Partition: ...
 def classes_hold(
     model: Model, classes: npt.NDArray[np.int64], pairs: npt.NDArray[np.int32]

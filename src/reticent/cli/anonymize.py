@@ -76,7 +76,7 @@ def anonymize(
 
         with Store.open(store) as opened:
             refuse_ahead(output, opened)
-    watch = _core.table.Watch()
+    watch = _core.table.CancellationToken()
     with show_progress("Searching for the release", search_progress(watch)):
         release = release_table(
             table, rules, method=method, store=store, seed=seed, despite_ledger=despite_ledger, watch=watch

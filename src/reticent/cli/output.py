@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reticent._core.table import Watch
+    from reticent._core.table import CancellationToken
     from reticent.release import Counts, Release
 
 _QUIET: list[bool] = []
@@ -96,7 +96,7 @@ _TERMINAL_INTERVAL = 0.25
 _PROGRESS_OFF: list[bool] = []
 
 
-def search_progress(cancellation: Watch) -> Callable[[], str]:
+def search_progress(cancellation: CancellationToken) -> Callable[[], str]:
     """What a search has to say of itself: nodes, the best so far, and the bound it has proved."""
 
     def words() -> str:

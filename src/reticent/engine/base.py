@@ -18,7 +18,7 @@ from reticent.policy.hierarchy import check_domain
 from reticent.release import Counts, Guarantee, Kind, Release
 
 if TYPE_CHECKING:
-    from reticent._core.table import Watch
+    from reticent._core.table import CancellationToken
 
 
 class Members(NamedTuple):
@@ -100,7 +100,7 @@ class Publisher(ABC):
         """The figures of what was published so far, or of the last release."""
         return self._figures
 
-    def heed(self, watch: Watch) -> None:  # noqa: B027 - for methods that search
+    def use_cancellation(self, cancellation: CancellationToken) -> None:  # noqa: B027 - for methods that search
         """Works within this watch from now on, where the method searches: whoever holds it may cancel the work."""
 
     def members(self) -> Members:

@@ -61,7 +61,7 @@ class Sink(Protocol):
         """Takes one batch; when it returns, the batch is safe."""
 
 
-class Watch(Protocol):
+class Progress(Protocol):
     """Sees a run go by."""
 
     def batch(self, records: int, seconds: float) -> None:

@@ -26,7 +26,7 @@ from reticent.store import Store, Transaction
 from reticent.store.store import bind_veil_key
 
 if TYPE_CHECKING:
-    from reticent._core.table import Watch
+    from reticent._core.table import CancellationToken
 
 _NAME = "table-"
 
@@ -42,7 +42,7 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     name: str | None = None,
     commit: Commit | None = None,
     also: Also | None = None,
-    watch: Watch | None = None,
+    cancellation: CancellationToken | None = None,
 ) -> Release:
     """Releases a table under a policy, as `table` does, and remembers it.
 
@@ -57,7 +57,7 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
         store.veil_key(pinned, binding=False)  # another veil over the same truth is refused as such
 
     def make(words: tuple[str, ...]) -> Passed:
-        return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, watch=watch)
+        return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, cancellation=cancellation)
 
     if policy.person is not None and policy.person not in table.column_names:
         policy.check_columns(table.column_names)

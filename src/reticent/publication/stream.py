@@ -30,7 +30,7 @@ from reticent.policy import Policy
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import packed, unpacked
 from reticent.publication.population import Population
-from reticent.publication.ports import Sink, Source, Watch, refuse_replaced
+from reticent.publication.ports import Sink, Source, Progress, refuse_replaced
 from reticent.publication.publication import Commit, at_once
 from reticent.publication.records import Batch
 from reticent.publication.resume import Receipts, beyond, refuse_unread
@@ -218,7 +218,7 @@ class Stream:
         format: str | None = None,  # noqa: A002 - the word of the command line
         replayed: bool = False,
         final: bool = False,
-        watch: Watch | None = None,
+        watch: Progress | None = None,
     ) -> Summary:
         """Reads the source to its end, or until `stop`.
 
@@ -334,7 +334,7 @@ class Stream:
 
     # To disk and out
 
-    def _deliver(self, step: _Step, number: int, sink: Sink, watch: Watch | None) -> None:
+    def _deliver(self, step: _Step, number: int, sink: Sink, progress: Progress | None) -> None:
         """Sends what is stored under a number; the next commit notes that it was sent."""
         for row, reason, payload in step.released.bad:
             if self.on_dead is not None:
@@ -342,8 +342,8 @@ class Stream:
         if step.lines:
             sink.write(step.lines)
             self._unsent = number
-        if watch is not None and step.released.records:
-            watch.batch(step.released.records, time.perf_counter() - step.began)
+        if progress is not None and step.released.records:
+            progress.batch(step.released.records, time.perf_counter() - step.began)
 
     def _write(self, step: _Step) -> int:
         """Stores a step; gives the number of its lines in the outbox, -1 where it has none."""

@@ -16,7 +16,7 @@ from reticent.publication.gate import Passed, let_through
 from reticent.publication.namesakes import warn_of_variants
 
 if TYPE_CHECKING:
-    from reticent._core.table import Watch
+    from reticent._core.table import CancellationToken
     from reticent.store import Store
 
 
@@ -28,7 +28,7 @@ def publish(
     seed: int | None = None,
     store: Store | None = None,
     not_covered: tuple[str, ...] = (),
-    watch: Watch | None = None,
+    cancellation: CancellationToken | None = None,
 ) -> Passed:
     """Releases a table with exactly the columns of the policy; the judge has checked what comes back.
 
@@ -44,8 +44,8 @@ def publish(
         warn_of_variants(single_names(table.column(policy.person)))
     rng = _keys(policy, method, store) if seed is None else Rng.from_seed(seed)
     engine = publisher(policy, "table", method, rng=rng)
-    if watch is not None:
-        engine.heed(watch)
+    if cancellation is not None:
+        engine.use_cancellation(cancellation)
     engine.push(table)
     (release,) = engine.close()
     return let_through(

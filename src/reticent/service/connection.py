@@ -86,7 +86,7 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The reader is slower than the answer."""
         super().pause_writing()
-        self._watch(self.transport.get_write_buffer_size())
+        self._start_stall_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """The reader has caught up."""
@@ -96,7 +96,7 @@ class Connection(HttpToolsProtocol):
         if self.flow is not None:
             super().resume_writing()
 
-    def _watch(self, waiting: int) -> None:
+    def _start_stall_timer(self, waiting: int) -> None:
         self._stall = self.loop.call_later(self.reading, self._look, waiting)
 
     def _look(self, before: int) -> None:
@@ -104,7 +104,7 @@ class Connection(HttpToolsProtocol):
         if waiting > before - _PROGRESS:
             self._cut()
         else:
-            self._watch(waiting)
+            self._start_stall_timer(waiting)
 
     def _begin(self) -> None:
         self._seen = 0

@@ -50,7 +50,7 @@ class Jobs:
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reticent-job")
         self._running: dict[str, Future[None]] = {}
         self._progress: dict[str, tuple[float, str]] = {}
-        self._watches: dict[str, _core.table.Watch] = {}
+        self._watches: dict[str, _core.table.CancellationToken] = {}
         self._stopping = threading.Event()
         self._work: dict[str, Callable[[dict[str, Any]], None]] = {
             "table": self._table,
@@ -119,7 +119,7 @@ class Jobs:
         return job
 
     def _start(self, job: dict[str, Any]) -> None:
-        self._watches[job["id"]] = _core.table.Watch()
+        self._watches[job["id"]] = _core.table.CancellationToken()
         self._running[job["id"]] = self._pool.submit(self._run, job["id"])
 
     def get(self, ident: str) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class Jobs:
             store,
             method=method,
             despite=bool(request.get("despite")),
-            watch=self._watches[ident],
+            cancellation=self._watches[ident],
             name=name,
             commit=self._hub.write,
             also=self._finish(ident, name),

@@ -135,7 +135,7 @@ def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     method = METHODS[0] if policy.table.method == "auto" else policy.table.method
     owned, parts = distinct if people else None, None if method == METHODS[0] else distinct
     del distinct
-    encoded = replace(encoded, watch=limited(encoded.watch, policy))
+    encoded = replace(encoded, watch=limited(encoded.cancellation, policy))
     outcome = _search(encoded, method)
     if outcome.pieces is not None:
         encoded, times = encoded.pieces(outcome.pieces.rows, outcome.pieces.times), outcome.pieces.times

@@ -11,7 +11,7 @@ from reticent.connectors.stream.source import FileSource
 from reticent.policy import Policy
 from reticent.publication import blocks, stream
 from reticent.publication.blocks import Blocks
-from reticent.publication.ports import Sink, Source, Watch
+from reticent.publication.ports import Sink, Source, Progress
 from reticent.publication.stream import StreamPublication
 
 FORMATS: blocks.Formats = {**blocks.FORMATS, "hl7": Hl7Lines}
@@ -42,7 +42,7 @@ class Stream(stream.Stream):
         format: str | None = None,  # noqa: A002 - the word of the command line
         replayed: bool = False,
         final: bool = False,
-        watch: Watch | None = None,
+        watch: Progress | None = None,
     ) -> stream.Summary:
         """Reads the source to its end, or until `stop`; both ends by name or open already."""
         with ExitStack() as stack:

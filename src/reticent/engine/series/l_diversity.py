@@ -59,7 +59,7 @@ class LDiversity(SeriesPublisher):
         # A key of its own: the same order in every release would tell who is who.
         rng = Rng(self.rng.key(f"series order {self.releases}"), seeded=self.rng.seeded)
         encoded = EncodedTable.from_table(self._rules, table)
-        encoded = replace(encoded, watch=limited(encoded.watch, self._rules))
+        encoded = replace(encoded, watch=limited(encoded.cancellation, self._rules))
         release, places = publish(encoded, table, parted(encoded), rng)
         self._original, self._figures = Original(table, places), dict(release.metrics)
         names = table.column(str(self.policy.person)).cast(pa.string()).to_pylist()

@@ -71,7 +71,7 @@ class Veil(VeilPublisher, AtOnce):
         self._link = rng.key("veil link") if settings is not None and settings.link else None
         self._unit = policy.unit
         self._fields = Fields(policy, self.parameters, rng.veil_key("veil persons"), unit=self._unit)
-        self._watch = Watch(rng.key("veil eta"), OMISSION_EPSILON)
+        self._monitor = OmissionMonitor(rng.key("veil eta"), OMISSION_EPSILON)
         self._hash = policy.hash
         self._looked = False
 
@@ -83,7 +83,7 @@ class Veil(VeilPublisher, AtOnce):
     @property
     def metrics(self) -> dict[str, float]:
         """Persons so far, and the share of truths that are not offered, as it was last looked at."""
-        return {"persons": len(self._people), **self._watch.figures}
+        return {"persons": len(self._people), **self._monitor.figures}
 
     @cached_property
     def metadata(self) -> Mapping[str, Mapping[str, Any]]:
@@ -126,7 +126,7 @@ class Veil(VeilPublisher, AtOnce):
 
     def _settled(self, seen: _core.veil.Seen, after: int) -> _core.veil.Seen:
         """A batch is veiled; the next one begins at position `after`."""
-        self._watch.take(seen)
+        self._monitor.take(seen)
         self._done(len(seen), after)
         return seen
 
@@ -185,16 +185,16 @@ class Veil(VeilPublisher, AtOnce):
         """The whole private state: the keys, and what is remembered of every person."""
         self._refuse_broken()
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
-        state |= {"watch": self._watch.state()}
+        state |= {"watch": self._monitor.state()}
         return pack(self.policy, self.rng, state, blobs={"people": self._people.to_bytes()})
 
     def _resume(self, saved: dict[str, Any], _: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
         self._rows = saved["rows"]
-        self._watch.load(saved["watch"])
+        self._monitor.load(saved["watch"])
         self._people.load(blobs["people"])
 
 
-class Watch:
+class OmissionMonitor:
     """What an operator sees of the truths that are not offered: their share, with noise under a key, and an alarm when it is large.
 
     Each record is counted in one look only, so that all looks together cost `epsilon` once. Looks come after a thousand records,

@@ -35,15 +35,15 @@ class TablePublisher(Publisher):
         self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
         self._places: Int64s | None = None
         """The row of the table that each published row was made from, where a method tells."""
-        self._watch = _core.table.Watch()
+        self._cancellation = _core.table.CancellationToken()
 
-    def heed(self, watch: _core.table.Watch) -> None:
+    def use_cancellation(self, cancellation: _core.table.CancellationToken) -> None:
         """Ends the search early when the watch is cancelled; nothing is published then."""
-        self._watch = watch
+        self._cancellation = cancellation
 
     def encoded(self, table: pa.Table) -> EncodedTable:
         """A table as the searches see it, and what they may use from now on."""
-        return replace(EncodedTable.from_table(self.policy, table), watch=limited(self._watch, self.policy))
+        return replace(EncodedTable.from_table(self.policy, table), watch=limited(self._cancellation, self.policy))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -75,7 +75,7 @@ class TablePublisher(Publisher):
         refuse_linking(table, self.policy)
         table = merge_variants(table, self.policy)
         release = add_persons_notice(self._release(table), table, self.policy)
-        if self._watch.cancelled:
+        if self._cancellation.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
         self._original = None if self._places is None else Original(table, self._places)
         self._done, self._batches = release.counts, []

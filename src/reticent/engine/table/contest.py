@@ -75,9 +75,9 @@ def select_method(
     refusal: GuaranteeError | None = None
     apart = encoded.apart
     for place, part in enumerate(parts):
-        if encoded.watch.cancelled:
+        if encoded.cancellation.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
-        if entries and part.seconds > (math.inf if encoded.watch.left is None else encoded.watch.left):
+        if entries and part.seconds > (math.inf if encoded.cancellation.left is None else encoded.cancellation.left):
             continue  # a search that is stopped finds little, and takes its time
         least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
         share = 1 if part.favourite else len(parts) - place
@@ -92,7 +92,7 @@ def select_method(
         if not part.whole and not outcome.explain.get("stopped"):
             apart = max(apart, int(outcome.explain.get("apart", 0)))
         metrics = measured(encoded, outcome)
-        encoded.watch.report_loss(metrics.loss)
+        encoded.cancellation.report_loss(metrics.loss)
         entries.append(Entry(part, outcome, metrics, score(outcome, metrics)))
     if not entries:
         raise refusal or GuaranteeError("No method can release this table; nothing was published.")

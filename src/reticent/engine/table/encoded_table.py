@@ -61,7 +61,7 @@ class EncodedTable:
     rows: int
     sensitive: list[SensitiveColumn]
     people: People | None = None
-    watch: _core.table.Watch = field(default_factory=_core.table.Watch)
+    cancellation: _core.table.CancellationToken = field(default_factory=_core.table.CancellationToken)
     emphasis: tuple[float, ...] | None = None
     closed: _core.table.Model | None = None
     apart: int = 0
@@ -132,8 +132,8 @@ class EncodedTable:
 
     def sharing(self, parts: int) -> EncodedTable:
         """The same table with an equal share of the time that is left."""
-        left = self.watch.left
-        return replace(self, watch=self.watch.within(seconds=None if left is None else left / parts))
+        left = self.cancellation.left
+        return replace(self, watch=self.cancellation.within(seconds=None if left is None else left / parts))
 
     @property
     def values(self) -> Int32s | None:
@@ -198,9 +198,9 @@ def _in_order(columns: Encoded, names: Sequence[str]) -> Encoded:
     return replace(columns, codes=codes, dictionaries=dictionaries)
 
 
-def limited(watch: _core.table.Watch, policy: Policy) -> _core.table.Watch:
+def limited(cancellation: _core.table.CancellationToken, policy: Policy) -> _core.table.CancellationToken:
     """The same watch with the limits of the policy, from now on."""
-    return watch.within(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
+    return cancellation.within(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
 
 
 def refuse_empty(policy: Policy) -> None:

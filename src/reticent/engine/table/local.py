@@ -88,7 +88,7 @@ def recode(encoded: EncodedTable) -> Outcome:
         limit=encoded.limit,
         values=encoded.values,
         times=encoded.times,
-        watch=encoded.watch,
+        cancellation=encoded.cancellation,
     )
     gone = recoding.suppressed
     if encoded.times is not None:
@@ -104,7 +104,7 @@ def recode(encoded: EncodedTable) -> Outcome:
     explain = {
         "loss": settings.loss,
         "nodes": {"lattice": encoded.lattice, "used": _used(encoded, levels)},
-        "stopped": encoded.watch.stopped,
+        "stopped": encoded.cancellation.stopped,
     }
     pieces = None if encoded.times is None else Pieces(recoding.rows, recoding.times)
     return Outcome("local", by_levels(encoded, levels), gone, explain, pieces)
@@ -134,7 +134,7 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
         times=encoded.times,
         start=classes,
         apart=encoded.apart,
-        watch=encoded.watch,
+        cancellation=encoded.cancellation,
     )
     return [common_levels(encoded.hierarchies[name], encoded.codes(name), parts.classes) for name in encoded.quasi]
 

@@ -115,7 +115,7 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
     explain = {
         "classes": int(classes.max()) + 1,
         "cuts": encoded.policy.table.cuts,
-        "stopped": encoded.watch.stopped,
+        "stopped": encoded.cancellation.stopped,
     }
     return Outcome("mondrian", attributes, np.zeros(len(classes), dtype=bool), explain)
 
@@ -133,7 +133,7 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
         relaxed=settings.cuts == "relaxed",
         times=encoded.times,
         apart=encoded.apart,
-        watch=encoded.watch,
+        cancellation=encoded.cancellation,
     )
     if not parts.holds:
         raise GuaranteeError(

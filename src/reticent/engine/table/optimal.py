@@ -62,7 +62,7 @@ def search(encoded: EncodedTable, *, weights: list[float], loss: str | None = No
         weights=weights,
         limit=encoded.limit,
         gs_factor=settings.gs_factor,
-        watch=encoded.watch,
+        cancellation=encoded.cancellation,
         below=encoded.below,
     )
     if "levels" not in node:

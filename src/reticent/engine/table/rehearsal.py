@@ -83,7 +83,7 @@ class _Try:
 def _tried(sample: EncodedTable, part: Part) -> _Try:
     """What a part loses on the sample, the fewest persons that it can begin with, and how long one run takes."""
     sample = replace(sample, emphasis=part.emphasis)
-    begin = sample.watch.left
+    begin = sample.cancellation.left
     try:
         outcome = settled(sample, part.find)
     except GuaranteeError:
@@ -92,11 +92,11 @@ def _tried(sample: EncodedTable, part: Part) -> _Try:
     seconds = _since(begin, sample)
     if sample.people is None or part.whole or outcome.explain.get("stopped"):
         return _Try(loss, 0, seconds)
-    begin, low, high, runs = sample.watch.left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
+    begin, low, high, runs = sample.cancellation.left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
     while high - low > max(1, high // _CLOSE):
         middle, runs = (low + high) // 2, runs + 1
         fewer = linked(sample, part.find(sample.linking(middle)))
-        if sample.watch.stopped:
+        if sample.cancellation.stopped:
             break
         if int(fewer.suppressed.sum()) <= _SURELY * sample.limit:
             outcome, high = fewer, middle
@@ -107,5 +107,5 @@ def _tried(sample: EncodedTable, part: Part) -> _Try:
 
 def _since(begin: float | None, sample: EncodedTable) -> float:
     """Seconds that have gone; 0 where nobody counts them."""
-    left = sample.watch.left
+    left = sample.cancellation.left
     return 0.0 if begin is None or left is None else begin - left

@@ -65,7 +65,7 @@ class Supervised(TablePublisher):
         encoded = self.encoded(table)
         critic = critic_of(encoded, table, self.rng)
         # The searches and the scores of what they find take the rest.
-        part = encoded.sharing(3).watch
+        part = encoded.sharing(3).cancellation
         tree = utility_tree(encoded.quasi, critic.of_attributes, late=lambda: part.late)
         recoding = self.policy.table.supervision.recoding
 
@@ -195,7 +195,7 @@ def _locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
         weights=encoded.weights,
         limit=encoded.limit,
         order=nodes,
-        watch=encoded.watch,
+        cancellation=encoded.cancellation,
     )
     levels, gone = recoding.levels, recoding.suppressed
     lost = int(gone.sum())

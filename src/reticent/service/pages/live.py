@@ -49,7 +49,7 @@ async def live(visit: Visit, stream: str = "", value: str = "") -> None:
     here = stream or names[0]
     if len(names) > 1:
         choice(names, here, "Stream", "/live?stream=")
-    _watch(visit, here)
+    _status_card(visit, here)
     fresh = not visit.hub.stream(here).status()["rows_in"]
     if fresh:  # nothing to see before it is fed
         _feed(visit, here)
@@ -62,7 +62,7 @@ async def live(visit: Visit, stream: str = "", value: str = "") -> None:
         await _outbreak(visit, here, value)
 
 
-def _watch(visit: Visit, name: str) -> None:
+def _status_card(visit: Visit, name: str) -> None:
     stream = visit.hub.stream(name)
     status = stream.status()
     with card(f"Stream {name}"):

@@ -48,7 +48,7 @@ def rules(privacy, *, pay="plain", **table):
 def release(policy, table, method="auto", watch=None):
     engine = publisher(policy, "table", method, rng=Rng.from_seed(1))
     if watch is not None:
-        engine.heed(watch)
+        engine.use_cancellation(watch)
     engine.push(table)
     (made,) = engine.close()
     return made
@@ -149,7 +149,7 @@ def test_every_part_has_its_share_of_the_time_and_says_that_it_stopped():
 
 
 def test_a_cancelled_search_publishes_nothing_and_tries_nothing_more(monkeypatch):
-    watch, after = _core.table.Watch(), []
+    watch, after = _core.table.CancellationToken(), []
 
     def cancelling(outcome, metrics):
         watch.cancel()
