@@ -98,7 +98,7 @@ class Veil(VeilPublisher, AtOnce):
         self._look(batch, coded, shown)
         seqs = self._positions(batch, seqs)
         self._begin()
-        seen = self._settled(self._people.visit(coded), self._after(seqs))
+        seen = self._settled(self._people.add_batch(coded), self._after(seqs))
         persons, units = coded.persons, coded.units
         columns = (persons, coded.rows.astype(np.uint16), coded.values.astype(np.uint16))
         journal = entry({}, seqs, columns if units is None else (*columns, units))
@@ -159,7 +159,7 @@ class Veil(VeilPublisher, AtOnce):
         coded, shown = self._read(batch, named=False)
         self._look(batch, coded, shown)
         self._begin()
-        seen = self._people.visit(coded)
+        seen = self._people.add_batch(coded)
         self._settled(seen, self._next + len(seen))  # whoever pushes keeps no journal
         return [self._release(batch, coded, shown, seen)] if len(seen) else []
 

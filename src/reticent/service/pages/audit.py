@@ -7,15 +7,15 @@ from typing import Any
 from nicegui import ui
 
 from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, drawn, legend, percent, percents
-from reticent.service.pages.layout import Visit, card, choice, figure, status_text, moment, small, studio, trying
+from reticent.service.pages.layout import PageContext, card, choice, figure, status_text, moment, small, studio, trying
 from reticent.service.pages.safe import chart, grid, labelled
 from reticent.service.routes.common import aside
 
 
 @studio("/audit", "History")
-async def audit(visit: Visit, id: str = "") -> None:  # noqa: A002 - the word in the address
+async def audit(context: PageContext, id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
-    known = await aside(visit.hub.audits.all)
+    known = await aside(context.hub.audits.all)
     if not known:
         status_text("Nothing was audited yet. Choose a release on the page History.")
         return
@@ -27,14 +27,14 @@ async def audit(visit: Visit, id: str = "") -> None:  # noqa: A002 - the word in
         outcomes = {True: "all claims hold", False: "some claims are refuted"}
         audits = {one["id"]: f"{moment(one['created'])}: {outcomes[one['holds']]}" for one in known[:50]}
         choice(audits, here["id"], "Audit", "/audit?id=")
-    names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await aside(visit.hub.releases.all)}
-    _findings_card(visit, here, names)
+    names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await aside(context.hub.releases.all)}
+    _findings_card(context, here, names)
     _risk(here)
     _attacks(here)
     _holding(here)
 
 
-def _findings_card(visit: Visit, here: dict[str, Any], names: dict[str, str]) -> None:
+def _findings_card(context: PageContext, here: dict[str, Any], names: dict[str, str]) -> None:
     refuted = [finding for finding in here["findings"] if not finding["holds"]]
     broken = [attack for attack in here.get("more", {}).get("attacks", ()) if attack.get("refuted")]
     with card("Findings"):
@@ -56,7 +56,7 @@ def _findings_card(visit: Visit, here: dict[str, Any], names: dict[str, str]) ->
         if here["report"]:
 
             async def report() -> None:
-                data = await trying(aside(lambda: visit.hub.audits.blob(here["id"])))
+                data = await trying(aside(lambda: context.hub.audits.blob(here["id"])))
                 if data is not None:
                     ui.download(data, f"audit-{here['id']}.html", "text/html")
 

@@ -10,7 +10,7 @@ from nicegui import ui
 from reticent.service.pages import drafts
 from reticent.service.pages.charts import GREY, LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
 from reticent.service.pages.deeds import promised, uncovered
-from reticent.service.pages.layout import Visit, card, choice, status_text, small, steps, studio, trying
+from reticent.service.pages.layout import PageContext, card, choice, status_text, small, steps, studio, trying
 from reticent.service.pages.plan import Plan
 from reticent.service.pages.safe import chart, grid, labelled, redraw
 from reticent.service.routes.common import aside
@@ -20,11 +20,11 @@ COLOURS = (LINE, LINE_2, LINE_3, "#8a63c9", "#4d9b3f", "#c2528f")
 
 
 @studio("/compare", "Data")
-async def compare(visit: Visit, table: str = "", draft: str = "") -> None:
+async def compare(context: PageContext, table: str = "", draft: str = "") -> None:
     """The page; `draft` names the one to look at more closely."""
     steps("Compare", table)
-    plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
-    known = [one for one in await aside(lambda: drafts.of_table(visit.hub, table)) if one["figures"]]
+    plan = await trying(aside(lambda: Plan.of(context.hub, table)))
+    known = [one for one in await aside(lambda: drafts.of_table(context.hub, table)) if one["figures"]]
     known = [one for one in known if plan is None or one["kind"] == plan.kind]
     if plan is None or not known:
         status_text("There is no draft to compare yet; make some on the page Try.")
@@ -37,7 +37,7 @@ async def compare(visit: Visit, table: str = "", draft: str = "") -> None:
         _curve(known)
         _counts(known)
     here = next((one for one in known if one["id"] == draft), known[-1])
-    _closer(visit, plan, known, here)
+    _closer(context, plan, known, here)
 
 
 def _measures(known: list[dict[str, Any]]) -> None:
@@ -162,7 +162,7 @@ def _bars(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
     }
 
 
-def _closer(visit: Visit, plan: Plan, known: list[dict[str, Any]], here: dict[str, Any]) -> None:
+def _closer(context: PageContext, plan: Plan, known: list[dict[str, Any]], here: dict[str, Any]) -> None:
     figures, table = here["figures"], plan.table["id"]
     with card("One draft more closely"):
         choice({one["id"]: one["name"] for one in known}, here["id"], "Draft", f"/compare?table={table}&draft=")
@@ -173,7 +173,7 @@ def _closer(visit: Visit, plan: Plan, known: list[dict[str, Any]], here: dict[st
             grid(("Column", "Role", "Values before", "after", "Level", "Lost"), _kept(figures))
         ui.label("What would leave the house: first rows").classes("font-medium")
         grid(figures["shown"]["names"], figures["shown"]["rows"]).props('data-test="shown"')
-        _around(visit, plan, here)
+        _around(context, plan, here)
         publish = partial(ui.navigate.to, f"/publish?draft={here['id']}")
         ui.button(f"{drafts.act(here)}…", on_click=publish).props("size=lg")
 
@@ -192,7 +192,7 @@ def _kept(figures: dict[str, Any]) -> list[list[str]]:
     ]
 
 
-def _around(visit: Visit, plan: Plan, here: dict[str, Any]) -> None:
+def _around(context: PageContext, plan: Plan, here: dict[str, Any]) -> None:
     """The neighbours in the lattice; one can be favoured, in another draft."""
     if here["figures"]["around"]:
         ui.label("One step finer or coarser").classes("font-medium")
@@ -210,20 +210,20 @@ def _around(visit: Visit, plan: Plan, here: dict[str, Any]) -> None:
             labelled(icon, "would hold" if one["fits"] else "would not hold")
             ui.label(f"{one['column']} one level {step}: {words}").classes("grow")
             if one["finer"]:
-                favour = ui.button("Favour", on_click=partial(_favour, visit, plan, here, one["column"]))
+                favour = ui.button("Favour", on_click=partial(_favour, context, plan, here, one["column"]))
                 labelled(favour, f"Another draft that favours {one['column']}").props("flat dense no-caps")
 
 
-async def _favour(visit: Visit, plan: Plan, here: dict[str, Any], column: str) -> None:
+async def _favour(context: PageContext, plan: Plan, here: dict[str, Any], column: str) -> None:
     """Another draft in which the search gives a column four times the weight; the figures stay unweighted."""
 
     def work() -> None:
-        settings = visit.hub.bundle(here["policy_hash"]).settings
+        settings = context.hub.bundle(here["policy_hash"]).settings
         quasi = [name for name, role in plan.roles.items() if role == "quasi"]
         table = dict(settings.get("table", {}))
         weights = dict.fromkeys(quasi, 1.0) | table.get("weights", {}) | {column: 4.0}
         sections = dict(settings) | {"table": table | {"weights": weights}}
-        drafts.begin(visit.hub, plan, [(f"{here['name']}, favours {column}", sections)])
+        drafts.begin(context.hub, plan, [(f"{here['name']}, favours {column}", sections)])
 
     await trying(aside(work))
     ui.navigate.to(f"/try?table={plan.table['id']}")

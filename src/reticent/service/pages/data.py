@@ -8,34 +8,34 @@ from typing import Any
 from nicegui import events, ui
 
 from reticent.service.pages.deeds import ask_once_more
-from reticent.service.pages.layout import Visit, card, moment, small, steps, studio, trying
+from reticent.service.pages.layout import PageContext, card, moment, small, steps, studio, trying
 from reticent.service.pages.safe import labelled, uploader
 from reticent.service.routes.common import aside
 from reticent.service.routes.tables import keep
 
 
 @studio("/", "Data", everybody=True)
-async def data(visit: Visit) -> None:
+async def data(context: PageContext) -> None:
     """The page; analysts go on to what was released."""
-    if not visit.custodian:
+    if not context.custodian:
         ui.navigate.to("/history")
         return
     steps("Data")
-    upload(visit)
-    tables = await aside(visit.hub.tables.all)
+    upload(context)
+    tables = await aside(context.hub.tables.all)
     if tables:
         with card("Tables that were sent"):
             for table in tables[:50]:
-                _one(visit, table)
+                _one(context, table)
 
 
-def upload(visit: Visit) -> None:
+def upload(context: PageContext) -> None:
     """Takes a table in and goes on to its roles."""
 
     async def taken(event: events.UploadEventArguments) -> None:
         content = await event.file.read()
         name = file_name(event.file.name)
-        document = await trying(aside(lambda: keep(visit.hub, content, name)))
+        document = await trying(aside(lambda: keep(context.hub, content, name)))
         if document is not None:
             ui.navigate.to(f"/roles?table={document['id']}")
 
@@ -44,12 +44,12 @@ def upload(visit: Visit) -> None:
             "CSV, Parquet, Arrow or NDJSON: a table to release, or a sample of what will stream or change. It goes into "
             "this machine's private store and nowhere else."
         ).classes("r-muted")
-        drop(visit, "Choose a file, or drop it here", on_upload=taken)
+        drop(context, "Choose a file, or drop it here", on_upload=taken)
 
 
-def drop(visit: Visit, label: str, *, several: bool = False, **handlers: Any) -> ui.upload:
+def drop(context: PageContext, label: str, *, several: bool = False, **handlers: Any) -> ui.upload:
     """A place to drop files, as large as the server takes them."""
-    return uploader(label, largest=visit.settings.max_body, several=several, **handlers)
+    return uploader(label, largest=context.settings.max_body, several=several, **handlers)
 
 
 def file_name(text: str) -> str:
@@ -64,9 +64,9 @@ async def texts_of(event: events.MultiUploadEventArguments) -> tuple[list[str], 
     return [texts.pop(name) for name in policies], texts
 
 
-def _one(visit: Visit, table: dict[str, Any]) -> None:
+def _one(context: PageContext, table: dict[str, Any]) -> None:
     async def forget() -> None:
-        await trying(aside(lambda: visit.hub.forget(table["id"], at_once=True)))
+        await trying(aside(lambda: context.hub.forget(table["id"], at_once=True)))
         ui.navigate.to("/")
 
     def asked() -> None:

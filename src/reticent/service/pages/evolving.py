@@ -11,7 +11,7 @@ from reticent.engine.evolving.change import COLUMN
 from reticent.publication.evolving import Evolving
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import for_good, promised, sure_first
-from reticent.service.pages.layout import Visit, card, figure, status_text, moment, small, studio, trying
+from reticent.service.pages.layout import PageContext, card, figure, status_text, moment, small, studio, trying
 from reticent.service.pages.safe import grid
 from reticent.service.routes.common import aside
 from reticent.service.routes.evolving import change_table
@@ -27,22 +27,22 @@ _OPS = {
 
 
 @studio("/evolving", "Sources")
-async def evolving(visit: Visit, name: str = "") -> None:
+async def evolving(context: PageContext, name: str = "") -> None:
     """The page."""
-    table = await trying(aside(lambda: visit.hub.evolving_table(name)))
+    table = await trying(aside(lambda: context.hub.evolving_table(name)))
     if table is None:
         status_text("There is no such evolving table; begin one on the page Sources.", bad=True)
         return
     state = await aside(table.status)
     figures = _status(name, table)
     _fill(figures, state)
-    _change(visit, table, figures)
+    _change(context, table, figures)
     with card("Publish it as it is now"):
-        for_good(lambda: aside(lambda: visit.hub.jobs.begin("evolving", name, {})), sure_first())
+        for_good(lambda: aside(lambda: context.hub.jobs.begin("evolving", name, {})), sure_first())
         small(
             "The judge recomputes every claim beside all earlier releases, and the ledger is asked in the same transaction."
         )
-    await releases(visit, table.name)
+    await releases(context, table.name)
 
 
 _FIGURES = {
@@ -68,7 +68,7 @@ def _fill(figures: dict[str, ui.label], state: dict[str, Any]) -> None:
         label.set_text(f"{state[key]:,}")
 
 
-def _change(visit: Visit, table: Evolving, figures: dict[str, ui.label]) -> None:
+def _change(context: PageContext, table: Evolving, figures: dict[str, ui.label]) -> None:
     with card("Change it"):
         words = status_text("Nothing is shown to anybody before it is published.")
         op = ui.select(_OPS, value="insert", label="What the file holds").classes("w-full")
@@ -83,7 +83,7 @@ def _change(visit: Visit, table: Evolving, figures: dict[str, ui.label]) -> None
                 )
                 _fill(figures, await aside(table.status))
 
-        drop(visit, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all", on_upload=taken)
+        drop(context, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all", on_upload=taken)
 
 
 def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
     return change_table(table, batch)
 
 
-async def releases(visit: Visit, publisher: str) -> None:
+async def releases(context: PageContext, publisher: str) -> None:
     """What a source has published so far."""
-    known = [doc for doc in await aside(visit.hub.releases.all) if doc["publisher"] == publisher]
+    known = [doc for doc in await aside(context.hub.releases.all) if doc["publisher"] == publisher]
     if not known:
         return
     with card("Published so far"):

@@ -15,7 +15,7 @@ from reticent.service.asking import Place
 from reticent.service.hub import Hub
 from reticent.service.pages.charts import GREY, LINE, axis, drawn
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import Visit, arrived, card, choice, status_text, small, studio, trying
+from reticent.service.pages.layout import PageContext, arrived, card, choice, status_text, small, studio, trying
 from reticent.service.pages.safe import chart, grid
 from reticent.service.problems import ServiceError
 from reticent.service.questions import About
@@ -28,9 +28,9 @@ _WHOLE = 10
 
 
 @studio("/explore", "Explore", everybody=True)
-async def explore(visit: Visit, release: str = "") -> None:
+async def explore(context: PageContext, release: str = "") -> None:
     """The page; `release` is the id of a release, or stream:NAME."""
-    names = await aside(lambda: _names(visit.hub))
+    names = await aside(lambda: _names(context.hub))
     if not names:
         status_text("Nothing has been published yet.")
         return
@@ -41,9 +41,9 @@ async def explore(visit: Visit, release: str = "") -> None:
     with card("Ask a release"):
         choice(names, here, "Release", "/explore?release=")
         await arrived()
-        about = await trying(aside(lambda: visit.hub.asking.ask(open_release(visit.hub, here), questions.about)))
+        about = await trying(aside(lambda: context.hub.asking.ask(open_release(context.hub, here), questions.about)))
         if about is not None:
-            _ask(visit.hub, here, about)
+            _ask(context.hub, here, about)
 
 
 def _names(hub: Hub) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
-from reticent.service.pages.layout import Visit, small
+from reticent.service.pages.layout import PageContext, small
 from reticent.service.pages.plan import Plan, preview_levels, parse_spec, spec_text
 from reticent.service.pages.safe import attributed
 from reticent.service.routes.common import aside
@@ -38,7 +38,7 @@ def in_words(spec: dict[str, Any] | None) -> str:
     return _KINDS.get(kind, kind)
 
 
-def edit(visit: Visit, plan: Plan, names: list[str], keep: Callable[[], Awaitable[None]]) -> None:
+def edit(context: PageContext, plan: Plan, names: list[str], keep: Callable[[], Awaitable[None]]) -> None:
     """Opens the editor for some columns; the preview is of the first."""
     usual = plan.hierarchy(names[0])
     kind, text = spec_text(usual)
@@ -63,7 +63,7 @@ def edit(visit: Visit, plan: Plan, names: list[str], keep: Callable[[], Awaitabl
             attributed(typed, hint=_HELP.get(str(chosen.value), ""))
             typed.set_visibility(chosen.value in _HELP)
             typed.update()
-            rows, problem = await aside(lambda: _try_levels(visit, plan, names[0], spec))
+            rows, problem = await aside(lambda: _try_levels(context, plan, names[0], spec))
             shown.clear()
             with shown:
                 _preview(rows, problem)
@@ -85,10 +85,10 @@ def edit(visit: Visit, plan: Plan, names: list[str], keep: Callable[[], Awaitabl
 
 
 def _try_levels(
-    visit: Visit, plan: Plan, name: str, spec: Callable[[], dict[str, Any] | None]
+    context: PageContext, plan: Plan, name: str, spec: Callable[[], dict[str, Any] | None]
 ) -> tuple[list[list[str]], str]:
     try:
-        return preview_levels(visit.hub, plan.table["id"], name, spec()), ""
+        return preview_levels(context.hub, plan.table["id"], name, spec()), ""
     except Exception as error:  # noqa: BLE001 - told below the editor
         return [], getattr(error, "message", "This hierarchy does not fit.")
 

@@ -13,7 +13,7 @@ from nicegui import ui
 from reticent.service.actor import reaches
 from reticent.service.pages.charts import axis, drawn, legend
 from reticent.service.pages.compare import COLOURS
-from reticent.service.pages.layout import Visit, card, status_text, moment, small, studio
+from reticent.service.pages.layout import PageContext, card, status_text, moment, small, studio
 from reticent.service.pages.release import audited, download, risk
 from reticent.service.pages.safe import chart, labelled
 from reticent.service.routes.common import aside
@@ -71,10 +71,10 @@ def _thin(line: list[Any]) -> list[Any]:
 
 
 @studio("/history", "History", everybody=True)
-async def history(visit: Visit) -> None:
+async def history(context: PageContext) -> None:
     """The page."""
-    releases = await aside(visit.hub.releases.all)
-    hours = await aside(lambda: shown(visit.hub.store, digits=_HOUR))
+    releases = await aside(context.hub.releases.all)
+    hours = await aside(lambda: shown(context.hub.store, digits=_HOUR))
     streams = [one for one in hours if one.publisher.startswith("stream:") and reaches(*one.publisher.split(":", 1))]
     if not releases and not streams:
         status_text("Nothing has been published yet.")
@@ -82,28 +82,28 @@ async def history(visit: Visit) -> None:
     names = {doc["publisher"]: f"{WORDS[doc['kind']]} {doc['source']}" for doc in releases}
     names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}
     with card("Persons shown to the world so far"):
-        options = await aside(lambda: _picture(visit.hub.store, names))
+        options = await aside(lambda: _picture(context.hub.store, names))
         chart(options).classes("h-64")
         small("Whoever stands in no publication is not counted; records without a person are not either.")
-    _list(visit, releases, streams)
+    _list(context, releases, streams)
 
 
-def _list(visit: Visit, releases: list[dict[str, Any]], streams: list[Shown]) -> None:
+def _list(context: PageContext, releases: list[dict[str, Any]], streams: list[Shown]) -> None:
     entries: list[tuple[str, Any]] = [(doc["created"], doc) for doc in releases]
     entries += [(one.time + ":59", one) for one in streams]
     with card("What was published, the newest first"):
         for _, entry in sorted(entries, key=lambda pair: pair[0], reverse=True)[:_SHOWN]:
             if isinstance(entry, Shown):
-                _stream(visit, entry)
+                _stream(context, entry)
             else:
-                _release(visit, releases, entry)
+                _release(context, releases, entry)
 
 
-def _stream(visit: Visit, entry: Shown) -> None:
+def _stream(context: PageContext, entry: Shown) -> None:
     name = entry.publisher.partition(":")[2]
     with ui.row().classes("w-full items-center gap-3"):
         with ui.column().classes("gap-0 grow"):
-            if visit.custodian:
+            if context.custodian:
                 ui.link(f"Stream {name}", f"/live?stream={name}").classes("font-medium")
             else:
                 ui.label(f"Stream {name}").classes("font-medium")
@@ -114,7 +114,7 @@ def _stream(visit: Visit, entry: Shown) -> None:
         labelled(ask, f"Ask the stream {name}")
 
 
-def _release(visit: Visit, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
+def _release(context: PageContext, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
     counts, holds, gone = release["counts"], release["verdict"]["holds"], release["withdrawn"]
     with ui.row().classes("w-full items-center gap-3").props('data-test="release"'):
         with ui.column().classes("gap-0 grow"):
@@ -128,12 +128,12 @@ def _release(visit: Visit, releases: list[dict[str, Any]], release: dict[str, An
         if gone:
             ui.badge("withdrawn", color="negative").props("outline")
         ui.badge("verified" if holds else "refuted", color="positive" if holds else "negative").props("outline")
-        if visit.custodian:
+        if context.custodian:
             upto = _upto(releases, release)
-            button = ui.button("Audit", icon="gavel", on_click=partial(audited, visit, upto))
+            button = ui.button("Audit", icon="gavel", on_click=partial(audited, context, upto))
             labelled(button, f"Audit {title}").props("flat dense no-caps")
         if not gone:
-            fetch = ui.button("CSV", icon="download", on_click=partial(download, visit, release["id"], "csv"))
+            fetch = ui.button("CSV", icon="download", on_click=partial(download, context, release["id"], "csv"))
             labelled(fetch, f"Download {title} as CSV").props("flat dense no-caps")
 
 

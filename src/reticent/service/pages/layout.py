@@ -48,7 +48,7 @@ _STYLE = f"<style>{Path(__file__).with_name('style.css').read_text(encoding='utf
 
 
 @dataclass(frozen=True)
-class Visit:
+class PageContext:
     """Who looks, and at what."""
 
     hub: Hub
@@ -61,10 +61,10 @@ class Visit:
         return self.who.role is Role.CUSTODIAN
 
 
-def visit_of(request: Request) -> Visit:
+def context_of(request: Request) -> PageContext:
     """The visitor, as the gate found them."""
     hub, who, settings = request.scope["reticent"]
-    return Visit(hub, who, settings)
+    return PageContext(hub, who, settings)
 
 
 def studio(path: str, here: str, *, everybody: bool = False) -> Callable[[Build], Build]:
@@ -72,7 +72,7 @@ def studio(path: str, here: str, *, everybody: bool = False) -> Callable[[Build]
 
     def placed(build: Build) -> Build:
         async def shown(request: Request, **asked: str) -> None:
-            visit = visit_of(request)
+            visit = context_of(request)
             with _frame(visit, here, everybody=everybody):
                 if everybody or visit.custodian:
                     await build(visit, **asked)
@@ -89,7 +89,7 @@ def studio(path: str, here: str, *, everybody: bool = False) -> Callable[[Build]
 
 
 @contextmanager
-def _frame(visit: Visit, here: str, *, everybody: bool) -> Iterator[None]:
+def _frame(context: PageContext, here: str, *, everybody: bool) -> Iterator[None]:
     """What stands around a page; analysts see what was released and nothing else, and of that nothing private."""
     ui.add_head_html(_STYLE)
     ui.colors(primary=MAIN, secondary=SECOND, positive=GOOD, negative=BAD)
@@ -98,20 +98,20 @@ def _frame(visit: Visit, here: str, *, everybody: bool) -> Iterator[None]:
         ui.label("Reticent").classes("text-lg font-bold r-wide")
         with ui.element("nav").props('aria-label="Pages"').classes("row no-wrap"):
             for name, target in PAGES.items():
-                if visit.custodian or name in _OPEN:
+                if context.custodian or name in _OPEN:
                     link = ui.link(name, target).classes("r-nav")
                     if name == here:
                         link.props("aria-current=page")
         ui.space()
         turn = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
         turn.props('flat round dense color=white aria-label="Light or dark"')
-        if visit.who.id != "demo":
+        if context.who.id != "demo":
             with ui.element("form").props('method=post action="/sign-in/out"'):
                 ui.button(icon="logout").props('flat round dense color=white type=submit aria-label="Sign out"')
     with ui.column().classes("r-page"):
-        if visit.settings.open:
+        if context.settings.open:
             small("Demonstration: synthetic data about nobody; no token is needed on this machine.")
-        if not (visit.custodian or everybody):
+        if not (context.custodian or everybody):
             ui.label("An analyst may see the history and ask releases.").props("role=alert")
         yield
         ui.label("Times are in UTC.").classes("r-muted text-xs")

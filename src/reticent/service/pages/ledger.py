@@ -7,7 +7,7 @@ from nicegui import ui
 from reticent.publication.population import seen_of
 from reticent.service.pages.charts import LINE, LINE_3, axis, drawn, legend
 from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import Visit, card, status_text, moment, small, studio
+from reticent.service.pages.layout import PageContext, card, status_text, moment, small, studio
 from reticent.service.pages.safe import chart, grid
 from reticent.service.routes.common import aside
 
@@ -23,14 +23,14 @@ def _name(publisher: str, sources: dict[str, str]) -> str:
 
 
 @studio("/ledger", "Ledger")
-async def ledger(visit: Visit) -> None:
+async def ledger(context: PageContext) -> None:
     """The page."""
     ui.link("The audit trail: who did what", "/trail")
-    seen = await aside(lambda: seen_of(visit.hub.store))
+    seen = await aside(lambda: seen_of(context.hub.store))
     if not seen:
         status_text("Nobody has been published from this store.")
         return
-    sources = {doc["publisher"]: doc["source"] for doc in await aside(visit.hub.releases.all)}
+    sources = {doc["publisher"]: doc["source"] for doc in await aside(context.hub.releases.all)}
     names = {name: _name(name, sources) for name in seen}
     with card("Persons by publication"):
         status_text(
@@ -68,13 +68,13 @@ async def ledger(visit: Visit) -> None:
 
 
 @studio("/trail", "Ledger")
-async def audit_log(visit: Visit) -> None:
+async def audit_log(context: PageContext) -> None:
     """The page of the audit trail."""
-    known = visit.hub.audit_log
+    known = context.hub.audit_log
     head = await aside(known.head)
     broken = await aside(known.broken)
     entries = await aside(lambda: known.entries(max(-1, head["entries"] - _SHOWN - 1), _SHOWN))
-    releases = await aside(visit.hub.releases.all)
+    releases = await aside(context.hub.releases.all)
     names = {f"release:{doc['id']}": f"{doc['source']} {doc['number']}" for doc in releases}
     with card("Who did what"):
         words = (

@@ -19,7 +19,7 @@ from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, drawn, leg
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import promised, uncovered
 from reticent.service.pages.explore import band, open_release
-from reticent.service.pages.layout import Visit, arrived, card, choice, figure, status_text, small, studio, trying
+from reticent.service.pages.layout import PageContext, arrived, card, choice, figure, status_text, small, studio, trying
 from reticent.service.pages.safe import chart, redraw
 from reticent.service.routes.common import aside
 from reticent.service.routes.feeds import PushStep, digest_of
@@ -39,9 +39,9 @@ _POINTS, _BATCH = 400, 1_000
 
 
 @studio("/live", "Sources")
-async def live(visit: Visit, stream: str = "", value: str = "") -> None:
+async def live(context: PageContext, stream: str = "", value: str = "") -> None:
     """The page; `value` is the one whose curve is drawn."""
-    names = sorted(visit.hub.streams)
+    names = sorted(context.hub.streams)
     if not names or (stream and stream not in names):
         words = "There is no such stream" if stream else "There is no stream yet"
         status_text(f"{words}; begin one on the page Sources.", bad=bool(stream))
@@ -49,21 +49,21 @@ async def live(visit: Visit, stream: str = "", value: str = "") -> None:
     here = stream or names[0]
     if len(names) > 1:
         choice(names, here, "Stream", "/live?stream=")
-    _status_card(visit, here)
-    fresh = not visit.hub.stream(here).status()["rows_in"]
+    _status_card(context, here)
+    fresh = not context.hub.stream(here).status()["rows_in"]
     if fresh:  # nothing to see before it is fed
-        _feed(visit, here)
+        _feed(context, here)
     body = ui.column().classes("w-full")
-    _charts(visit, here)
+    _charts(context, here)
     if not fresh:
-        _feed(visit, here)
+        _feed(context, here)
     await arrived()
     with body:
-        await _outbreak(visit, here, value)
+        await _outbreak(context, here, value)
 
 
-def _status_card(visit: Visit, name: str) -> None:
-    stream = visit.hub.stream(name)
+def _status_card(context: PageContext, name: str) -> None:
+    stream = context.hub.stream(name)
     status = stream.status()
     with card(f"Stream {name}"):
         ui.label(f"Method {status['method']}.").classes("r-muted")
@@ -77,7 +77,7 @@ def _status_card(visit: Visit, name: str) -> None:
         with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
             known = {**status, **status["metrics"]}
             shown = {key: figure(words) for key, words in _FIGURES.items() if key in known or key == "persons"}
-        _stop(visit, stream)
+        _stop(context, stream)
 
     def look() -> None:
         state = stream.status()
@@ -89,9 +89,9 @@ def _status_card(visit: Visit, name: str) -> None:
     ui.timer(1.0, look)
 
 
-def _charts(visit: Visit, name: str) -> None:
+def _charts(context: PageContext, name: str) -> None:
     """What is remembered since the server began, with its times."""
-    stream = visit.hub.stream(name)
+    stream = context.hub.stream(name)
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         with card("Records per second"):
             rates = chart(_chart(["records per second"], [LINE], _rates(stream))).classes("h-56")
@@ -111,7 +111,7 @@ def _charts(visit: Visit, name: str) -> None:
     ui.timer(1.0, look)
 
 
-def _stop(visit: Visit, stream: LiveStream) -> None:
+def _stop(context: PageContext, stream: LiveStream) -> None:
     words = status_text("")
 
     def say() -> None:
@@ -125,24 +125,24 @@ def _stop(visit: Visit, stream: LiveStream) -> None:
         button.set_text("Go on" if stream.stopped else "Stop")
 
     async def turn() -> None:
-        await trying(aside(lambda: visit.hub.halt(stream.name, stop=not stream.stopped)))
+        await trying(aside(lambda: context.hub.halt(stream.name, stop=not stream.stopped)))
         say()
 
     button = ui.button("Stop", on_click=turn).props("outline")
     say()
 
 
-def _feed(visit: Visit, name: str) -> None:
+def _feed(context: PageContext, name: str) -> None:
     with card("Feed it"):
         status_text("Each record is released as it comes, to everybody who may read the stream: this is publishing.")
 
         async def taken(event: events.UploadEventArguments) -> None:
             body = await event.file.read()
-            taken = await trying(aside(lambda: _pushed(visit, name, body)))
+            taken = await trying(aside(lambda: _pushed(context, name, body)))
             if taken is not None:
                 ui.notify(_taken(*taken))
 
-        drop(visit, "CSV, Parquet, Arrow or NDJSON: released at once", on_upload=taken)
+        drop(context, "CSV, Parquet, Arrow or NDJSON: released at once", on_upload=taken)
         small(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.")
 
 
@@ -151,20 +151,20 @@ def _taken(records: int, before: int) -> str:
     return f"{words} {before:,} others had come before, and were not released again." if before else words
 
 
-def _pushed(visit: Visit, name: str, body: bytes) -> tuple[int, int]:
+def _pushed(context: PageContext, name: str, body: bytes) -> tuple[int, int]:
     """Pushes a file batch by batch; a file that comes twice is released once. Records that were taken, and that were there."""
-    stream, table, before = visit.hub.stream(name), read_upload(body), 0
+    stream, table, before = context.hub.stream(name), read_upload(body), 0
     for start in range(0, table.num_rows, _BATCH):
         lines = b"".join(map(to_ndjson, table.slice(start, _BATCH).to_batches()))
         key = f"studio-{digest_of(lines)}"
-        pushed = visit.hub.writer.submit(PushStep(stream, lines, NDJSON, key)).result()
+        pushed = context.hub.writer.submit(PushStep(stream, lines, NDJSON, key)).result()
         before += min(_BATCH, table.num_rows - start) if pushed.replayed else 0
     return int(table.num_rows) - before, before
 
 
-async def _outbreak(visit: Visit, name: str, asked: str) -> None:
+async def _outbreak(context: PageContext, name: str, asked: str) -> None:
     """How often a value is, over time, with the interval that recipients get."""
-    asking, place = visit.hub.asking, await aside(lambda: _place(visit, name))
+    asking, place = context.hub.asking, await aside(lambda: _place(context, name))
     about = None if place is None else await trying(aside(lambda: asking.ask(place, questions.about)))
     with card("What recipients see over time"):
         if place is None or about is None:
@@ -177,7 +177,7 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
         marks = status_text("")
 
         async def draw(known: Place | None = None) -> None:
-            fresh = known or await aside(lambda: _place(visit, name)) or place
+            fresh = known or await aside(lambda: _place(context, name)) or place
             rows = await trying(aside(lambda: asking.ask(fresh, questions.windows, str(value.value))))
             if rows is None or picture.is_deleted:
                 return
@@ -193,9 +193,9 @@ async def _outbreak(visit: Visit, name: str, asked: str) -> None:
         ui.timer(30.0, draw, immediate=False)
 
 
-def _place(visit: Visit, name: str) -> Place | None:
+def _place(context: PageContext, name: str) -> Place | None:
     try:
-        return open_release(visit.hub, f"stream:{name}")
+        return open_release(context.hub, f"stream:{name}")
     except ReticentError:
         return None
 

@@ -16,7 +16,7 @@ from reticent.policy.levels import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
 from reticent.service.hub import Hub
-from reticent.service.pages.layout import Visit, status_text, trying
+from reticent.service.pages.layout import PageContext, status_text, trying
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import aside
 from reticent.service.shelf import parse
@@ -140,9 +140,9 @@ class Plan:
         self.sent = True
 
 
-async def planned(visit: Visit, table: str) -> Plan | None:
+async def planned(context: PageContext, table: str) -> Plan | None:
     """The plan of a table; a page that has none says so."""
-    plan = await trying(aside(lambda: Plan.of(visit.hub, table)))
+    plan = await trying(aside(lambda: Plan.of(context.hub, table)))
     if plan is None:
         status_text("There is no such table; send one on the page Data.", bad=True)
     return plan

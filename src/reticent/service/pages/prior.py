@@ -10,7 +10,7 @@ from nicegui import events, ui
 
 from reticent.errors import PolicyError
 from reticent.service.pages.data import drop, file_name
-from reticent.service.pages.layout import Visit, card, status_text, small, trying
+from reticent.service.pages.layout import PageContext, card, status_text, small, trying
 from reticent.service.pages.plan import Plan
 from reticent.service.routes.common import aside
 from reticent.service.uploads import read_upload
@@ -18,7 +18,7 @@ from reticent.service.uploads import read_upload
 Keep = Callable[[], Awaitable[None]]
 
 
-def prior(visit: Visit, plan: Plan, keep: Keep, propose: Keep) -> None:
+def prior(context: PageContext, plan: Plan, keep: Keep, propose: Keep) -> None:
     """The card: which files there are, and two ways to a new one."""
     with card("Prior: what readers know already"):
         words = status_text(_words(plan))
@@ -43,10 +43,10 @@ def prior(visit: Visit, plan: Plan, keep: Keep, propose: Keep) -> None:
 
         async def count() -> None:
             await propose()  # what is counted is what will be shown
-            if await trying(aside(lambda: _counted(visit, plan))) is not None:
+            if await trying(aside(lambda: _counted(context, plan))) is not None:
                 await done()
 
-        drop(visit, "Send prior.csv, or kernel.csv", several=True, on_upload=taken)
+        drop(context, "Send prior.csv, or kernel.csv", several=True, on_upload=taken)
         ui.button("Count this table, with noise", icon="functions", on_click=count).props("outline no-caps")
 
 
@@ -60,7 +60,7 @@ def _kernel(plan: Plan) -> dict[str, object]:
     return {"kernel": kernel} if kernel else {}
 
 
-def _counted(visit: Visit, plan: Plan) -> str:
+def _counted(context: PageContext, plan: Plan) -> str:
     """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
     import numpy as np
 
@@ -68,10 +68,10 @@ def _counted(visit: Visit, plan: Plan) -> str:
     from reticent.engine.veil.prior.released import fit_released
 
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}
-    policy = visit.hub.shelf.policy(type(plan)(plan.table, rest, plan.files).bundle())
+    policy = context.hub.shelf.policy(type(plan)(plan.table, rest, plan.files).bundle())
     if len(policy.sensitive) != 1:
         raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
-    table = read_upload(visit.hub.tables.blob(plan.table["id"]))
+    table = read_upload(context.hub.tables.blob(plan.table["id"]))
     l, rng, kernel = policy.l_of("table"), np.random.default_rng(), plan.kind == "stream" and policy.person is not None
     fitted = fit_released(table, policy, l=l, epsilon=1.0, kernel=kernel, rng=rng)
     with tempfile.TemporaryDirectory(prefix="reticent-prior-") as folder:

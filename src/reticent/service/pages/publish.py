@@ -12,7 +12,7 @@ from reticent.publication.population import Population
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
 from reticent.service.pages.deeds import for_good, promised, sure_first, uncovered
-from reticent.service.pages.layout import Visit, arrived, card, figure, status_text, small, steps, studio, trying
+from reticent.service.pages.layout import PageContext, arrived, card, figure, status_text, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS
 from reticent.service.pages.sources import begin
 from reticent.service.routes.common import aside
@@ -37,21 +37,21 @@ def ask_ledger(hub: Hub, draft: dict[str, Any]) -> Standing:
 
 
 @studio("/publish", "Data")
-async def publish(visit: Visit, draft: str = "", table: str = "") -> None:
+async def publish(context: PageContext, draft: str = "", table: str = "") -> None:
     """The page."""
-    known = await trying(aside(lambda: visit.hub.drafts.get(draft))) if draft else None
+    known = await trying(aside(lambda: context.hub.drafts.get(draft))) if draft else None
     steps("Publish", known["table"] if known else table)
     if known is None or not known["figures"]:
         status_text("Choose a draft on the page Try or Compare first.")
         return
     _facts(known)
     if drafts.act(known) == "Begin":
-        begin(visit, known)
+        begin(context, known)
         return
     await arrived()
-    standing = await trying(aside(lambda: ask_ledger(visit.hub, known)))
+    standing = await trying(aside(lambda: ask_ledger(context.hub, known)))
     if standing is not None:
-        _ledger(visit, known, standing)
+        _ledger(context, known, standing)
 
 
 def _facts(draft: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def _facts(draft: dict[str, Any]) -> None:
         uncovered(figures["not_covered"])
 
 
-def _ledger(visit: Visit, draft: dict[str, Any], standing: Standing) -> None:
+def _ledger(context: PageContext, draft: dict[str, Any], standing: Standing) -> None:
     with card("The ledger was asked"):
         status_text(_words(standing), bad=standing.elsewhere > 0)
         despite = ui.checkbox("Publish all the same; the release will say that its persons stand elsewhere too")
@@ -74,9 +74,9 @@ def _ledger(visit: Visit, draft: dict[str, Any], standing: Standing) -> None:
         sure = sure_first()
 
         def work() -> dict[str, Any]:
-            name = visit.hub.tables.get(draft["table"])["name"]
+            name = context.hub.tables.get(draft["table"])["name"]
             request = {"table": draft["table"], "policy_hash": draft["policy_hash"], "method": None}
-            return visit.hub.jobs.begin("table", name, request | {"despite": despite.value})
+            return context.hub.jobs.begin("table", name, request | {"despite": despite.value})
 
         for_good(lambda: aside(work), *([despite] if standing.elsewhere else []), sure)
         small(

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from reticent.release.wording import SHAPES
 from reticent.service.jobs import OPEN
 from reticent.service.pages.deeds import ask_once_more, promised, uncovered
-from reticent.service.pages.layout import Visit, card, figure, status_text, moment, small, studio, trying, visit_of
+from reticent.service.pages.layout import PageContext, card, figure, status_text, moment, small, studio, trying, context_of
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.pages.sources import PLACES
 from reticent.service.problems import described
@@ -31,69 +31,69 @@ _WITHDRAW = (
 
 
 @studio("/release", "History", everybody=True)
-async def release(visit: Visit, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
+async def release(context: PageContext, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
-    if job and visit.custodian:
-        await _job(visit, job)
+    if job and context.custodian:
+        await _job(context, job)
         return
     if not id:
-        known = await aside(visit.hub.releases.all)
+        known = await aside(context.hub.releases.all)
         id = known[0]["id"] if known else ""  # noqa: A001
-    document = await trying(aside(lambda: visit.hub.releases.get(id))) if id else None
+    document = await trying(aside(lambda: context.hub.releases.get(id))) if id else None
     if document is None:
         words = "There is no such release; look on the page History." if id else "Nothing has been released yet."
         status_text(words, bad=bool(id))
         return
     _summary(document)
-    _acts(visit, document)
+    _acts(context, document)
     if not document["withdrawn"]:
-        for table in await aside(lambda: visit.hub.releases.glance(document["id"], _ROWS)):
+        for table in await aside(lambda: context.hub.releases.glance(document["id"], _ROWS)):
             _table(table)
 
 
-async def _job(visit: Visit, ident: str) -> None:
-    document = await trying(aside(lambda: visit.hub.jobs.get(ident)))
+async def _job(context: PageContext, ident: str) -> None:
+    document = await trying(aside(lambda: context.hub.jobs.get(ident)))
     if document is None:
         return
     if document["state"] == "done":
         ui.navigate.to(f"/release?id={document['release']}")
     elif document["state"] in OPEN:
-        _progress(visit, ident)
+        _progress(context, ident)
     else:
         with card("Nothing was published"):
             error = document["error"] or {"message": "The job was cancelled.", "hint": ""}
             ui.label(error["message"]).props("role=alert").classes("text-negative")
             ui.label(error["hint"]).classes("r-muted")
-            _way_on(visit, document)
+            _way_on(context, document)
 
 
-def _way_on(visit: Visit, document: dict[str, Any]) -> None:
+def _way_on(context: PageContext, document: dict[str, Any]) -> None:
     """What can be done about a job that published nothing."""
 
     async def again() -> None:
-        if await trying(aside(lambda: visit.hub.jobs.retry(document["id"]))) is not None:
+        if await trying(aside(lambda: context.hub.jobs.retry(document["id"]))) is not None:
             ui.navigate.to(f"/release?job={document['id']}")
 
     if document["state"] == "parked":
         ui.button("Try it again", on_click=again).props("outline")
     elif document["kind"] in PLACES:
         ui.link(f"Back to {document['source']}", f"{PLACES[document['kind']]}{document['source']}")
-    elif table := visit.hub.jobs.documents.get(document["id"])["request"].get("table"):
+    elif table := context.hub.jobs.documents.get(document["id"])["request"].get("table"):
         ui.link("Back to its drafts", f"/try?table={table}")
 
 
-def _progress(visit: Visit, ident: str) -> None:
+def _progress(context: PageContext, ident: str) -> None:
     with card("At work"):
         words = ui.label("waiting").props("aria-live=polite")
         bar = labelled(ui.linear_progress(0, show_value=False), "progress").props("rounded size=12px")
 
         async def cancel() -> None:
-            await trying(aside(lambda: visit.hub.jobs.cancel(ident)))
+            await trying(aside(lambda: context.hub.jobs.cancel(ident)))
 
         ui.button("Cancel", on_click=cancel).props("flat")
 
         async def look() -> None:
-            state = await aside(lambda: visit.hub.jobs.get(ident))
+            state = await aside(lambda: context.hub.jobs.get(ident))
             words.set_text(state["stage"])
             bar.set_value(state["progress"])
             if state["state"] not in OPEN:
@@ -123,18 +123,18 @@ def _summary(document: dict[str, Any]) -> None:
         uncovered(guarantee["not_covered"])
 
 
-def _acts(visit: Visit, document: dict[str, Any]) -> None:
+def _acts(context: PageContext, document: dict[str, Any]) -> None:
     ident = document["id"]
     with ui.row().classes("w-full items-center gap-2"):
         if not document["withdrawn"]:
             for name, word in (("Download CSV", "csv"), ("Download Parquet", "parquet")):
-                ui.button(name, icon="download", on_click=partial(download, visit, ident, word)).props("outline")
+                ui.button(name, icon="download", on_click=partial(download, context, ident, word)).props("outline")
             ask = partial(ui.navigate.to, f"/explore?release={ident}")
             ui.button("Ask it", icon="query_stats", on_click=ask).props("outline")
-        if visit.custodian:
-            ui.button("Audit", icon="gavel", on_click=partial(audited, visit, [ident])).props("outline")
+        if context.custodian:
+            ui.button("Audit", icon="gavel", on_click=partial(audited, context, [ident])).props("outline")
             if not document["withdrawn"]:
-                button = ui.button("Withdraw", icon="block", on_click=partial(withdraw, visit, document))
+                button = ui.button("Withdraw", icon="block", on_click=partial(withdraw, context, document))
                 button.props("outline color=negative")
 
 
@@ -145,28 +145,28 @@ def _table(table: Glance) -> None:
         small("; ".join(f"{column} {number:,} values" for column, number in distinct))
 
 
-def withdraw(visit: Visit, document: dict[str, Any]) -> None:
+def withdraw(context: PageContext, document: dict[str, Any]) -> None:
     """Asks once more, and says what it cannot undo."""
 
     async def go() -> None:
-        await trying(aside(lambda: visit.hub.withdraw(document["id"])))
+        await trying(aside(lambda: context.hub.withdraw(document["id"])))
         ui.navigate.to(f"/release?id={document['id']}")
 
     title = f"Withdraw release {document['number']} of {document['source']}?"
     ask_once_more(title, _WITHDRAW, "Withdraw it", go)
 
 
-async def audited(visit: Visit, idents: list[str]) -> None:
+async def audited(context: PageContext, idents: list[str]) -> None:
     """Judges releases and attacks them, then shows what was found."""
     ui.notify("The judge recomputes every claim and tries to break the release; the page follows.")
-    verdict = await trying(aside(lambda: audit(visit.hub, idents, report=True)))
+    verdict = await trying(aside(lambda: audit(context.hub, idents, report=True)))
     if verdict is not None:
         ui.navigate.to(f"/audit?id={verdict['id']}")
 
 
-async def download(visit: Visit, ident: str, file_format: str) -> None:
+async def download(context: PageContext, ident: str, file_format: str) -> None:
     """Hands a release to the browser."""
-    packed = await trying(aside(lambda: visit.hub.releases.pack(ident, file_format)))
+    packed = await trying(aside(lambda: context.hub.releases.pack(ident, file_format)))
     if packed is not None:
         packed.close()
         ui.download.from_url(f"/release/{ident}/{file_format}.zip", f"release-{ident}.zip")
@@ -189,7 +189,7 @@ def risk(document: dict[str, Any]) -> float:
 async def zipped(ident: Ident, file_format: Literal["csv", "parquet"], request: Request) -> Response:
     """The folder of a release, sent piece by piece from disk: an answer to an address of its own, not a message of a page."""
     try:
-        return await sent(visit_of(request).hub, ident, file_format)
+        return await sent(context_of(request).hub, ident, file_format)
     except Exception as error:  # noqa: BLE001 - it is told, not raised
         problem = described(error)
         return PlainTextResponse(f"{problem.message} {problem.hint}", problem.status)

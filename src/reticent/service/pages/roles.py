@@ -9,7 +9,7 @@ from nicegui import events, ui
 from reticent.errors import PolicyError
 from reticent.service.pages.data import drop, texts_of
 from reticent.service.pages.hierarchy import edit, in_words
-from reticent.service.pages.layout import Visit, card, status_text, others, small, steps, studio, trying
+from reticent.service.pages.layout import PageContext, card, status_text, others, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS, Plan, planned
 from reticent.service.pages.prior import prior
 from reticent.service.pages.safe import chooser, labelled, numbered
@@ -25,11 +25,11 @@ _NAMES = ("Column", "Role", "Some values", "Becomes coarser by", "Why")
 
 
 @studio("/roles", "Data")
-async def roles(visit: Visit, table: str = "") -> None:
+async def roles(context: PageContext, table: str = "") -> None:
     """The page."""
     steps("Roles", table)
-    if (plan := await planned(visit, table)) is not None:
-        await Roles(visit, plan).show()
+    if (plan := await planned(context, table)) is not None:
+        await Roles(context, plan).show()
 
 
 def _coarser(plan: Plan, name: str) -> str:
@@ -43,8 +43,8 @@ def _coarser(plan: Plan, name: str) -> str:
 class Roles:
     """The grid and what stands around it, over one plan."""
 
-    def __init__(self, visit: Visit, plan: Plan) -> None:
-        self._visit, self._plan = visit, plan
+    def __init__(self, context: PageContext, plan: Plan) -> None:
+        self._context, self._plan = context, plan
         self._names = list(plan.settings["columns"])
 
     async def show(self) -> None:
@@ -60,7 +60,7 @@ class Roles:
         with card("Who, and what for"):
             self._about()
         await others()
-        prior(self._visit, self._plan, self._keep, self._propose)
+        prior(self._context, self._plan, self._keep, self._propose)
         await others()
         self._file()
         await others()
@@ -107,10 +107,10 @@ class Roles:
         await self._keep()
 
     def _edit(self) -> None:
-        edit(self._visit, self._plan, self._picked(), self._keep)
+        edit(self._context, self._plan, self._picked(), self._keep)
 
     async def _keep(self) -> None:
-        await trying(aside(lambda: self._plan.save(self._visit.hub)))
+        await trying(aside(lambda: self._plan.save(self._context.hub)))
         self._grid.rows = numbered(self._rows())
         self._grid.selected.clear()
         self._grid.update()
@@ -120,7 +120,7 @@ class Roles:
 
     async def _propose(self) -> None:
         """Levels at which the veil shows the quasi-identifiers: without them it would show each as it is."""
-        levels = await trying(aside(lambda: self._plan.propose_levels(self._visit.hub)))
+        levels = await trying(aside(lambda: self._plan.propose_levels(self._context.hub)))
         if levels:
             ui.notify(f"The veil would show {len(levels)} columns coarser than they are; see Becomes coarser by.")
 
@@ -159,14 +159,14 @@ class Roles:
 
             with ui.row().classes("w-full items-center"):
                 ui.button("Download", icon="download", on_click=self._download).props("outline")
-            drop(self._visit, "Send policy.yaml and the files it names", several=True, on_multi_upload=taken)
+            drop(self._context, "Send policy.yaml and the files it names", several=True, on_multi_upload=taken)
             self._text = ui.label(self._plan.yaml()).classes("r-code w-full")
 
     async def _take(self, policies: list[str], files: dict[str, str]) -> None:
         if len(policies) > 1:
             raise PolicyError("There are several policies.", hint="Send one, with the files it names.")
         if policies:
-            await aside(lambda: self._plan.take(self._visit.hub, policies[0], files))
+            await aside(lambda: self._plan.take(self._context.hub, policies[0], files))
         else:
             self._plan.files |= files
         await self._keep()

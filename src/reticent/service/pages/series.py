@@ -10,16 +10,16 @@ from reticent.publication.series import Series
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import for_good, sure_first
 from reticent.service.pages.evolving import releases
-from reticent.service.pages.layout import Visit, card, figure, status_text, studio, trying
+from reticent.service.pages.layout import PageContext, card, figure, status_text, studio, trying
 from reticent.service.routes.common import aside
 from reticent.service.routes.series import begin
 from reticent.service.uploads import read_upload
 
 
 @studio("/series", "Sources")
-async def series(visit: Visit, name: str = "") -> None:
+async def series(context: PageContext, name: str = "") -> None:
     """The page."""
-    one = await trying(aside(lambda: visit.hub.a_series(name)))
+    one = await trying(aside(lambda: context.hub.a_series(name)))
     if one is None:
         status_text("There is no such series; begin one on the page Sources.", bad=True)
         return
@@ -29,11 +29,11 @@ async def series(visit: Visit, name: str = "") -> None:
             figure("releases", f"{number:,}")
             figure("values among which each stands", f"{one.policy.m:,}")
         ui.label(f"Method {one.policy.series.method}; the person is the column {one.policy.person}.").classes("r-muted")
-    _next(visit, name, one, number + 1)
-    await releases(visit, one.name)
+    _next(context, name, one, number + 1)
+    await releases(context, one.name)
 
 
-def _next(visit: Visit, name: str, one: Series, number: int) -> None:
+def _next(context: PageContext, name: str, one: Series, number: int) -> None:
     body: dict[str, Any] = {}
     with card(f"Release {number}"):
         words = status_text("Send all records as they are now; nothing is published before you say so below.")
@@ -46,10 +46,10 @@ def _next(visit: Visit, name: str, one: Series, number: int) -> None:
                 words.set_text(f"{rows:,} records are ready to be published as release {number}.")
                 sure.enable()
 
-        drop(visit, "CSV, Parquet, Arrow or NDJSON", on_upload=taken)
+        drop(context, "CSV, Parquet, Arrow or NDJSON", on_upload=taken)
         sure = sure_first()
         sure.disable()
-        for_good(lambda: aside(lambda: begin(visit.hub, name, body["data"])), sure)
+        for_good(lambda: aside(lambda: begin(context.hub, name, body["data"])), sure)
 
 
 def _checked(one: Series, data: bytes) -> int:

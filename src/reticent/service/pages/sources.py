@@ -11,7 +11,7 @@ from nicegui import events, ui
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.service.pages.data import drop, texts_of
-from reticent.service.pages.layout import Visit, card, status_text, small, studio, trying
+from reticent.service.pages.layout import PageContext, card, status_text, small, studio, trying
 from reticent.service.pages.plan import KINDS
 from reticent.service.routes.common import aside
 from reticent.service.shelf import parse
@@ -20,9 +20,9 @@ PLACES = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/
 
 
 @studio("/sources", "Sources")
-async def sources(visit: Visit) -> None:
+async def sources(context: PageContext) -> None:
     """The page."""
-    hub = visit.hub
+    hub = context.hub
     rows = [("stream", name, _stream(one.status())) for name, one in sorted(hub.streams.items())]
     rows += [("evolving", n, _evolving(await aside(one.status))) for n, one in sorted(hub.evolving.items())]
     for name, one in sorted(hub.series.items()):
@@ -40,7 +40,7 @@ async def sources(visit: Visit) -> None:
             ui.label("From data: give roles, choose what it will be, and try it.").classes("r-muted")
             ui.link("Send a sample", "/")
         ui.label("Or from a policy:").classes("r-muted")
-        _from_policy(visit)
+        _from_policy(context)
 
 
 def _stream(state: dict[str, Any]) -> str:
@@ -52,7 +52,7 @@ def _evolving(state: dict[str, Any]) -> str:
     return f"{state['method']}; {state['records']:,} records, {state['publications']:,} publications"
 
 
-def _from_policy(visit: Visit) -> None:
+def _from_policy(context: PageContext) -> None:
     kind = ui.select({k: w for k, w in KINDS.items() if k != "table"}, value="stream", label="Kind").classes("w-full")
     name = ui.input("Name: a-z, 0-9, - and _").classes("w-full")
 
@@ -67,27 +67,27 @@ def _from_policy(visit: Visit) -> None:
                 )
             return parse(policies[0], files)
 
-        await _create(visit, kind.value, name.value or "", bundle)
+        await _create(context, kind.value, name.value or "", bundle)
 
-    drop(visit, "Its policy and the files it names: begins at once", several=True, on_multi_upload=taken)
+    drop(context, "Its policy and the files it names: begins at once", several=True, on_multi_upload=taken)
 
 
-async def _create(visit: Visit, kind: str, name: str, bundle: Callable[[], Bundle]) -> None:
+async def _create(context: PageContext, kind: str, name: str, bundle: Callable[[], Bundle]) -> None:
     """Begins a source under a policy, and goes to its page."""
-    if await trying(aside(lambda: visit.hub.create(kind, name, bundle()))) is not None:
+    if await trying(aside(lambda: context.hub.create(kind, name, bundle()))) is not None:
         ui.navigate.to(f"{PLACES[kind]}{name}")
 
 
-def begin(visit: Visit, draft: dict[str, Any]) -> None:
+def begin(context: PageContext, draft: dict[str, Any]) -> None:
     """Begins a source under the policy of a draft."""
     kind = draft["kind"]
     with card(f"Begin {KINDS[kind].partition(':')[0]}"):
         status_text("Its policy stays for life: later records are held to what was promised for the first.")
-        name = ui.input("Name: a-z, 0-9, - and _", value=_usual(visit.hub.tables.get(draft["table"])["name"]))
+        name = ui.input("Name: a-z, 0-9, - and _", value=_usual(context.hub.tables.get(draft["table"])["name"]))
         name.classes("w-full")
 
         def go() -> Awaitable[None]:
-            return _create(visit, kind, name.value or "", lambda: visit.hub.bundle(draft["policy_hash"]))
+            return _create(context, kind, name.value or "", lambda: context.hub.bundle(draft["policy_hash"]))
 
         ui.button("Begin", icon="play_arrow", on_click=go).props("size=lg")
         small("It begins empty: the sample was tried and is not released. Its page takes the records.")

@@ -11,26 +11,26 @@ from nicegui import ui
 from reticent.errors import PolicyError
 from reticent.service.jobs import OPEN
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import Visit, card, status_text, small, steps, studio, trying
+from reticent.service.pages.layout import PageContext, card, status_text, small, steps, studio, trying
 from reticent.service.pages.plan import KINDS, Plan, planned
 from reticent.service.pages.safe import attributed, labelled
 from reticent.service.routes.common import aside
 
 
 @studio("/try", "Data")
-async def tries(visit: Visit, table: str = "") -> None:
+async def tries(context: PageContext, table: str = "") -> None:
     """The page."""
     steps("Try", table)
-    if (plan := await planned(visit, table)) is None:
+    if (plan := await planned(context, table)) is None:
         return
     body = ui.column().classes("w-full gap-4")
     listed = ui.column().classes("w-full gap-4")
     with body:
-        _form(visit, plan, listed)
-    await _list(visit, plan, listed)
+        _form(context, plan, listed)
+    await _list(context, plan, listed)
 
 
-def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
+def _form(context: PageContext, plan: Plan, listed: ui.column) -> None:
     with card(f"Try {plan.table['name']} as {KINDS[plan.kind].partition(':')[0]}"):
         status_text("Drafts are private: nothing is published here, whatever you try.")
         known = drafts.METHODS[plan.kind]
@@ -46,9 +46,9 @@ def _form(visit: Visit, plan: Plan, listed: ui.column) -> None:
 
         async def go() -> None:
             button.disable()
-            await trying(aside(lambda: drafts.begin(visit.hub, plan, ask(methods.value))))
+            await trying(aside(lambda: drafts.begin(context.hub, plan, ask(methods.value))))
             button.enable()
-            await _list(visit, plan, listed)
+            await _list(context, plan, listed)
 
         button = ui.button("Try", icon="science", on_click=go).props("size=lg")
 
@@ -111,9 +111,9 @@ def _whole(text: str) -> list[int]:
         raise PolicyError("k and l are whole numbers.", hint="Such as 3, 5, 10.") from None
 
 
-async def _list(visit: Visit, plan: Plan, listed: ui.column) -> None:
+async def _list(context: PageContext, plan: Plan, listed: ui.column) -> None:
     """Draws the drafts, and again until none is being computed."""
-    known = await aside(lambda: drafts.of_table(visit.hub, plan.table["id"]))
+    known = await aside(lambda: drafts.of_table(context.hub, plan.table["id"]))
     if listed.is_deleted:
         return
     listed.clear()
@@ -121,17 +121,17 @@ async def _list(visit: Visit, plan: Plan, listed: ui.column) -> None:
         if known:
             with card("Drafts"):
                 for draft in reversed(known):
-                    _one(visit, plan, draft, listed)
+                    _one(context, plan, draft, listed)
                 compare = partial(ui.navigate.to, f"/compare?table={plan.table['id']}")
                 ui.button("Compare", icon="compare", on_click=compare).props("outline")
         if any(draft["job"]["state"] in OPEN for draft in known):
-            ui.timer(0.7, lambda: _list(visit, plan, listed), once=True)
+            ui.timer(0.7, lambda: _list(context, plan, listed), once=True)
 
 
-def _one(visit: Visit, plan: Plan, draft: dict[str, Any], listed: ui.column) -> None:
+def _one(context: PageContext, plan: Plan, draft: dict[str, Any], listed: ui.column) -> None:
     async def remove() -> None:
-        await trying(aside(lambda: drafts.remove(visit.hub, draft["id"])))
-        await _list(visit, plan, listed)
+        await trying(aside(lambda: drafts.remove(context.hub, draft["id"])))
+        await _list(context, plan, listed)
 
     with ui.row().classes("w-full items-center gap-2").props('data-test="draft"'):
         with ui.column().classes("gap-0 grow"):

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from reticent.service.jobs import OPEN
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import Visit, card, figure, status_text, moment, small, studio, trying
+from reticent.service.pages.layout import PageContext, card, figure, status_text, moment, small, studio, trying
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.routes.common import aside
 
@@ -17,7 +17,7 @@ _WORDS = {"try": "draft", "table": "table", "evolving": "evolving table", "serie
 
 
 @studio("/work", "Work")
-async def work(visit: Visit) -> None:
+async def work(context: PageContext) -> None:
     """The page."""
     with card("The writer"):
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
@@ -26,7 +26,7 @@ async def work(visit: Visit) -> None:
     body = ui.column().classes("w-full gap-4")
 
     async def look() -> None:
-        hub = visit.hub
+        hub = context.hub
         jobs = await aside(hub.jobs.all)
         tried = await aside(lambda: drafts.by_job(hub))
         streams = [stream.status() | {"readers": len(stream.heard)} for stream in hub.streams.values()]
@@ -40,7 +40,7 @@ async def work(visit: Visit) -> None:
         body.clear()
         with body:
             _streams(streams)
-            _jobs(visit, jobs, tried)
+            _jobs(context, jobs, tried)
 
     await look()
     ui.timer(2.0, look)
@@ -67,7 +67,7 @@ def _streams(streams: list[dict[str, Any]]) -> None:
         grid(heads, rows)
 
 
-def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, dict[str, Any]]) -> None:
+def _jobs(context: PageContext, jobs: list[dict[str, Any]], tried: dict[str, dict[str, Any]]) -> None:
     with card("Jobs, the newest first"):
         if not jobs:
             status_text("Nothing was asked for yet.")
@@ -83,9 +83,9 @@ def _jobs(visit: Visit, jobs: list[dict[str, Any]], tried: dict[str, dict[str, A
                 if job["release"]:
                     ui.link("Release", f"/release?id={job['release']}")
                 if job["state"] in OPEN:
-                    cancel = ui.button("Cancel", on_click=lambda _, ident=job["id"]: _cancel(visit, ident))
+                    cancel = ui.button("Cancel", on_click=lambda _, ident=job["id"]: _cancel(context, ident))
                     labelled(cancel, f"Cancel {job['source']}").props("flat dense no-caps")
 
 
-async def _cancel(visit: Visit, ident: str) -> None:
-    await trying(aside(lambda: visit.hub.jobs.cancel(ident)))
+async def _cancel(context: PageContext, ident: str) -> None:
+    await trying(aside(lambda: context.hub.jobs.cancel(ident)))
