@@ -120,9 +120,9 @@ def test_a_restored_store_with_a_full_witness_goes_on(tmp_path):
     (tmp_path / STORE).write_bytes(b"damaged")
     (outcome,) = restore(tmp_path / "old.db", tmp_path / STORE).values()
     assert not outcome.closed
-    before = Store.open(tmp_path / "old.db").generation
+    before = Store.open(tmp_path / "old.db").epoch
     with Store.open(tmp_path / STORE) as store:
-        assert store.generation == before.replace("-1", "-2")
+        assert store.epoch == before.replace("-1", "-2")
     assert table.publish().counts.published == 60
 
 

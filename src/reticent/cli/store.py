@@ -64,7 +64,7 @@ def check(store: str, json: bool) -> None:
     from reticent.store.backup import check as look
 
     with Store.open(store, create=False) as opened:
-        rows, generation = look(opened), opened.generation
+        rows, generation = look(opened), opened.epoch
     say(f"Sound: {sum(rows.values()):,} rows, generation {generation}.")
     if json:
         emit({"generation": generation, "rows": rows})

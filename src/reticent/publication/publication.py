@@ -120,7 +120,7 @@ def stamped(
     digests = store.ledger(name).digests if digests is None else digests
     place = {
         "publisher": name,
-        "generation": store.generation,
+        "generation": store.epoch,
         "number": number + 1,
         "digest": digests.get(number + 1, ""),
         "predecessor": digests.get(number, ""),
@@ -158,7 +158,7 @@ def stands_beside(folder: Path, store: Store, name: str, number: int) -> bool:
 
 
 def _same_store(place: dict[str, Any], store: Store) -> bool:
-    return str(place.get("generation", "")).rpartition("-")[0] == store.generation.rpartition("-")[0]
+    return str(place.get("generation", "")).rpartition("-")[0] == store.epoch.rpartition("-")[0]
 
 
 def _place(folder: Path) -> dict[str, Any] | None:

@@ -343,7 +343,7 @@ class Store:
         return [self.seal.opened(table, row) for row in rows]
 
     @property
-    def generation(self) -> str:
+    def epoch(self) -> str:
         """Which store this is, and which of its lives it is in."""
         return self.head.name
 

@@ -43,7 +43,7 @@ _INSIDE |= {"share", "population"}
 _DIGEST, _SHORT = re.compile(r"[0-9a-f]{64}"), re.compile(r"([0-9a-f]{64})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 _VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}((a|b|rc|\.dev|\.post)\d{1,4})?")
-_GENERATION = re.compile(r"[0-9a-f]{16}-[1-9]\d{0,5}")
+_EPOCH = re.compile(r"[0-9a-f]{16}-[1-9]\d{0,5}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _MOST = 2**53
 """Beyond it a number has digits that no figure needs."""
@@ -185,7 +185,7 @@ FORMS: Mapping[str, Callable[[Any], bool]] = {
     "files": lambda value: isinstance(value, dict) and all(map(_text(_DIGEST), value.values())),
     "store": _entries(
         publisher=_text(_NAME),
-        generation=_text(_GENERATION),
+        generation=_text(_EPOCH),
         number=is_count,
         digest=_text(_SHORT),
         predecessor=_text(_SHORT),

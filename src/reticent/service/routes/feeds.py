@@ -107,7 +107,7 @@ async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Re
     answer = await _within(request, hub.writer.submit(step))
     headers = {
         "Reticent-Cursor": str(answer.number),
-        "Reticent-Generation": hub.store.generation,
+        "Reticent-Generation": hub.store.epoch,
         "Reticent-Replayed": str(answer.replayed).lower(),
     }
     if not answer.lines:

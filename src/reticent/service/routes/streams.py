@@ -44,7 +44,7 @@ _BYTES = 4 << 20
 _PIECE = 64 << 10
 Cursor = Annotated[int, Query(ge=-1, le=2**53, description="The last batch already read; -1 for the beginning.")]
 
-Generation = Annotated[
+Epoch = Annotated[
     str | None,
     Query(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", description="The `Reticent-Generation` the cursor came with."),
 ]
@@ -123,17 +123,17 @@ async def read(
     hub: TheHub,
     cursor: Cursor = -1,
     limit: Annotated[int, Query(ge=1, le=_BATCHES)] = 100,
-    generation: Generation = None,
+    generation: Epoch = None,
 ) -> Response:
     """Released lines after a cursor, at most `limit` batches and 4 MiB; `Reticent-Cursor` is where to go on."""
     stream = hub.stream(name)
     await aside(lambda: hub.note_reader(f"stream:{name}"))
-    _same_generation(hub, generation)
+    _check_epoch(hub, generation)
     sizes = await aside(lambda: _sizes(hub, stream, cursor, limit))
     total = sum(size for _, size in sizes)
     headers = {
         "Reticent-Cursor": str(sizes[-1][0] if sizes else cursor),
-        "Reticent-Generation": hub.store.generation,
+        "Reticent-Generation": hub.store.epoch,
         "Content-Length": str(total),
     }
     pieces = _pieces(_entries(hub, stream, sizes))
@@ -248,8 +248,8 @@ def _pieces(entries: Iterable[OutboxEntry]) -> Iterator[bytes]:
         yield b"".join(group)
 
 
-def _same_generation(hub: TheHub, generation: str | None) -> None:
-    if generation is not None and generation != hub.store.generation:
+def _check_epoch(hub: TheHub, epoch: str | None) -> None:
+    if epoch is not None and epoch != hub.store.epoch:
         raise ServiceError(
             409,
             "generation",
