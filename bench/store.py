@@ -23,7 +23,7 @@ from reticent.publication.population import Population
 from reticent.store import Store
 from reticent.store.integrity import Seal
 from reticent.store.keys import FILE, new_key
-from reticent.store.witness import Witness
+from reticent.store.witness import RollbackMarker
 
 RECORD = 200  # bytes
 
@@ -63,7 +63,7 @@ def _as(way: str, folder: Path) -> ExitStack:
         nobody = np.zeros(0, dtype=np.uint64)
         stack.enter_context(mock.patch.object(Seal, "digest", return_value=b""))
         stack.enter_context(mock.patch.object(Store, "population_key", bytes(32)))
-        stack.enter_context(mock.patch.object(Witness, "note"))
+        stack.enter_context(mock.patch.object(RollbackMarker, "note"))
         stack.enter_context(mock.patch.object(Population, "of", return_value=nobody))
         stack.enter_context(mock.patch.object(Population, "record"))
     return stack

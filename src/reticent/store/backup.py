@@ -18,7 +18,7 @@ from reticent.store import database, integrity, schema
 from reticent.store.opening import check_structure, remove
 from reticent.store.store import Store
 from reticent.store.transaction import Restored, note_restored
-from reticent.store.witness import Witness, note_place
+from reticent.store.witness import RollbackMarker, note_place
 
 _MANIFEST = "release.json"
 _SERVICE, _TOKENS = "service", "token"
@@ -79,7 +79,7 @@ def restore(
     """
     if database.file_of(where) is None:
         return _restore_in_place(source, where, published)
-    path, witness, source = own_file(where), Witness(own_file(where)), Path(source)
+    path, witness, source = own_file(where), RollbackMarker(own_file(where)), Path(source)
     if source.resolve() == path:
         raise StateError("The backup is the store itself.", hint="Name a copy that `reticent store backup` made.")
     seen = _seen(published)
@@ -98,7 +98,7 @@ def restore(
         witness.close()
     finally:
         remove(draft)
-        Witness(draft).path.unlink(missing_ok=True)
+        RollbackMarker(draft).path.unlink(missing_ok=True)
     return outcomes
 
 

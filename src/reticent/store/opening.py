@@ -18,7 +18,7 @@ from reticent.errors import CORRUPT_HINT, StateError
 from reticent.store import database, schema
 from reticent.store.integrity import HEAD, SECRET, Head, Seal, corrupt_error, head_text, new_seal, read_head, read_seal
 from reticent.store.keys import Key
-from reticent.store.witness import Witness, refuse_moved
+from reticent.store.witness import RollbackMarker, refuse_moved
 
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
 _MAKING = 7_265_746_963
@@ -28,7 +28,7 @@ _QUICK = 32 << 20
 
 def opened(
     engine: sa.Engine, path: Path | None, *, create: bool, key: Key | None = None, moved: bool = False
-) -> tuple[Seal, Head, Witness | None]:
+) -> tuple[Seal, Head, RollbackMarker | None]:
     """What a store needs to work with; refuses one that is damaged, of another version, or older than it was."""
     with database.errors(engine), engine.connect() as connection:
         version = _version(connection)
@@ -40,7 +40,7 @@ def opened(
         check_structure(engine)
     with database.errors(engine), engine.connect() as connection:
         seal = read_seal(connection, key)
-    witness = None if path is None else Witness(path)
+    witness = None if path is None else RollbackMarker(path)
     # The witness first: another process may commit between the two, and then it is the store that is ahead.
     seen, anyone = (None, None) if witness is None else (witness.said(seal), witness.said())
     with database.errors(engine), engine.connect() as connection:
@@ -110,14 +110,14 @@ _LEFT_OVER = 60.0
 def prepare(path: Path, *, create: bool, key: Key | None = None, link: Path | None = None) -> None:
     """Sees to it that there is a store's file, or says why not; `link` is the name that it was asked for by, if another."""
     if link is not None:
-        Witness(link).refuse_replaced(f"Store {link}")
+        RollbackMarker(link).refuse_replaced(f"Store {link}")
     if path.is_dir():
         raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
     if path.exists():
         if not path.stat().st_size:
             raise StateError(f"Store {path}: the file is empty, which no store ever is: it is damaged.", hint=CORRUPT_HINT)
         return
-    Witness(path).refuse_orphan(f"Store {path}")
+    RollbackMarker(path).refuse_orphan(f"Store {path}")
     _refuse_lone_log(path)
     if not create:
         raise StateError(

@@ -18,7 +18,7 @@ from reticent.store import database, integrity, opening, rewriting, schema
 from reticent.store.integrity import Head, Seal, corrupt_error
 from reticent.store.keys import Key
 from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
-from reticent.store.witness import Witness
+from reticent.store.witness import RollbackMarker
 
 _NUMBERS = 1_000
 _VEIL_KEY = "house"
@@ -55,9 +55,9 @@ class Store:
     ([b'released'], 'line 12')
     """
 
-    def __init__(self, engine: sa.Engine, seal: Seal, head: Head, witness: Witness | None = None) -> None:
+    def __init__(self, engine: sa.Engine, seal: Seal, head: Head, rollback_marker: RollbackMarker | None = None) -> None:
         self.engine = engine
-        self.seal, self.head, self._witness = seal, head, witness
+        self.seal, self.head, self._rollback_marker = seal, head, rollback_marker
         self._owners: dict[str, str] = {}
 
     @classmethod
@@ -113,14 +113,14 @@ class Store:
     def adopt(self, seal: Seal) -> None:
         """Goes on under another key."""
         self.seal = seal
-        if self._witness is not None:
-            self._witness.note(self.head, seal)
+        if self._rollback_marker is not None:
+            self._rollback_marker.note(self.head, seal)
 
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
-        if self._witness is not None:
-            self._witness.close()
+        if self._rollback_marker is not None:
+            self._rollback_marker.close()
 
     def __enter__(self) -> Self:
         return self
@@ -248,11 +248,11 @@ class Store:
             transaction = Transaction(connection, self._owners, self.seal)
             yield transaction
             transaction.flush()
-            if self._witness is not None:
+            if self._rollback_marker is not None:
                 self.head = integrity.read_head(connection, self.seal).next()
                 integrity.write_head(connection, self.head, self.seal)
-        if self._witness is not None:
-            self._witness.note(self.head, self.seal)
+        if self._rollback_marker is not None:
+            self._rollback_marker.note(self.head, self.seal)
 
     # Reading
 

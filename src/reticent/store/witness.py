@@ -27,7 +27,7 @@ from reticent.store.integrity import Head, Seal
 _SLOT = 128
 
 
-class Witness:
+class RollbackMarker:
     """The witness of one store; two places in turn, so that a torn write leaves the other one."""
 
     def __init__(self, store: Path) -> None:
