@@ -17,7 +17,7 @@ from reticent.errors import GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication import evolving
 from reticent.release import folder
-from reticent.service.shelf import Shelf
+from reticent.service.shelf import PolicyRegistry
 from reticent.store import Store
 from reticent.store.backup import check
 from reticent.store.erase import erase_dead_letters
@@ -103,7 +103,7 @@ def test_folders_of_a_killed_server_are_removed(tmp_path, monkeypatch):
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
     )
     (tmp_path / f"reticent-{gone.stdout.strip()}-abc").mkdir()
-    shelf = Shelf()
+    shelf = PolicyRegistry()
     assert [path.name.split("-")[1] for path in tmp_path.iterdir()] == [str(os.getpid())]
     shelf.close()
 

@@ -18,8 +18,8 @@ from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.policy.settings.kinds import SeriesSettings
 from reticent.service.pages import drafts
-from reticent.service.shelf import Shelf, parse
-from reticent.service.tryout import measure, measure_apart
+from reticent.service.shelf import PolicyRegistry, parse
+from reticent.service.tryout import measure, measure_in_subprocess
 
 
 def test_a_try_out_that_is_not_wanted_any_more_ends_its_process():
@@ -27,7 +27,7 @@ def test_a_try_out_that_is_not_wanted_any_more_ends_its_process():
     data, policy = endless(3)
     looks = iter([False, True])
     with pytest.raises(UnwantedError):
-        measure_apart(data, Bundle.pack(Policy.from_dict(policy)).to_bytes(), unwanted=lambda: next(looks))
+        measure_in_subprocess(data, Bundle.pack(Policy.from_dict(policy)).to_bytes(), unwanted=lambda: next(looks))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_kind_is_tried(kind, method, l):
     settings = yaml.safe_load(policy_yaml(name))
     own = {"method": method} | ({"m": l} if kind == "series" and method != "veil" else {})
     settings |= {kind: own, "privacy": {"l": l} | ({"k": 5} if method == "castle" else {})}
-    with contextlib.closing(Shelf()) as shelf:
+    with contextlib.closing(PolicyRegistry()) as shelf:
         policy = shelf.policy(parse(settings, {file: csv_text(content) for file, content in files.items()}))
         figures = measure(table, policy, kind)
     assert figures["method"] == method
@@ -71,7 +71,7 @@ def test_a_problem_of_the_policy_is_told():
     from reticent.service.problems import ServiceError
 
     with pytest.raises(ServiceError, match="nothing was published"):
-        measure_apart(data, Bundle.pack(Policy.from_dict(policy)).to_bytes())
+        measure_in_subprocess(data, Bundle.pack(Policy.from_dict(policy)).to_bytes())
 
 
 def test_a_table_without_sensitive_values_is_tried():

@@ -158,7 +158,7 @@ def mondrian(
     relaxed: bool,
     times: npt.NDArray[np.uint32] | None = None,
     start: npt.NDArray[np.int64] | None = None,
-    apart: int = 0,
+    linked_k: int = 0,
     cancellation: CancellationToken | None = None,
 ) -> Partition: ...
 def classes_hold(

@@ -102,7 +102,7 @@ def verify(
 
 
 _JOINT = " | "
-_APART = "comparison with the original (a release of this shape is compared while it is made)"
+_NOT_COMPARED = "comparison with the original (a release of this shape is compared while it is made)"
 
 
 def _beside(releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input) -> list[VerificationResult]:
@@ -115,7 +115,7 @@ def _beside(releases: Sequence[Published], results: list[VerificationResult], po
             load_verifier("veil.original" if shape == "veil" else "original.persons"), releases[-1], policy, original
         )
     else:
-        return [*results, VerificationResult((), (), (_APART,))]
+        return [*results, VerificationResult((), (), (_NOT_COMPARED,))]
     shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in results]
     return [*shown, _guarded(releases, compare)]
 

@@ -10,7 +10,7 @@ from reticent.arrays import Int64s
 
 # Of what there is to know: what may be left.
 _LEFT = 0.05
-_APART = 64
+_DENSE_FACTOR = 64
 """Room for each code that is not looked at."""
 _SURE, _OFTEN = 0.95, 20
 """Share of a value's records, and fewest of them, that make it a sign of another column's value."""
@@ -42,7 +42,7 @@ def pairs(one: Int64s, other: Int64s) -> Int64s:
 
 def numbered(codes: Int64s) -> tuple[Int64s, Int64s]:
     """Codes under numbers without a gap, and the code of each number; without sorting, where they are not too far apart."""
-    if int(codes.max(initial=0)) > _APART * len(codes):
+    if int(codes.max(initial=0)) > _DENSE_FACTOR * len(codes):
         different, place = np.unique(codes, return_inverse=True)
         return place.reshape(-1), different
     different = np.flatnonzero(np.bincount(codes))

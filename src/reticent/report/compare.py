@@ -58,11 +58,11 @@ def compare(
     rows = []
     for name, policy in policies:
         progress(f"Trying {name}")
-        rows.append(_try(original, name, policy, seed))
+        rows.append(_evaluate(original, name, policy, seed))
     return [replace(one, frontier=_undominated(one, rows)) for one in rows]
 
 
-def _try(original: pa.Table, name: str, policy: Policy, seed: int | None) -> Candidate:
+def _evaluate(original: pa.Table, name: str, policy: Policy, seed: int | None) -> Candidate:
     try:
         release = tables.publish(original.select(list(policy.columns)), policy, seed=seed).release
     except GuaranteeError:

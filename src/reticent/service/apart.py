@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Apart:
+class ChildProcess:
     """A process that calls a function of a module with its end of a `link` and some values; it ends with this one at the latest."""
 
     def __init__(self, work: Callable[..., None], *values: Any) -> None:

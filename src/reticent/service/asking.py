@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reticent.disk import step_back
-from reticent.service.apart import Apart
+from reticent.service.apart import ChildProcess
 from reticent.service.problems import ServiceError, described
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Asking:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._apart: Apart | None = None
+        self._process: ChildProcess | None = None
 
     def ask(self, place: Place, work: Callable[..., T], *about: Any) -> T:
         """Calls a function of a module with the release of a place and plain values, over there; not for the event loop."""
@@ -61,9 +61,9 @@ class Asking:
         return answer
 
     def _asked(self, place: Place, work: Callable[..., T], about: tuple[Any, ...]) -> tuple[T, ServiceError | None]:
-        if self._apart is None or not self._apart.alive:
-            self._apart = Apart(_answer)
-        link = self._apart.link
+        if self._process is None or not self._process.alive:
+            self._process = ChildProcess(_answer)
+        link = self._process.link
         link.send((place.name, work, about))
         if not link.recv():
             try:
@@ -76,8 +76,8 @@ class Asking:
 
     def close(self) -> None:
         """Ends the process, whatever it is at."""
-        if self._apart is not None:
-            self._apart.end()
+        if self._process is not None:
+            self._process.end()
 
 
 def _answer(link: Connection) -> None:

@@ -25,7 +25,7 @@ from reticent.service.live import LiveStream
 from reticent.service.packing import Packer
 from reticent.service.problems import ServiceError
 from reticent.service.releases import Releases
-from reticent.service.shelf import Shelf
+from reticent.service.shelf import PolicyRegistry
 from reticent.service.tokens import Tokens
 from reticent.service.trail import AuditLog
 from reticent.service.writer import Step, Writer
@@ -52,8 +52,8 @@ class Hub:
             raise
 
     def _open(self) -> None:
-        self.shelf = Shelf()
-        self._exit.callback(self.shelf.close)
+        self.policy_registry = PolicyRegistry()
+        self._exit.callback(self.policy_registry.close)
         self.store.register(OWNER, policy_hash="")
         # One server per store: two would each hold an engine of the same stream.
         self._exit.enter_context(self.store.lock(OWNER, wait=10))
@@ -62,7 +62,7 @@ class Hub:
         self.audit_log = AuditLog(self.store)
         self.asking = Asking()
         self._exit.callback(self.asking.close)
-        self.releases = Releases(self.store, Packer(self.shelf.folder / "packed"), self.note)
+        self.releases = Releases(self.store, Packer(self.policy_registry.folder / "packed"), self.note)
         self.tables = Documents(self.store, "table")
         self.audits = Documents(self.store, "audit")
         self.plans = Documents(self.store, "plan")
@@ -145,7 +145,7 @@ class Hub:
 
     def accept(self, bundle: Bundle) -> Policy:
         """Checks a policy and keeps it for later audits."""
-        policy = self.shelf.policy(bundle)
+        policy = self.policy_registry.policy(bundle)
         self.write(lambda tx: tx.put(OWNER, "bundle", policy.hash, bundle.to_bytes()))
         return policy
 
@@ -158,7 +158,7 @@ class Hub:
 
     def policy(self, digest: str) -> Policy:
         """A policy by its hash."""
-        return self.shelf.policy(self.bundle(digest))
+        return self.policy_registry.policy(self.bundle(digest))
 
     # Sources
 
@@ -188,7 +188,7 @@ class Hub:
         if data is None:
             return
         self._locks.enter_context(self.store.lock(publisher, wait=10))
-        policy = self.shelf.policy(Bundle.from_bytes(data))
+        policy = self.policy_registry.policy(Bundle.from_bytes(data))
         if kind == "stream":
             stream = LiveStream(name, policy, self.store, keep_days=self._keep_days)
             self.write(stream.begin)  # a damaged store is found at the start, not at the first record

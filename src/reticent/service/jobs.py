@@ -25,7 +25,7 @@ from reticent.service.actor import act_as, actor
 from reticent.service.documents import OWNER, Documents, fresh_id, now
 from reticent.service.problems import ServiceError, described
 from reticent.service.tokens import Token
-from reticent.service.tryout import measure_apart
+from reticent.service.tryout import measure_in_subprocess
 from reticent.service.uploads import read_upload
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 OPEN = ("queued", "running")
 """States of a job that is still to come to something."""
 PARKED = "parked"
-_TRIES = 3
+_MAX_ATTEMPTS = 3
 _WORKERS = 2
 
 
@@ -54,12 +54,12 @@ class Jobs:
         self._stopping = threading.Event()
         self._work: dict[str, Callable[[dict[str, Any]], None]] = {
             "table": self._table,
-            "try": self._try,
+            "try": self._run_draft,
             "series": self._series,
             "evolving": self._evolving,
         }
         for job in reversed(self.documents.all()):
-            if job["state"] == "running" and job["tries"] >= _TRIES:
+            if job["state"] == "running" and job["tries"] >= _MAX_ATTEMPTS:
                 hub.write(partial(self._park, ident=job["id"]))
             elif job["state"] in OPEN:
                 self._start(job)
@@ -219,7 +219,7 @@ class Jobs:
         if job is not None:
             problem = {
                 "code": PARKED,
-                "message": f"The server ended {_TRIES} times while this job ran; it is not begun again by itself.",
+                "message": f"The server ended {_MAX_ATTEMPTS} times while this job ran; it is not begun again by itself.",
                 "hint": "Look at the server's memory and its log; then retry the job, or cancel it.",
             }
             self.documents.put(tx, ident, job | {"state": PARKED, "error": problem})
@@ -277,12 +277,12 @@ class Jobs:
             also=self._finish(ident, name),
         )
 
-    def _try(self, job: dict[str, Any]) -> None:
+    def _run_draft(self, job: dict[str, Any]) -> None:
         """Measures a private draft in a process of its own; nothing is published."""
         draft = self._hub.drafts.get(job["request"]["draft"])
         self._progress[job["id"]] = (0.3, "trying")
         watch = self._watches[job["id"]]
-        figures = measure_apart(
+        figures = measure_in_subprocess(
             self._hub.tables.blob(draft["table"]),
             self._hub.bundle(draft["policy_hash"]).to_bytes(),
             draft["kind"],

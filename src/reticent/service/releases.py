@@ -38,7 +38,7 @@ def first_rows(table: pa.Table, rows: int) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class Glance:
+class TablePreview:
     """A table of a release, as a page shows it."""
 
     name: str
@@ -48,7 +48,7 @@ class Glance:
     first: list[list[str]]
 
     @classmethod
-    def of(cls, name: str, table: pa.Table, rows: int) -> Glance:
+    def of(cls, name: str, table: pa.Table, rows: int) -> TablePreview:
         """The first rows, and how many different values there are in each column."""
         distinct = [len(column.unique()) for column in table.columns]
         return cls(name, table.num_rows, table.column_names, distinct, first_rows(table, rows))
@@ -63,7 +63,7 @@ class Releases:
         self._note = note
         self._documents = Documents(store, "release")
         self._glances = lru_cache(_GLANCES)(
-            lambda ident, rows: [Glance.of(name, table, rows) for name, table in self.load(ident).tables.items()]
+            lambda ident, rows: [TablePreview.of(name, table, rows) for name, table in self.load(ident).tables.items()]
         )
 
     def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
@@ -109,7 +109,7 @@ class Releases:
             raise self._documents.missing()
         return entry.payload
 
-    def glance(self, ident: str, rows: int) -> list[Glance]:
+    def preview(self, ident: str, rows: int) -> list[TablePreview]:
         """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
         self._refuse_withdrawn(ident)
         return self._glances(ident, rows)

@@ -40,7 +40,7 @@ def _clean() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class Shelf:
+class PolicyRegistry:
     """Lays out the files of policies, each in a folder of its own."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from reticent.disk import give_way
 from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
-from reticent.service.apart import Apart
+from reticent.service.apart import ChildProcess
 from reticent.service.problems import ServiceError, described
 from reticent.service.releases import first_rows
 from reticent.service.uploads import read_upload
@@ -44,7 +44,7 @@ _TICK = 0.2
 """Seconds between two looks at whether a try-out is still wanted."""
 
 
-def measure_apart(
+def measure_in_subprocess(
     data: bytes, bundle: bytes, kind: str = "table", *, unwanted: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
     """The figures of a table under a policy, both as they were sent; the process ends once `unwanted`, asked again and again, says so.
@@ -53,7 +53,7 @@ def measure_apart(
         ServiceError: the policy cannot be met, or does not fit the table.
         UnwantedError: nobody wants them any more.
     """
-    apart = Apart(_measured, data, bundle, kind)
+    apart = ChildProcess(_measured, data, bundle, kind)
     try:
         while not apart.link.poll(_TICK):
             if unwanted():

@@ -206,7 +206,7 @@ class _Desk:
 
     def seats(self) -> tuple[Int64s | None, int]:
         """For each published record a row of the input (-1: none fits), and how many input rows had a choice of classes."""
-        meeting = meet([*self._fields.values(), *self._apart()], self.source.num_rows, len(self.rows))
+        meeting = meet([*self._fields.values(), *self._class_fields()], self.source.num_rows, len(self.rows))
         (kind, place), here = meeting.pairs, meeting.rows
         there = np.bincount(kind, meeting.places[place], minlength=len(here))
         doubt = int(here[(np.bincount(kind, minlength=len(here)) > 1) | (there < here)].sum())
@@ -216,7 +216,7 @@ class _Desk:
         self._edges = edges
         return assigned(*edges, self.source.num_rows, len(self.rows)), doubt
 
-    def _apart(self) -> list[Field]:
+    def _class_fields(self) -> list[Field]:
         """What makes other classes of published records: the row of the prior, and what only the key can tell of."""
         size = len(self.line.rows) + 1
         if self._begun and self._first.all():

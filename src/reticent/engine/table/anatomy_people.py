@@ -18,7 +18,7 @@ import numpy as np
 
 from reticent.arrays import Int32s, Int64s
 
-TRIES = 12
+MAX_ATTEMPTS = 12
 """Random halvings of a cell before it stays whole."""
 _TEMPT = 64
 """Cells that a left-over record asks for a place."""
@@ -48,7 +48,7 @@ class Cells:
 
     def fill(self, cell: Int64s) -> bool:
         """Cuts a stratum into cells; False where not even the whole of it keeps the promise."""
-        whole = next((mix for mix in (self.mixed(cell) for _ in range(TRIES)) if self.holds(mix)), None)
+        whole = next((mix for mix in (self.mixed(cell) for _ in range(MAX_ATTEMPTS)) if self.holds(mix)), None)
         if whole is None:
             return False
         waiting = [whole]
@@ -63,7 +63,7 @@ class Cells:
     def _halves(self, cell: Int64s) -> list[Int64s]:
         half = len(cell) // 2
         if half >= self.l:
-            for _ in range(TRIES):
+            for _ in range(MAX_ATTEMPTS):
                 mix = self.mixed(cell)
                 if self.holds(mix[:half]) and self.holds(mix[half:]):
                     return [mix[:half], mix[half:]]

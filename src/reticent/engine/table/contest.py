@@ -38,7 +38,7 @@ class Part:
     emphasis: tuple[float, ...] | None = None
     whole: bool = False
     only_better: bool = False
-    apart: int = 0
+    linked_k: int = 0
     seconds: float = 0.0
     favourite: bool = False
 
@@ -73,7 +73,7 @@ def select_method(
     """Runs all parts; the best entry (the first of equals) and all of them. Refuses where no part meets the policy."""
     entries: list[Entry] = []
     refusal: GuaranteeError | None = None
-    apart = encoded.apart
+    apart = encoded.linked_k
     for place, part in enumerate(parts):
         if encoded.cancellation.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
@@ -81,7 +81,7 @@ def select_method(
             continue  # a search that is stopped finds little, and takes its time
         least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
         share = 1 if part.favourite else len(parts) - place
-        begin, near = part.apart or apart, part.apart > 0
+        begin, near = part.linked_k or apart, part.linked_k > 0
         asked = replace(encoded.sharing(share), emphasis=part.emphasis, apart=begin, near=near, below=least)
         try:
             outcome = settled(asked, part.find)

@@ -64,7 +64,7 @@ class EncodedTable:
     cancellation: _core.table.CancellationToken = field(default_factory=_core.table.CancellationToken)
     emphasis: tuple[float, ...] | None = None
     closed: _core.table.Model | None = None
-    apart: int = 0
+    linked_k: int = 0
     near: bool = False
     times: UInt32s | None = None
     below: float = math.inf

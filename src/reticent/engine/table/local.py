@@ -133,7 +133,7 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
         relaxed=False,
         times=encoded.times,
         start=classes,
-        apart=encoded.apart,
+        linked_k=encoded.linked_k,
         cancellation=encoded.cancellation,
     )
     return [common_levels(encoded.hierarchies[name], encoded.codes(name), parts.classes) for name in encoded.quasi]

@@ -132,7 +132,7 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
         encoded.closed or encoded.model,
         relaxed=settings.cuts == "relaxed",
         times=encoded.times,
-        apart=encoded.apart,
+        linked_k=encoded.linked_k,
         cancellation=encoded.cancellation,
     )
     if not parts.holds:

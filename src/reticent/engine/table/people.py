@@ -159,7 +159,7 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
     people = encoded.people
     if people is None:
         return find(encoded)
-    outcome, k = None, max(k, encoded.apart if encoded.near else encoded.apart // 2)
+    outcome, k = None, max(k, encoded.linked_k if encoded.near else encoded.linked_k // 2)
     while True:
         try:
             outcome = linked(encoded, find(encoded.linking(k)))

@@ -44,7 +44,7 @@ def promising(encoded: EncodedTable, parts: Sequence[Part]) -> list[Part]:
     sample, more = sample.sharing(_TIME), encoded.rows / sample.rows
     tries = [_tried(sample.sharing(len(parts) - place), part) for place, part in enumerate(parts)]
     order = sorted(range(len(parts)), key=lambda at: tries[at].loss)
-    told = {at: replace(parts[at], apart=tries[at].apart, seconds=more * tries[at].seconds) for at in order}
+    told = {at: replace(parts[at], apart=tries[at].linked_k, seconds=more * tries[at].seconds) for at in order}
     return [replace(told[at], favourite=at == order[0]) for at in order]
 
 
@@ -74,24 +74,24 @@ def _mixed(numbers: UInt64s) -> UInt64s:
 
 
 @dataclass(frozen=True)
-class _Try:
+class _PilotResult:
     loss: float
-    apart: int = 0
+    linked_k: int = 0
     seconds: float = 0.0
 
 
-def _tried(sample: EncodedTable, part: Part) -> _Try:
+def _tried(sample: EncodedTable, part: Part) -> _PilotResult:
     """What a part loses on the sample, the fewest persons that it can begin with, and how long one run takes."""
     sample = replace(sample, emphasis=part.emphasis)
     begin = sample.cancellation.left
     try:
         outcome = settled(sample, part.find)
     except GuaranteeError:
-        return _Try(math.inf)
+        return _PilotResult(math.inf)
     loss = measured(sample, outcome).loss
     seconds = _since(begin, sample)
     if sample.people is None or part.whole or outcome.explain.get("stopped"):
-        return _Try(loss, 0, seconds)
+        return _PilotResult(loss, 0, seconds)
     begin, low, high, runs = sample.cancellation.left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
     while high - low > max(1, high // _CLOSE):
         middle, runs = (low + high) // 2, runs + 1
@@ -102,7 +102,7 @@ def _tried(sample: EncodedTable, part: Part) -> _Try:
             outcome, high = fewer, middle
         else:
             low = middle
-    return _Try(measured(sample, outcome).loss, high, _since(begin, sample) / max(runs, 1))
+    return _PilotResult(measured(sample, outcome).loss, high, _since(begin, sample) / max(runs, 1))
 
 
 def _since(begin: float | None, sample: EncodedTable) -> float:

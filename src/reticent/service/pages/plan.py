@@ -113,7 +113,7 @@ class Plan:
         if self.sent or any("level" in column for column in columns.values()):
             return {}
         rest = {name: value for name, value in self.settings.items() if name != "prior"}
-        policy = hub.shelf.policy(parse(rest, self.files))
+        policy = hub.policy_registry.policy(parse(rest, self.files))
         levels = propose_levels(head_of(hub.tables.blob(self.table["id"]), SAMPLE), policy)
         levels = {name: level for name, level in levels.items() if level}
         for name, level in levels.items():
@@ -132,7 +132,7 @@ class Plan:
     def take(self, hub: Hub, text: str, files: dict[str, str]) -> None:
         """Takes a policy from elsewhere, whole, if it fits the table; files that were here stay."""
         bundle = parse(text, self.files | files)
-        policy = hub.shelf.policy(bundle)
+        policy = hub.policy_registry.policy(bundle)
         policy.check_columns(self.table["columns"])
         self.settings = dict(bundle.settings) | {"columns": _long(dict(bundle.settings).get("columns", {}))}
         self.files, self.why = self.files | files, dict.fromkeys(self.why, "from the policy that was sent")

@@ -68,7 +68,7 @@ def _counted(context: PageContext, plan: Plan) -> str:
     from reticent.engine.veil.prior.released import fit_released
 
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}
-    policy = context.hub.shelf.policy(type(plan)(plan.table, rest, plan.files).bundle())
+    policy = context.hub.policy_registry.policy(type(plan)(plan.table, rest, plan.files).bundle())
     if len(policy.sensitive) != 1:
         raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
     table = read_upload(context.hub.tables.blob(plan.table["id"]))

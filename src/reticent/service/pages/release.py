@@ -17,7 +17,7 @@ from reticent.service.pages.layout import PageContext, card, figure, status_text
 from reticent.service.pages.safe import grid, labelled
 from reticent.service.pages.sources import PLACES
 from reticent.service.problems import described
-from reticent.service.releases import Glance
+from reticent.service.releases import TablePreview
 from reticent.service.routes.audits import audit
 from reticent.service.routes.common import Ident, aside
 from reticent.service.routes.releases import sent
@@ -47,7 +47,7 @@ async def release(context: PageContext, job: str = "", id: str = "") -> None:  #
     _summary(document)
     _acts(context, document)
     if not document["withdrawn"]:
-        for table in await aside(lambda: context.hub.releases.glance(document["id"], _ROWS)):
+        for table in await aside(lambda: context.hub.releases.preview(document["id"], _ROWS)):
             _table(table)
 
 
@@ -138,7 +138,7 @@ def _acts(context: PageContext, document: dict[str, Any]) -> None:
                 button.props("outline color=negative")
 
 
-def _table(table: Glance) -> None:
+def _table(table: TablePreview) -> None:
     with card(f"{table.name}: {table.rows:,} rows, the first of them"):
         grid(table.columns, table.first).props('data-test="released"')
         distinct = zip(table.columns, table.distinct, strict=True)

@@ -18,7 +18,7 @@ from reticent.service.routes.common import aside
 
 
 @studio("/try", "Data")
-async def tries(context: PageContext, table: str = "") -> None:
+async def drafts_page(context: PageContext, table: str = "") -> None:
     """The page."""
     steps("Try", table)
     if (plan := await planned(context, table)) is None:

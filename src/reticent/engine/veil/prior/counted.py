@@ -15,7 +15,7 @@ from reticent.engine.veil.events import Paths
 from reticent.engine.veil.prior.fields import Field, choose_domain, published
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
-from reticent.engine.veil.prior.prior import Prior, apart
+from reticent.engine.veil.prior.prior import Prior, nudge_shares
 from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -39,7 +39,7 @@ FOLLOWED = 200
 """Persons with two events below whom there is no kernel."""
 
 # Values that are offered, at least.
-_APART = 2
+_MIN_VALUES = 2
 # A cell with fewer records says as little as one that was never seen, even where the past is public.
 _SEEN = 3
 # Of what a count must be to be offered: a value that has as much is hardly lost again to the noise of its own count.
@@ -206,7 +206,7 @@ def _offered(past: Past, tree: Split | None, counts: Int64s, least: float) -> Co
     seen = shares * sizes[:, None] >= least
     # A row in which nothing is frequent offers its most frequent value: never an empty line.
     seen[np.arange(len(counts)), shares.argmax(axis=1)] = True
-    if np.count_nonzero(seen.any(axis=0)) < _APART:
+    if np.count_nonzero(seen.any(axis=0)) < _MIN_VALUES:
         raise GuaranteeError(
             f"With this noise {past.persons:,} persons do not tell two sensitive values apart.",
             hint="Give more persons, a hierarchy or a larger epsilon; or public statistics as prior.csv.",
@@ -216,7 +216,7 @@ def _offered(past: Past, tree: Split | None, counts: Int64s, least: float) -> Co
     # A row of hardly anybody would offer one value to all: its shares are those above it, so that what is frequent everywhere is offered.
     seen[lost > _POOR] |= counts.sum(axis=0) >= least * math.sqrt(len(counts))
     shares = np.where(seen, shares, 0)
-    shares = np.array([apart(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
+    shares = np.array([nudge_shares(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
     return Counted(Prior(past.domain.labels, strata(tree), shares, sizes), counts, unseen)
 
 

@@ -26,7 +26,7 @@ from reticent.engine.veil.domain import MISSING, Domain
 from reticent.engine.veil.prior.follow import Followed
 from reticent.engine.veil.prior.kernel import Kernel, Misfit
 from reticent.engine.veil.prior.measure import Measures, Score
-from reticent.engine.veil.prior.prior import Prior, apart
+from reticent.engine.veil.prior.prior import Prior, nudge_shares
 from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import Strata, report_name
 
@@ -82,7 +82,7 @@ class FittedPrior:
 
     def for_l(self, l: int) -> FittedPrior:
         """The same for another number of candidates: shares that could not be counted are moved a little."""
-        shares = np.array([apart(row, l) for row in self.prior.shares])
+        shares = np.array([nudge_shares(row, l) for row in self.prior.shares])
         return replace(self, prior=replace(self.prior, shares=shares))
 
 

@@ -67,7 +67,7 @@ class Prior:
         return np.array([_integer_segments(row, l * ONE) for row in self.shares], dtype=np.uint64)
 
 
-def apart(shares: Floats, l: int) -> Floats:
+def nudge_shares(shares: Floats, l: int) -> Floats:
     """Shares of one row, moved a little where l times a share is about a whole number; values not offered stay so.
 
     Such a value stands in every set equally often, so that nobody could count it, nor anything else in its row.

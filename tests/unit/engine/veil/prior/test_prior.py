@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.prior import ONE, Prior, apart
+from reticent.engine.veil.prior.prior import ONE, Prior, nudge_shares
 from reticent.errors import DataError
 from reticent.policy import Policy
 
@@ -56,7 +56,7 @@ def test_no_value_has_a_whole_number_of_copies(seed):
     shares[5] = 0
     shares /= shares.sum()
     before = shares.copy()
-    copies = apart(shares, 8) * 8
+    copies = nudge_shares(shares, 8) * 8
     frequent = np.round(copies) >= 1
     assert np.abs(copies - np.round(copies))[frequent].min() > 0.09
     assert copies.sum() == pytest.approx(8)
@@ -66,4 +66,4 @@ def test_no_value_has_a_whole_number_of_copies(seed):
 
 
 def test_a_row_of_one_value_stays():
-    assert apart(np.array([0.0, 1.0]), 4).tolist() == [0, 1]
+    assert nudge_shares(np.array([0.0, 1.0]), 4).tolist() == [0, 1]
