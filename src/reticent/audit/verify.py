@@ -88,7 +88,7 @@ def verify(
     verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
     verdicts += [_guarded(streams, partial(load_verifier("stream.judge"), streams, policy))] if streams else []
     if original is not None and releases:
-        verdicts = _beside(releases, verdicts, policy, original)
+        verdicts = _compare_with_original(releases, verdicts, policy, original)
     verdicts.append(check_chain(releases, ledger))
     shapes = {release.shape for release in releases}
     beside = [place for shape, place in SEQUENCE_VERIFIERS.items() if shape in shapes]
@@ -105,7 +105,7 @@ _JOINT = " | "
 _NOT_COMPARED = "comparison with the original (a release of this shape is compared while it is made)"
 
 
-def _beside(releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input) -> list[VerificationResult]:
+def _compare_with_original(releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input) -> list[VerificationResult]:
     """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
     shape, original = releases[-1].shape, replace(original, table=_combined(_taken(original.table), policy))
     if shape == "stream" and any(release.wire is not None for release in releases):

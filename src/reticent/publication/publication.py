@@ -92,7 +92,7 @@ class Publication:
     def _waiting(self, folder: Path | None) -> OutboxEntry | None:
         """The release that a crash kept from its folder. One whose folder is there was handed over, and only not noted."""
         waiting = next(self.store.unsent(self.name), None)
-        if waiting is None or folder is None or not stands_beside(folder, self.store, self.name, waiting.number):
+        if waiting is None or folder is None or not is_in_sibling_folder(folder, self.store, self.name, waiting.number):
             return waiting
         self.commit(lambda tx: tx.confirm_delivery(self.name, waiting.number))
         return None
@@ -146,7 +146,7 @@ def refuse_ahead(folder: Path, store: Store) -> None:
             )
 
 
-def stands_beside(folder: Path, store: Store, name: str, number: int) -> bool:
+def is_in_sibling_folder(folder: Path, store: Store, name: str, number: int) -> bool:
     """Whether a stored release, by its number in the outbox, stands in another folder beside this one."""
     asked, shown = (name, number + 1, store.ledger(name).digests.get(number + 1)), set()
     for beside in folder.parent.iterdir() if folder.parent.is_dir() else ():

@@ -100,7 +100,7 @@ def from_file(path: Path) -> Parts:
         raise DataError(f"{path} cannot be read.", hint="Give a release folder, .ndjson, .parquet or .csv.") from None
     if table.schema.metadata and META in table.schema.metadata:
         return _from_metadata(table)
-    codebook = codebook_beside(path)
+    codebook = read_codebook(path)
     veil = codebook.get("veil")
     return Parts("veil" if veil else "generalised", "", {"data": table}, veil, codebook)
 
@@ -115,7 +115,7 @@ def _from_metadata(table: pa.Table) -> Parts:
     return Parts(about["shape"], about["kind"], tables, about["veil"], about["codebook"], about["missing"])
 
 
-def codebook_beside(path: Path) -> dict[str, Any]:
+def read_codebook(path: Path) -> dict[str, Any]:
     """`FILE.codebook.json`, if there is one."""
     beside = path.with_name(path.name + ".codebook.json")
     if not beside.is_file():

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.errors import DataError
-from reticent.read.load import Parts, codebook_beside
+from reticent.read.load import Parts, read_codebook
 
 OWN = ("seq", "row", "event", "person")
 
@@ -18,7 +18,7 @@ OWN = ("seq", "row", "event", "person")
 def from_wire(path: Path) -> Parts:
     """A stream's file, with the codebook beside it or in its first line."""
     with path.open(encoding="utf-8") as lines:
-        return from_lines(_written(lines), codebook_beside(path))
+        return from_lines(_written(lines), read_codebook(path))
 
 
 def _written(lines: Iterable[str]) -> Iterator[str]:

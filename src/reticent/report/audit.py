@@ -90,12 +90,12 @@ class Audit:
     def __repr__(self) -> str:
         """The verdict and what each attack reached; no cell of the material."""
         word = "refuted" if self.refuted else "not refuted"
-        attacks = "".join(f"\n  {one.attack}: {one.accuracy:.1%} right{_beside(one)}" for one in self._guesses())
+        attacks = "".join(f"\n  {one.attack}: {one.accuracy:.1%} right{_bound_text(one)}" for one in self._guesses())
         return f"Audit({word}, {len(self.releases)} releases, {self.verdict!r}){attacks}"
 
     def _repr_html_(self) -> str:
         heading = "A claim is refuted." if self.refuted else "No claim is refuted."
-        rows = [(one.attack, f"{one.accuracy:.1%}{_beside(one)}", one.question) for one in self._guesses()]
+        rows = [(one.attack, f"{one.accuracy:.1%}{_bound_text(one)}", one.question) for one in self._guesses()]
         items = [Range(one.attack, one.accuracy, *one.interval, one.claim) for one in self._guesses()]
         parts = [shown(heading, ("attack", "guesses that are right", "what the attacker does"), rows)]
         parts += [picture(alone(ranges("Accuracy of each attack", items)))] if items else []
@@ -129,7 +129,7 @@ class Audit:
         }
 
 
-def _beside(outcome: Outcome) -> str:
+def _bound_text(outcome: Outcome) -> str:
     return "" if outcome.claim is None else f", {outcome.claim:.1%} conceded"
 
 

@@ -87,13 +87,13 @@ def _brief(audit: Mapping[str, Any]) -> str:
         f"What was checked: its claims ({len(audit['verify']['findings'])} checks), attacks ({len(audit['attacks'])}): {verdict}.",
     ]
     if not risk["quasi_identifiers_as_they_are"]:
-        lines.append(f"The highest risk of a {_unit(audit)} to be found is {_beside_threshold(risk)} (section 5).")
+        lines.append(f"The highest risk of a {_unit(audit)} to be found is {_threshold_text(risk)} (section 5).")
     lines.append(f"What is left open: {len(audit['not_covered'])} kinds of reader, named in section 10.")
     lines.append("What the board has to decide: whether the purpose is worth that risk, and under which conditions.")
     return _bullets(lines)
 
 
-def _beside_threshold(risk: Mapping[str, Any]) -> str:
+def _threshold_text(risk: Mapping[str, Any]) -> str:
     high, limit = risk["prosecutor"]["highest"], risk["threshold"]
     return f"{percent(high)}, {'at or below' if high <= limit else 'ABOVE'} the threshold of {percent(limit)}"
 
@@ -246,6 +246,6 @@ def _conclusion(audit: Mapping[str, Any]) -> str:
     claims = "REFUTED: do not release" if audit["refuted"] else "hold, recomputed from the release alone"
     lines = [f"The claims of the release {claims} ({len(audit['verify']['findings'])} checks)."]
     if not risk["quasi_identifiers_as_they_are"]:
-        lines.append(f"The highest residual risk is {_beside_threshold(risk)}.")
+        lines.append(f"The highest residual risk is {_threshold_text(risk)}.")
     lines += [gap("the decision, and its conditions"), gap("names, signatures, date, and date of the next review")]
     return "\n\n".join(lines)

@@ -19,7 +19,7 @@ ROWS = 5_000
 CLASSES = 20  # the most frequent sensitive values; the rest counts as one
 
 
-def classifier_scores(beside: Spread, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
+def classifier_scores(reconstruction: Spread, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
     """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one.
 
     The target is a published quasi-identifier, the sensitive value if left out.
@@ -27,11 +27,11 @@ def classifier_scores(beside: Spread, rng: np.random.Generator, target: str | No
     from sklearn.metrics import f1_score
     from sklearn.naive_bayes import CategoricalNB
 
-    rows = np.sort(rng.permutation(len(beside.sensitive))[: 2 * ROWS])
+    rows = np.sort(rng.permutation(len(reconstruction.sensitive))[: 2 * ROWS])
     rng.shuffle(rows)
     learn, test = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-    released = np.sort(rng.permutation(len(beside.group))[:ROWS])
-    task = _task(beside, released, rng, target)
+    released = np.sort(rng.permutation(len(reconstruction.group))[:ROWS])
+    task = _task(reconstruction, released, rng, target)
     if len(learn) < 10 or len(released) < 10 or len(np.unique(task.true_classes)) < 2 or not task.columns:
         return {}
     truth = task.true_classes[test]
@@ -58,20 +58,20 @@ class _Task:
     drawn: Int64s
 
 
-def _task(beside: Spread, released: Int64s, rng: np.random.Generator, target: str | None) -> _Task:
+def _task(reconstruction: Spread, released: Int64s, rng: np.random.Generator, target: str | None) -> _Task:
     if target is None:
-        labels = _targets(beside.sensitive, len(beside.values))
-        drawn = labels[_draw(beside.offered(released), rng)]
-        return _Task(list(beside.columns.values()), labels[beside.sensitive], drawn)
-    if target not in beside.columns:
+        labels = _targets(reconstruction.sensitive, len(reconstruction.values))
+        drawn = labels[_draw(reconstruction.offered(released), rng)]
+        return _Task(list(reconstruction.columns.values()), labels[reconstruction.sensitive], drawn)
+    if target not in reconstruction.columns:
         raise PolicyError(
             f"'{target}' is no published quasi-identifier that the original shows, so it cannot be learnt.",
-            hint="Name one of " + ", ".join(beside.columns) + ", or leave it out for the sensitive value.",
+            hint="Name one of " + ", ".join(reconstruction.columns) + ", or leave it out for the sensitive value.",
         )
-    column = beside.columns[target]
+    column = reconstruction.columns[target]
     labels = _targets(column.source, column.within.shape[1])
     drawn = labels[_draw(column.within[column.label[released]].toarray(), rng)]
-    return _Task([one for name, one in beside.columns.items() if name != target], labels[column.source], drawn)
+    return _Task([one for name, one in reconstruction.columns.items() if name != target], labels[column.source], drawn)
 
 
 def _targets(values: Int64s, size: int) -> Int64s:

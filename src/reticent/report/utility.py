@@ -85,7 +85,7 @@ def _distance(before: Floats, after: Floats) -> float:
     return float(np.abs(before - after).sum() / 2)
 
 
-def _kept(beside: Spread, column: Column, rng: np.random.Generator) -> dict[str, float]:
+def _kept(reconstruction: Spread, column: Column, rng: np.random.Generator) -> dict[str, float]:
     """Association of the attribute with the sensitive value (Cramer's V), in the original and in the release.
 
     Before: of the original values as they are; the correction for small samples keeps fine attributes from looking associated by
@@ -94,10 +94,10 @@ def _kept(beside: Spread, column: Column, rng: np.random.Generator) -> dict[str,
     chosen = _some(len(column.label), rng)
     labels = column.within.shape[0]
     member = csr_array((np.ones(len(chosen)), (column.label[chosen], np.arange(len(chosen)))), (labels, len(chosen)))
-    after = csr_array(member @ beside.group_share[beside.group[chosen]])
+    after = csr_array(member @ reconstruction.group_share[reconstruction.group[chosen]])
     members = _some(len(column.source), rng)
-    pairs = column.source[members], beside.sensitive[members]
-    before = csr_array((np.ones(len(members)), pairs), (column.within.shape[1], len(beside.values)))
+    pairs = column.source[members], reconstruction.sensitive[members]
+    before = csr_array((np.ones(len(members)), pairs), (column.within.shape[1], len(reconstruction.values)))
     return {"before": cramer(before), "after": cramer(after)}
 
 
@@ -115,21 +115,21 @@ def cramer(table: csr_array) -> float:
     return float(min(1.0, np.sqrt(phi / least))) if least > 0 else 0.0
 
 
-def _query_error(beside: Spread, rng: np.random.Generator) -> dict[str, float]:
+def _query_error(reconstruction: Spread, rng: np.random.Generator) -> dict[str, float]:
     """Median relative error of random counts: a part of one attribute's values and some sensitive values."""
     truth, estimate = [], []
-    names = list(beside.columns)
+    names = list(reconstruction.columns)
     for _ in range(QUERIES if names else 0):
-        column = beside.columns[names[int(rng.integers(len(names)))]]
+        column = reconstruction.columns[names[int(rng.integers(len(names)))]]
         asked = rng.random(column.within.shape[1]) < 0.3
-        values = rng.random(len(beside.values)) < 0.3
-        truth.append(float((asked[column.source] & values[beside.sensitive]).sum()))
+        values = rng.random(len(reconstruction.values)) < 0.3
+        truth.append(float((asked[column.source] & values[reconstruction.sensitive]).sum()))
         fits = column.within @ asked
-        offered = beside.group_share @ values
-        estimate.append(float((fits[column.label] * offered[beside.group]).sum()))
+        offered = reconstruction.group_share @ values
+        estimate.append(float((fits[column.label] * offered[reconstruction.group]).sum()))
     if not truth:
         return {}
-    errors = relative_error(np.array(truth), np.array(estimate), floor=max(1.0, len(beside.sensitive) / 1000))
+    errors = relative_error(np.array(truth), np.array(estimate), floor=max(1.0, len(reconstruction.sensitive) / 1000))
     return {"median": float(np.median(errors)), "p90": float(np.quantile(errors, 0.9)), "queries": len(errors)}
 
 

@@ -171,7 +171,7 @@ def run(
                 figures[f"{title} {stream.name}"] = make(study, stream)
                 say(f"figure {title}, {stream.name}: {time.perf_counter() - start:.1f} s")
         literal = {stream.name: study.literal(stream) for stream in streams}
-    ours = beside(figures) | {"largest share of records that CASTLE suppressed": study.suppressed}
+    ours = compare_with_paper(figures) | {"largest share of records that CASTLE suppressed": study.suppressed}
     summary = {"figures": figures, "paper": PAPER, "ours": ours, "literal": literal, "quick": quick}
     out.mkdir(parents=True, exist_ok=True)
     (out / "figures.json").write_text(json.dumps(summary, indent=2, default=float) + "\n")
@@ -384,7 +384,7 @@ FIGURES: dict[str, Callable[[Study, Stream], dict[str, Any]]] = {
 }
 
 
-def beside(figures: dict[str, Any]) -> dict[str, Any]:
+def compare_with_paper(figures: dict[str, Any]) -> dict[str, Any]:
     """Our values of what the paper's text states."""
     ours: dict[str, Any] = {}
     for name, long in (("adult", "Adult"), ("nps", "NPS")):

@@ -70,7 +70,7 @@ def run(
         start = time.perf_counter()
         figures[name] = make(study)
         say(f"{name}: {time.perf_counter() - start:.1f} s")
-    summary = {"figures": figures, "paper": PAPER, "ours": beside(figures), "setting": vars(scale) | {"seed": seed}}
+    summary = {"figures": figures, "paper": PAPER, "ours": compare_with_paper(figures), "setting": vars(scale) | {"seed": seed}}
     out.mkdir(parents=True, exist_ok=True)
     (out / "figures.json").write_text(json.dumps(summary, indent=2) + "\n")
     draw(figures, out)
@@ -205,7 +205,7 @@ FIGURES: dict[str, Callable[[Study], Curve]] = {
 }
 
 
-def beside(figures: dict[str, Curve]) -> dict[str, Any]:
+def compare_with_paper(figures: dict[str, Curve]) -> dict[str, Any]:
     """Our figures in the terms of the paper's text, each at the largest size that both finished."""
 
     def ratio(figure: str, slow: str, fast: str) -> float:

@@ -76,7 +76,7 @@ def run(
         say(f"{name}: {time.perf_counter() - start:.1f} s")
         draw({name: figures[name]}, out)
         (out / "figures.json").write_text(json.dumps(figures, indent=2, default=float) + "\n")
-    summary = {"paper": PAPER, "ours": beside(figures), "setting": vars(scale.setting) | {"quick": quick}}
+    summary = {"paper": PAPER, "ours": compare_with_paper(figures), "setting": vars(scale.setting) | {"quick": quick}}
     (out / "summary.json").write_text(json.dumps(summary, indent=2, default=float) + "\n")
     return summary | {"figures": figures}
 
@@ -254,7 +254,7 @@ FIGURES: dict[str, Callable[[Study], Curve]] = {
 }
 
 
-def beside(figures: dict[str, Curve]) -> dict[str, float]:
+def compare_with_paper(figures: dict[str, Curve]) -> dict[str, float]:
     """Our figures for what the paper's text states."""
     return {
         "vulnerable share, 2-diversity, 20 releases": figures["3a"]["l = 2"][-1],

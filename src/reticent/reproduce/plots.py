@@ -59,7 +59,7 @@ MEASURES = ("sensitivity", "specificity", "accuracy")
 
 @contextmanager
 def _plot(
-    file: Path, size: tuple[float, float], words: dict[str, str], *, beside: bool = True, small: int = 8
+    file: Path, size: tuple[float, float], words: dict[str, str], *, legend_outside: bool = True, small: int = 8
 ) -> Iterator[Any]:
     """Axes to draw curves on; they are named, and written when all are drawn; beside them stands the legend, which would hide them."""
     picture = Figure(figsize=size, layout="constrained")
@@ -67,7 +67,7 @@ def _plot(
     yield axes
     axes.set(**words)
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize=small, **({"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {"ncols": 2}))
+    axes.legend(fontsize=small, **({"loc": "upper left", "bbox_to_anchor": (1, 1)} if legend_outside else {"ncols": 2}))
     picture.savefig(file, dpi=110)
 
 

@@ -277,9 +277,9 @@ def _columns(table: pa.Table, release: Release, policy: Policy, losses: dict[str
     ]
 
 
-def _distributions(beside: Spread, policy: Policy) -> dict[str, Any]:
+def _distributions(reconstruction: Spread, policy: Policy) -> dict[str, Any]:
     """Shares of values before, and after as a reader would reconstruct them; numbers in bins, words by frequency."""
-    columns = {policy.sensitive[0]: beside} | dict(beside.columns)
+    columns = {policy.sensitive[0]: reconstruction} | dict(reconstruction.columns)
     return {name: _bars(list(column.values), *column.shares()) for name, column in columns.items()}
 
 

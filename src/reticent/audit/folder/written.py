@@ -53,7 +53,7 @@ def _odd_json(file: Path) -> bool:
     return content != json.dumps(json.loads(content), indent=indent, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
-class _Beside(io.RawIOBase):
+class _ComparingWriter(io.RawIOBase):
     """Takes what would be written, and compares it with what is."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -75,27 +75,27 @@ class _Beside(io.RawIOBase):
 
 def _odd_csv(file: Path) -> bool:
     with file.open("rb") as content:
-        return not _same_csv(file, _Beside(content))
+        return not _same_csv(file, _ComparingWriter(content))
 
 
-def _same_csv(file: Path, beside: _Beside) -> bool:
+def _same_csv(file: Path, writer: _ComparingWriter) -> bool:
     options = pa.csv.ReadOptions(block_size=_PIECE)
     with pa.csv.open_csv(file) as head:
         names = head.schema.names
     bare = _bare(file, len(names))
     if len(set(names)) < len(names):
         return True  # doubled columns are a finding of their own, and Arrow does not read them one by one
-    beside.write(_joined([_quoted(pa.array([name], pa.string())) for name in names]))
+    writer.write(_joined([_quoted(pa.array([name], pa.string())) for name in names]))
     with pa.csv.open_csv(file, read_options=options, **as_text(names)) as parts:
         for part in parts:
             table = pa.table(part.columns, names=names)
             if not escaped(plain(table)).equals(table):
                 return False
             cells = [pc.fill_null(cell, "") if at in bare else _quoted(cell) for at, cell in enumerate(part.columns)]
-            beside.write(_joined(cells))
-            if not beside.same:
+            writer.write(_joined(cells))
+            if not writer.same:
                 return False
-    return beside.ended()
+    return writer.ended()
 
 
 def as_text(names: Iterable[str]) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _odd_parts(file: Path, source: pq.ParquetFile) -> bool:
     if about.created_by != _WRITER:
         return _WRITERS.fullmatch(str(about.created_by)) is None
     with file.open("rb") as content:
-        beside = _Beside(content)
+        beside = _ComparingWriter(content)
         with pq.ParquetWriter(pa.PythonFile(beside, mode="w"), schema) as writer:
             for group in range(source.num_row_groups):
                 part = source.read_row_group(group)

@@ -177,13 +177,13 @@ def _endings(labels: pa.Array) -> tuple[pa.Array, Bools]:
     return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), beside
 
 
-def _listed(values: Texts, labels: pa.Array, beside: Bools, policy: Policy, column: str) -> list[tuple[Int64s, Int64s]]:
+def _listed(values: Texts, labels: pa.Array, or_missing: Bools, policy: Policy, column: str) -> list[tuple[Int64s, Int64s]]:
     """Pairs of a value and a label that is it, a node above it, a set with it or `*`; or of a missing value and a label for those."""
     texts = pa.array(values, pa.string())
     above = levels(texts, policy, column)
     shown, (root,), *names = shared(labels, pa.array([ROOT]), *(names for _, names in above))
     known = [np.full(len(texts), root), *(name[nodes] for (nodes, _), name in zip(above, names, strict=True))]
-    empty, open_ = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)), np.flatnonzero(beside)
+    empty, open_ = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)), np.flatnonzero(or_missing)
     sets = np.array(sorted(_sets(values, labels.to_pylist())), dtype=np.int64).reshape(-1, 2)
     return [
         *(_equal(here, shown) for here in known),

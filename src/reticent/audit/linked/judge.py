@@ -52,7 +52,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     layout = layout_of(policy)
     columns = [(table, name) for table, one in layout.items() for name in one.columns]
     findings = [_closed(release, layout), _check_explain(release, layout), _dated(release, layout, policy)]
-    findings.append(_beside(release, layout))
+    findings.append(_check_metadata(release, layout))
     if not all(finding.holds for finding in findings):
         return VerificationResult(tuple(findings))
     findings += [*_references(release.tables, layout), *_numbered(release, layout), _ordered(release.tables)]
@@ -106,7 +106,7 @@ def _by_table(value: object, layout: Mapping[str, Layout]) -> bool:
     return isinstance(value, dict) and set(value) <= set(layout) and all(map(is_count, value.values()))
 
 
-def _beside(release: Published, layout: Mapping[str, Layout]) -> Finding:
+def _check_metadata(release: Published, layout: Mapping[str, Layout]) -> Finding:
     """The document beside the tables names a standard, the columns of the policy, and systems of codes by their address."""
     document = release.metadata.get(SHAPE, {})
     tables, systems = document.get("tables", {}), document.get("systems", {})

@@ -59,7 +59,7 @@ def verify_stream(releases: Sequence[Published], policy: Policy) -> Verification
         before = transcript.rows
         transcript.codebook(release.metadata.get("veil"), strict=release.codebook is not None)
         lines = (
-            transcript.lines(release.wire, beside=release.codebook is not None) if release.wire is not None else None
+            transcript.lines(release.wire, has_codebook=release.codebook is not None) if release.wire is not None else None
         )
         for line in table_lines(release, policy.plain, policy.sensitive) if lines is None else lines:
             transcript.read(line)
@@ -137,7 +137,7 @@ class Transcript:
         else:
             self.offences["form"] += 1
 
-    def lines(self, path: Path, *, beside: bool = False) -> Iterator[Any]:
+    def lines(self, path: Path, *, has_codebook: bool = False) -> Iterator[Any]:
         """The objects of a file, one a line; what cannot be read is None.
 
         A file with its codebook `beside` it has one writer, who writes as records come; clusters of CASTLE wait for one another.
@@ -154,7 +154,7 @@ class Transcript:
                     continue
                 self.offences["written"] += self._strict and not self._form.fits(line, read)
                 if (
-                    beside
+                    has_codebook
                     and isinstance(read, dict)
                     and type(seq := read.get("seq")) is int
                     and "sensitive" not in read

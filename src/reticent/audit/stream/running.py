@@ -63,7 +63,7 @@ class _Open:
         places = np.minimum(np.searchsorted(self.groups, groups), len(self) - 1)
         return places, self.groups[places] == groups
 
-    def beside(self, other: _Open, *, oldest: int = 0) -> _Open:
+    def merge(self, other: _Open, *, oldest: int = 0) -> _Open:
         """Both together, without those that are full or were opened before a position."""
         groups = np.concatenate([self.groups, other.groups])
         room, since = np.concatenate([self.room, other.room]), np.concatenate([self.since, other.since])
@@ -175,7 +175,7 @@ class GroupVerifier:
             part.room[places] = left
         if known < len(names):
             return [f"{len(names) - known:,} groups are joined that were not opened before"]
-        self._open = self._open.beside(new, oldest=self._oldest())
+        self._open = self._open.merge(new, oldest=self._oldest())
         return []
 
     def _new(self, seqs: UInt64s, opened: Opened) -> tuple[_Open, Int64s]:
@@ -197,7 +197,7 @@ class GroupVerifier:
         lately = _Open(
             np.array(groups, dtype=np.uint64), np.array(room, dtype=np.int64), np.array(since, dtype=np.uint64)
         )
-        return self._open.beside(lately, oldest=self._oldest())
+        return self._open.merge(lately, oldest=self._oldest())
 
     def snapshot(self) -> bytes:
         """What is remembered."""
