@@ -68,7 +68,7 @@ def anonymize(
     if rules.tables is not None:
         if method is not None:
             raise PolicyError("Linked tables have one method.", hint="Leave out --method.")
-        return _linked(data, rules, store, seed, despite=despite_ledger)
+        return _linked(data, rules, store, seed, allow_republication=despite_ledger)
     records = table_under(data, rules)
     if store is None:
         return table.publish(records, rules, method=method, seed=seed, cancellation=watch).release
@@ -76,7 +76,7 @@ def anonymize(
     from reticent.store import Store
 
     with Store.open(store) as opened:
-        return single.publish(records, rules, opened, method=method, seed=seed, despite=despite_ledger, cancellation=watch)
+        return single.publish(records, rules, opened, method=method, seed=seed, allow_republication=despite_ledger, cancellation=watch)
 
 
 def draft(data: Data, policy: Policy | Place, *, method: str | None = None, seed: int | None = None) -> Draft:
@@ -229,7 +229,7 @@ def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
     return _whole(release, policy)
 
 
-def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *, despite: bool) -> Release:
+def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *, allow_republication: bool) -> Release:
     from reticent.publication import linked, single
     from reticent.store import Store
 
@@ -237,7 +237,7 @@ def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *,
     if store is None:
         return linked.publish(tables, policy, seed=seed, standard=standard).release
     with Store.open(store) as opened:
-        return single.publish_linked(tables, policy, opened, seed=seed, despite=despite, standard=standard)
+        return single.publish_linked(tables, policy, opened, seed=seed, allow_republication=allow_republication, standard=standard)
 
 
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:

@@ -138,7 +138,7 @@ class EvolvingTable:
             GuaranteeError: the policy cannot be met, or some persons stand in another publication; nothing was published.
         """
         with self._turn() as driver:
-            driver.despite = despite_ledger
+            driver.allow_republication = despite_ledger
             return driver.deliver(None if folder is None else Path(folder), format, again=again)
 
     def status(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class Series:
             seed: makes a new series repeatable, for tests only.
             despite_ledger: publish although some persons stand in other publications of the store; the releases say so.
         """
-        self._despite = despite_ledger
+        self._allow_republication = despite_ledger
         self._place, self.policy, self._seed = store, policy_of(policy), seed
 
     def publish(self, data: Data, folder: Place | None = None, *, format: str = "csv") -> Release:  # noqa: A002 - the users' word
@@ -226,7 +226,7 @@ class Series:
             store.register(name, policy_hash=self.policy.hash, secret=secret)
             with store.lock(name):
                 driver, place = series.Series(store, self.policy), None if folder is None else Path(folder)
-                driver.despite = self._despite
+                driver.allow_republication = self._allow_republication
                 return driver.deliver(records, place, format, seed=self._seed, first=first)
 
     def status(self) -> dict[str, Any]:

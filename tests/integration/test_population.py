@@ -16,7 +16,7 @@ from reticent.connectors.stream import Stream
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication.population import seen_of
-from reticent.release.wording import DESPITE
+from reticent.release.wording import REPUBLICATION
 from reticent.store import Store, schema
 
 ANATOMY = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})
@@ -84,7 +84,7 @@ def test_despite_the_ledger_the_release_says_so(kind, tmp_path):
     other = "stream" if kind == "table" else "table"
     KINDS[other](tmp_path / "store.db", people(0, 80))
     release = KINDS[kind](tmp_path / "store.db", people(40, 80), despite_ledger=True)
-    assert DESPITE in release.guarantee.not_covered
+    assert REPUBLICATION in release.guarantee.not_covered
 
 
 def test_strangers_are_let_in_and_counted(tmp_path, capsys):
@@ -292,7 +292,7 @@ def test_a_veil_over_nobody_in_particular_stands_alone(tmp_path):
     with pytest.raises(GuaranteeError, match="names no person"):
         anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db")
     shown = anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db", despite_ledger=True)
-    assert DESPITE in shown.guarantee.not_covered
+    assert REPUBLICATION in shown.guarantee.not_covered
 
 
 def test_an_attempt_that_was_refused_pins_no_house(tmp_path):

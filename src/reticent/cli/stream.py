@@ -158,7 +158,7 @@ def _stream_kafka(
     """Works as one of a group, from topic to topic, until it is told to stop."""
     from reticent.connectors.kafka import run_kafka
     from reticent.release import Counts
-    from reticent.release.wording import DESPITE
+    from reticent.release.wording import REPUBLICATION
     from reticent.store import Store
 
     if not all(end.startswith("kafka://") for end in route):
@@ -170,7 +170,7 @@ def _stream_kafka(
         done = run_kafka(*route, policy, private, settings=settings, **how)
     say(f"{done.published:,} records released, {done.dead_letters:,} dead letters; {done.seconds:.1f} s.")
     if done.shared:
-        say(f"Not covered: {DESPITE}.")
+        say(f"Not covered: {REPUBLICATION}.")
     if json:
         counts = Counts(done.published + done.dead_letters, done.published)
         emit(figures(counts, done.seconds, done.claims) | {"dead_letters": done.dead_letters})

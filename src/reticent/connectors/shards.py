@@ -61,7 +61,7 @@ def pin_shards(policy: Policy, store: Store, name: str, shards: int) -> None:
 def claim_population(policy: Policy, store: Store, name: str, *, allow_republication: bool = False) -> bool:
     """Takes everybody for a stream in shards, whose records the ledger does not see; whether others stand in the store, too."""
     population = Population(
-        store, name, policy, kind="stream", method=policy.stream.method, despite=allow_republication
+        store, name, policy, kind="stream", method=policy.stream.method, allow_republication=allow_republication
     )
     population.claim_everybody()
     return population.shared > 0

@@ -153,7 +153,7 @@ class Evolving(Publication):
         """
         with self.turn, self._or_forget(self.engine) as engine:
             (release,) = engine.cut(again=again)
-            population = self._population(despite=self.despite)
+            population = self._population(allow_republication=self.allow_republication)
             persons = population.of(
                 pa.array([name for name in engine.records.persons if name is not None], pa.string())
             )

@@ -27,7 +27,7 @@ from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.namesakes import warn_of_variants, warn_of_new_variants
 from reticent.release import Kind
-from reticent.release.wording import DESPITE
+from reticent.release.wording import REPUBLICATION
 from reticent.store import Store, Transaction, schema
 from reticent.store.database import whole_rows
 
@@ -102,10 +102,10 @@ class Population:
     """The persons of one publication beside those of all others in its store."""
 
     def __init__(
-        self, store: Store, publisher: str, policy: Policy, *, kind: Kind, method: str, despite: bool = False
+        self, store: Store, publisher: str, policy: Policy, *, kind: Kind, method: str, allow_republication: bool = False
     ) -> None:
         self._store, self._publisher, self._policy = store, publisher, policy
-        self._kind, self._method, self._despite = kind, method, despite
+        self._kind, self._method, self._allow_republication = kind, method, allow_republication
         # Linked tables are of no house: their persons compose with nothing.
         self._parameters_digest = publisher_class(kind, method).pinned(policy) if policy.tables is None else ""
         moving = bool(self._parameters_digest) and publisher_class(kind, method).moves(policy)
@@ -122,7 +122,7 @@ class Population:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What a release of these persons must say beside what its method says."""
-        return (DESPITE,) if self.shared else ()
+        return (REPUBLICATION,) if self.shared else ()
 
     def of(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
         """The persons of some records, in their order; nobody where the policy names no person."""
@@ -177,7 +177,7 @@ class Population:
         Raises:
             GuaranteeError: others have published from this store.
         """
-        if len(self._others) and not self._despite:
+        if len(self._others) and not self._allow_republication:
             raise GuaranteeError(
                 "The policy names no person, and other publications stand in this store: nobody can tell whether the same persons do; "
                 "nothing was published.",
@@ -196,7 +196,7 @@ class Population:
         with self._store.lock(self._publisher, wait=_WAIT), self._store.transaction() as tx:
             self._load()
             if self._recorded[_EVERYBODY & _MASK] != _EVERYBODY:
-                if len(self._others) and not self._despite:
+                if len(self._others) and not self._allow_republication:
                     raise GuaranteeError(
                         "Other publications stand in this store, and this one does not show its persons to the ledger.",
                         hint="Give it a store of its own, with none of the same persons in another; or --despite-ledger.",
@@ -215,7 +215,7 @@ class Population:
             self._refuse(self._mates.parted(events), len(events.persons), where)
 
     def _refuse(self, shared: int, persons: int, where: str) -> None:
-        if shared and not self._despite:
+        if shared and not self._allow_republication:
             raise GuaranteeError(
                 f"{shared:,} of {persons:,} persons stand in another publication of this store{where}; nothing was published.",
                 hint="Two publications of the same persons can tell more than each alone. The veil composes while it shows the same; "

@@ -52,7 +52,7 @@ class Publication:
     def __init__(self, store: Store, policy: Policy, *, name: str = "", commit: Commit | None = None) -> None:
         self.store, self.policy, self.name = store, policy, name or self.kind
         self.commit = commit or at_once(store)
-        self.despite = False
+        self.allow_republication = False
         """Whether persons who stand in other publications of the store may stand in this one too."""
         self.turn = threading.RLock()
         """Held while a step is made; callers of several threads take it around steps that belong together."""
@@ -66,10 +66,10 @@ class Publication:
         """Everything that was given out, in order."""
         return [from_bytes(entry.payload) for entry in self.store.outbox(self.name)]
 
-    def _population(self, *, despite: bool = False) -> Population:
+    def _population(self, *, allow_republication: bool = False) -> Population:
         """The persons of this publication, beside those of all others in the store."""
         method = str(getattr(self.policy, self.kind).method)
-        return Population(self.store, self.name, self.policy, kind=self.kind, method=method, despite=despite)
+        return Population(self.store, self.name, self.policy, kind=self.kind, method=method, allow_republication=allow_republication)
 
     def _deliver(
         self,

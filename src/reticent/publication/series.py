@@ -88,7 +88,7 @@ class Series(Publication):
             GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
         """
         with self.turn:
-            population = self._population(despite=self.despite)
+            population = self._population(allow_republication=self.allow_republication)
             persons = population.of_table(table)
             population.refuse_shared(persons)
             following = self._next(table, seed, population.not_covered) if first is None else self._still_first(first)

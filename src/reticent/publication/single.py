@@ -38,7 +38,7 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     *,
     method: str | None = None,
     seed: int | None = None,
-    despite: bool = False,
+    allow_republication: bool = False,
     name: str | None = None,
     commit: Commit | None = None,
     also: Also | None = None,
@@ -61,7 +61,7 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
 
     if policy.person is not None and policy.person not in table.column_names:
         policy.check_columns(table.column_names)
-    once = _Once(store, policy, _what(table, policy, method), method, despite=despite, pinned=pinned)
+    once = _Once(store, policy, _what(table, policy, method), method, allow_republication=allow_republication, pinned=pinned)
     persons = None if policy.person is None else table.column(policy.person)
     return once.publish(persons, make, name=name, commit=commit, also=also)
 
@@ -72,7 +72,7 @@ def publish_linked(
     store: Store,
     *,
     seed: int | None = None,
-    despite: bool = False,
+    allow_republication: bool = False,
     standard: Mapping[str, Any] | None = None,
 ) -> Release:
     """Releases linked tables under a policy, as `linked` does, and remembers it: one publication of all their persons.
@@ -89,17 +89,17 @@ def publish_linked(
     names = single_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     # Rows of nobody are left out of the release, and so of the ledger.
     persons = names.filter(pc.not_equal(names, ""))
-    return _Once(store, policy, what, linked.LAYOUT, despite=despite).publish(persons, make)
+    return _Once(store, policy, what, linked.LAYOUT, allow_republication=allow_republication).publish(persons, make)
 
 
 class _Once:
     """One publication of one table, or of several that belong together."""
 
     def __init__(
-        self, store: Store, policy: Policy, what: str, method: str, *, despite: bool, pinned: str = ""
+        self, store: Store, policy: Policy, what: str, method: str, *, allow_republication: bool, pinned: str = ""
     ) -> None:
         self._store, self._policy, self._what = store, policy, what
-        self._method, self._despite, self._pinned = method, despite, pinned
+        self._method, self._allow_republication, self._pinned = method, allow_republication, pinned
 
     def publish(
         self,
@@ -115,7 +115,7 @@ class _Once:
         if (before := _before(store, self._what)) is not None:
             return self._stored(before)
         name = name or f"{_NAME}{len(_names(store)) + 1}"
-        population = Population(store, name, self._policy, kind="table", method=self._method, despite=self._despite)
+        population = Population(store, name, self._policy, kind="table", method=self._method, allow_republication=self._allow_republication)
         if self._pinned and persons is None:
             hashes = population.everybody()
         else:

@@ -36,7 +36,7 @@ from reticent.publication.records import Batch
 from reticent.publication.resume import Receipts, beyond, refuse_unread
 from reticent.publication.stream_publication import Released, StreamPublication, veil_key_of
 from reticent.release import Counts, Guarantee
-from reticent.release.wording import DESPITE
+from reticent.release.wording import REPUBLICATION
 from reticent.store import DeadLetter, Store, Transaction
 
 __all__ = ["NAME", "Released", "Stream", "StreamPublication", "Summary", "at_once"]
@@ -135,7 +135,7 @@ class Stream:
             stack.enter_context(self._store.lock(name))
             self._commit = commit or at_once(self._store)
             self._population = Population(
-                self._store, name, self.policy, kind="stream", method=self.policy.stream.method, despite=despite_ledger
+                self._store, name, self.policy, kind="stream", method=self.policy.stream.method, allow_republication=despite_ledger
             )
             self._resume()
             self._stack = stack.pop_all()
@@ -260,7 +260,7 @@ class Stream:
         engine, seconds = self.publication.engine, time.perf_counter() - self._start
         guarantee = engine.guarantee
         if self._population.shared:
-            guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, DESPITE))
+            guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, REPUBLICATION))
         return Summary(engine.counts, self.position.dead, seconds, guarantee, engine.metrics, self._waiting)
 
     def _metrics(self) -> Mapping[str, float]:

@@ -195,7 +195,7 @@ LINKED = (
     "several records of one person, or several tables of one house: candidates that are alike show which belong together, and k "
     "holds for each record, not for what they have in common"
 )
-DESPITE = "some of these persons stand in other publications of the same store: laid side by side, they may tell more than each alone"
+REPUBLICATION = "some of these persons stand in other publications of the same store: laid side by side, they may tell more than each alone"
 LEDGER = "persons who stand in other publications of the same store: a release on Spark is not in its ledger"
 _COUNTED = "counted on the released persons themselves, with noise of epsilon = {number}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"
 _HOLES = (
@@ -275,7 +275,7 @@ def _said(clause: str, names: frozenset[str]) -> bool:
 @cache
 def _plain() -> frozenset[str]:
     """The sentences without holes."""
-    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, UNIT, LINKED, DESPITE, LEDGER)
+    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, UNIT, LINKED, REPUBLICATION, LEDGER)
     own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
     return frozenset([*single, *own, *not_covered(), *not_covered(persons=True)])
 

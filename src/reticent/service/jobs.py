@@ -270,7 +270,7 @@ class Jobs:
             policy,
             store,
             method=method,
-            despite=bool(request.get("despite")),
+            allow_republication=bool(request.get("despite")),
             cancellation=self._watches[ident],
             name=name,
             commit=self._hub.write,

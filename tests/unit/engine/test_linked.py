@@ -16,7 +16,7 @@ from reticent.engine.linked.rows import people_of
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.publication.population import seen_of
-from reticent.release.wording import DESPITE
+from reticent.release.wording import REPUBLICATION
 from reticent.store import Store
 
 DATES = {"dates": ["day", "month", "year"]}
@@ -218,7 +218,7 @@ def test_a_store_remembers_whom_linked_tables_were_about(tmp_path):
     with pytest.raises(GuaranteeError, match="stand in another publication"):
         anonymize(fewer, POLICY, store=tmp_path / "s.db")
     despite = anonymize(fewer, POLICY, store=tmp_path / "s.db", despite_ledger=True)
-    assert DESPITE in despite.guarantee.not_covered
+    assert REPUBLICATION in despite.guarantee.not_covered
     with Store.open(tmp_path / "s.db") as store:
         assert [about["method"] for about in seen_of(store).values()] == ["linked", "linked"]
     assert b"x1-0" not in (tmp_path / "s.db").read_bytes()
