@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.fitted import write_fit
-from reticent.engine.veil.prior.prior import candidates, random_orders
+from reticent.engine.veil.prior.prior import candidates, random_permutations
 from reticent.policy import Policy
 from reticent.publication import table
 
@@ -217,7 +217,7 @@ def _fresh(shares: Vector, true: Vector, truths: Codes) -> dict[int, float]:
     rng = np.random.default_rng(6)
     units = np.floor(shares * L * (1 << 40)).astype(np.int64)
     units[units.argmax()] += L * (1 << 40) - units.sum()
-    orders, rows = random_orders(SIZE, rng), np.zeros(len(truths), dtype=np.int64)
+    orders, rows = random_permutations(SIZE, rng), np.zeros(len(truths), dtype=np.int64)
     belief, right = np.tile(shares, (len(truths), 1)), {}
     for event in range(EVENTS):
         sets = candidates(truths[:, event], rows, units[None, :].astype(np.uint64), orders, rng)

@@ -14,7 +14,7 @@ from reticent.datasets import adult, hospital
 from reticent.engine.veil.prior.fields import published
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.fitted import FittedPrior
-from reticent.engine.veil.prior.prior import candidates, random_orders
+from reticent.engine.veil.prior.prior import candidates, random_permutations
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
 
@@ -99,7 +99,7 @@ def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dic
     rows = prior.rows(published(table, policy, prior.columns), table.num_rows)
     unseen = prior.shares[rows, values] == 0
     eta = np.bincount(rows, unseen, minlength=len(prior.strata)) / np.bincount(rows, minlength=len(prior.strata))
-    orders = random_orders(len(prior.labels), rng)
+    orders = random_permutations(len(prior.labels), rng)
     stretches = prior.segments(l)
     veil = Veil(prior.labels, stretches, orders, eta, np.zeros(len(eta)))
     covered, errors = [], []
@@ -119,7 +119,7 @@ def _million() -> dict[str, float]:
     shares = rng.dirichlet(np.full(139, 0.5), size=30)
     whole = np.floor(shares * 10 * (1 << 40)).astype(np.int64)
     whole[np.arange(30), whole.argmax(axis=1)] += 10 * (1 << 40) - whole.sum(axis=1)
-    orders = random_orders(139, rng)
+    orders = random_permutations(139, rng)
     veil = Veil(
         tuple(f"v{code:03}" for code in range(139)), whole.astype(np.uint64), orders, np.zeros(30), np.zeros(30)
     )

@@ -47,7 +47,7 @@ def _house(rng: np.random.Generator, values: int, l: int, rows: int) -> veil.Vei
         key=bytes(32),
         l=l,
         segments=veil.segments_of_counts(counts, l=l),
-        orders=veil.random_orders(values, count=ORDERS, seed=bytes(32)),
+        permutations=veil.random_permutations(values, count=ORDERS, seed=bytes(32)),
         kernel=veil.Kernel.shares(stay, within=veil.ONE // 2, parents=parents),
     )
 

@@ -100,9 +100,9 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as t
     strata = [EVERYBODY, *sorted(cells for cells, number in full.items() if number >= LEAST * world.l)]
     counts = _counts(world.past, world, labels, strata)
     stretches = _core.veil.segments_of_counts(counts, l=world.l)
-    orders = _core.veil.random_orders(len(labels), count=ORDERS, seed=bytes(32))
+    orders = _core.veil.random_permutations(len(labels), count=ORDERS, seed=bytes(32))
     kernel, document = _kernel(world, labels, counts[0] / counts[0].sum())
-    house = _core.veil.Veil(key=_key(seed), l=world.l, segments=stretches, orders=orders, kernel=kernel)
+    house = _core.veil.Veil(key=_key(seed), l=world.l, segments=stretches, permutations=orders, kernel=kernel)
     at = {cells: row for row, cells in enumerate(strata)}
     rows = np.array([at.get(cells, 0) for cells in _rows(data, world.rows)], dtype=np.uint32)
     codes = {label: code for code, label in enumerate(labels)}

@@ -144,7 +144,7 @@ def test_finding_3_under_the_veil_the_published_prior_and_all_sets_leave_one_in_
     rng, truths = np.random.default_rng(4), defaultdict(Counter)
     for key in range(4000):
         world = rng.choice(3, 4, p=[0.5, 0.25, 0.25])
-        house = veil.Veil(key=key.to_bytes(32, "little"), l=2, segments=stretches, orders=orders, kernel=None)
+        house = veil.Veil(key=key.to_bytes(32, "little"), l=2, segments=stretches, permutations=orders, kernel=None)
         rows = np.zeros(4, dtype=np.uint32)
         sets = np.sort(house.begin(np.arange(4, dtype=np.uint64), rows, world.astype(np.int32)).candidates, axis=1)
         truths[tuple(sets[0]), tuple(sorted(map(tuple, sets[1:])))][int(world[0])] += 1

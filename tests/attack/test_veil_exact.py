@@ -405,7 +405,7 @@ KEYS, EACH = 2000, 20
 
 
 def core_house(rng, l, kernel=None):
-    shape = {"stretches": veil.segments_of_counts(ROWS, l=l), "orders": veil.random_orders(8, count=4, seed=bytes(32))}
+    shape = {"stretches": veil.segments_of_counts(ROWS, l=l), "orders": veil.random_permutations(8, count=4, seed=bytes(32))}
     return veil.Veil(key=rng.bytes(32), l=l, **shape, kernel=kernel)
 
 
@@ -467,7 +467,7 @@ def test_the_core_keeps_copies_over_l_along_lives(kind, decoys):
     )
     shape = {
         "stretches": veil.segments_of_counts(counts, l=2),
-        "orders": veil.random_orders(4, count=2, seed=bytes(32)),
+        "orders": veil.random_permutations(4, count=2, seed=bytes(32)),
     }
     laws = [plain.law(shape["stretches"][0].tolist(), v, kind) for v in range(4)]
     persons, pairs = np.arange(EACH, dtype=np.uint64), []

@@ -221,7 +221,7 @@ def test_cells_do_not_open_in_another_place(tmp_path, key, monkeypatch):
         (row,) = store.read(sa.select(schema.outbox.c.digest).where(schema.outbox.c.publisher == "stream"))
         monkeypatch.setattr(integrity.Seal, "digest", lambda *_: bytes(row[0]))
         with pytest.raises(StateError, match="damaged"):
-            store.rows(schema.outbox, schema.outbox.c.publisher == "stream", order=schema.outbox.c.number)
+            store.rows(schema.outbox, schema.outbox.c.publisher == "stream", order_by=schema.outbox.c.number)
 
 
 def test_it_works_on_postgresql(postgres_url, key, monkeypatch):

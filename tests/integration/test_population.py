@@ -101,7 +101,7 @@ def test_strangers_are_let_in_and_counted(tmp_path, capsys):
         "stream": (60, 0),
     }
     with Store.open(where) as store:
-        rows = store.rows(schema.population, schema.population.c.id > 0, order=schema.population.c.id)
+        rows = store.rows(schema.population, schema.population.c.id > 0, order_by=schema.population.c.id)
     assert [len(row["persons"]) for row in rows] == [80 * 8, 40 * 8, 20 * 8]
 
 

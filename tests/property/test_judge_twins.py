@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from labels_twin import stands
 
 from reticent.audit.labels.meaning import cover, stands_for
-from reticent.audit.order import check_order
+from reticent.audit.order import check_row_order
 from reticent.policy import Policy
 
 CELLS = st.sampled_from([None, "", "a", "b", "ä", "\U0001f600", "\uffff", "a b"])
@@ -89,7 +89,7 @@ def test_orders_are_counted_as_cell_by_cell(qit: list[Any], values: list[Any], i
             for at, name in enumerate(("group", "value", "count"))
         }
     )
-    assert [finding.measured or 0 for finding in check_order(first, second)] == plain_order(first, second)
+    assert [finding.measured or 0 for finding in check_row_order(first, second)] == plain_order(first, second)
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from reticent.audit.series import matched
 from reticent.engine.series.history import History
-from reticent.engine.series.m_distinct import Order, grouped
+from reticent.engine.series.m_distinct import FirstGroupRules, grouped
 from reticent.engine.series.sug import People
 from reticent.policy.updates import Updates
 
@@ -40,7 +40,7 @@ def play(seed):
             (here + 1).astype(np.uint64), np.zeros(len(here), dtype=np.uint64), value[here].astype(np.int32)
         )
         last = history.last(people.hashes)
-        order = Order(m, np.arange(size, dtype=np.int32), int(seed * 10 + number).to_bytes(32, "little"))
+        order = FirstGroupRules(m, np.arange(size, dtype=np.int32), int(seed * 10 + number).to_bytes(32, "little"))
         release = grouped(history, updates, people, where[here], order)
         yield sets, m, people, history, last, release
         rows, group, shown = release.published()

@@ -34,7 +34,7 @@ def records(draw):
 
 def first_sets(l, counts, people, orders):
     units = veil.segments_of_counts(np.array([counts], np.uint64), l=l)
-    house = veil.Veil(key=SEED, l=l, segments=units, orders=orders)
+    house = veil.Veil(key=SEED, l=l, segments=units, permutations=orders)
     persons, values = zip(*people, strict=True)
     rows = np.zeros(len(people), np.uint32)
     return units[0], house.candidates(np.array(persons, np.uint64), rows, np.array(values, np.int32))
@@ -55,7 +55,7 @@ def worst_gap(levels, units, sets):
 def test_every_node_has_its_share_in_every_set(case):
     """Copies are the floor or the ceiling of l p(node): the distance is strictly below one slot, the share's below 1/l."""
     levels, l, counts, people = case
-    orders = veil.hierarchy_orders(np.array(levels, np.uint32), count=8, seed=SEED)
+    orders = veil.hierarchy_permutations(np.array(levels, np.uint32), count=8, seed=SEED)
     units, sets = first_sets(l, counts, people, orders)
     assert worst_gap(levels, units, sets) < veil.ONE
 
@@ -64,13 +64,13 @@ def test_random_orders_do_not_keep_shares_of_nodes():
     """The same check fails for the other order, so it can fail."""
     levels = [[v // 4 for v in range(16)]]
     people = [(person, person % 16) for person in range(200)]
-    units, sets = first_sets(4, [1] * 16, people, veil.random_orders(16, count=8, seed=SEED))
+    units, sets = first_sets(4, [1] * 16, people, veil.random_permutations(16, count=8, seed=SEED))
     assert worst_gap(levels, units, sets) >= 2 * veil.ONE
 
 
 def test_children_come_in_every_order():
     """Three nodes of three values: each value is first about equally often, so no value is favoured by its place."""
     levels = np.array([[v // 3 for v in range(9)]], np.uint32)
-    orders = veil.hierarchy_orders(levels, count=9000, seed=SEED)
+    orders = veil.hierarchy_permutations(levels, count=9000, seed=SEED)
     firsts = np.bincount(orders[:, 0], minlength=9)
     assert abs(firsts - 1000).max() < 150

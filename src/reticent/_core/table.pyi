@@ -146,7 +146,7 @@ class Collapsed:
         limit: int,
         values: npt.NDArray[np.int32] | None = None,
         times: npt.NDArray[np.uint32] | None = None,
-        order: list[list[int]] | None = None,
+        path: list[list[int]] | None = None,
         cancellation: CancellationToken | None = None,
     ) -> Recoding: ...
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from reticent.arrays import Int64s
 from reticent.audit.generalised import check_columns, check_counts, left_out, unchecked
 from reticent.audit.groups import Groups, numbers
-from reticent.audit.order import check_order
+from reticent.audit.order import check_row_order
 from reticent.audit.published import Published
 from reticent.audit.requirements import (
     Requirement,
@@ -60,7 +60,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     members, groups, broken = _groups(release, st)
     findings += broken
     findings.append(check_variants(groups.values, "table 'st'"))
-    findings += check_order(qit, st)
+    findings += check_row_order(qit, st)
     findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
     for requirement in _wanted(release, policy):

@@ -73,12 +73,12 @@ class Part:
     """
 
     weight: Fraction
-    order: Int64s
+    value_order: Int64s
     starts: Int64s | None
 
     def moved(self, extra: NDArray[Any]) -> NDArray[Any]:
         """Sum of absolute sums, per row."""
-        sorted_ = extra[:, self.order]
+        sorted_ = extra[:, self.value_order]
         if self.starts is None:
             sums = np.cumsum(sorted_, axis=1)[:, :-1]
         else:
@@ -91,9 +91,9 @@ def equal_parts(width: int) -> list[Part]:
     return [Part(Fraction(1, 2), np.arange(width), np.arange(width))]
 
 
-def ordered_parts(order: Int64s) -> list[Part]:
+def ordered_parts(value_order: Int64s) -> list[Part]:
     """Ordered distance: differences of the cumulative shares over the m - 1 steps; order sorts the values."""
-    return [Part(Fraction(1, max(1, len(order) - 1)), order, None)]
+    return [Part(Fraction(1, max(1, len(value_order) - 1)), value_order, None)]
 
 
 def tree_parts(tables: tuple[Int32s, ...]) -> list[Part]:

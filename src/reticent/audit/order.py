@@ -28,7 +28,7 @@ _DIGITS = 18
 """As many as fit a number of 64 bits in any case."""
 
 
-def check_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
+def check_row_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
     """Rows by group and text; groups numbered from 0 in the order of their rows."""
     code, names = _group_numbers(qit["group"])
     row = _ranks(qit, [name for name in qit.column_names if name != "group"])

@@ -23,7 +23,7 @@ from reticent.arrays import Int64s
 from reticent.audit.folder.written import as_text as cells_as_text
 from reticent.audit.folder.written import odd_files
 from reticent.audit.groups import as_text, coded, numbered, numbers, shared, decode_table
-from reticent.audit.stream.lines import in_order
+from reticent.audit.stream.lines import has_codebook_order
 from reticent.errors import DataError
 from reticent.release import Release
 from reticent.release.folder import content_of, plain
@@ -180,7 +180,7 @@ def _from_lines(path: Path, name: str) -> Published:
         return Published(name, "stream", wire=path)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Published(name, "stream", wire=path, altered=1)
-    plainly = orjson.dumps(codebook) + b"\n" == written and in_order(codebook)
+    plainly = orjson.dumps(codebook) + b"\n" == written and has_codebook_order(codebook)
     return Published(
         name,
         "stream",

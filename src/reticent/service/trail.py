@@ -62,7 +62,7 @@ class AuditLog:
         table = schema.kv.c
         within = table.key.between(_key(after + 1), _key(after + limit))
         which = sa.and_(table.publisher == OWNER, table.space == _SPACE, within)
-        rows = self._store.rows(schema.kv, which, order=table.key)
+        rows = self._store.rows(schema.kv, which, order_by=table.key)
         return [{**json.loads(row["value"]), "digest": hashlib.sha256(row["value"]).hexdigest()} for row in rows]
 
     def broken(self) -> int | None:

@@ -52,7 +52,7 @@ def check(store: Store) -> dict[str, int]:
     if store.engine.dialect.name == "sqlite":
         check_structure(store.engine)
     rows = {
-        table.name: len(store.rows(table, table.c[0].isnot(None), order=table.c[0]))
+        table.name: len(store.rows(table, table.c[0].isnot(None), order_by=table.c[0]))
         for table in schema.metadata.sorted_tables
         if table is not schema.meta
     }

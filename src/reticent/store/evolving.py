@@ -55,7 +55,7 @@ def remove(tx: Transaction, publisher: str, rows: Sequence[int]) -> None:
 def read(store: Store, publisher: str) -> list[Row]:
     """All records, by number."""
     t = schema.evolving_records.c
-    rows = store.rows(schema.evolving_records, t.publisher == publisher, order=t.row)
+    rows = store.rows(schema.evolving_records, t.publisher == publisher, order_by=t.row)
     return [_row(row) for row in rows]
 
 
@@ -67,7 +67,7 @@ def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Se
         for start in range(0, len(ids), _MANY):
             some = [store.seal.name(schema.evolving_records, column.name, one) for one in ids[start : start + _MANY]]
             which = sa.and_(t.publisher == publisher, column.in_(some))
-            rows |= {each["row"]: _row(each) for each in store.rows(schema.evolving_records, which, order=t.row)}
+            rows |= {each["row"]: _row(each) for each in store.rows(schema.evolving_records, which, order_by=t.row)}
     return [rows[number] for number in sorted(rows)]
 
 
@@ -93,7 +93,7 @@ def read_person_states(store: Store, publisher: str, keys: Sequence[str]) -> dic
     for start in range(0, len(keys), _MANY):
         some = t.key.in_([store.seal.name(schema.kv, t.key.name, key, _PERSON_STATES) for key in keys[start : start + _MANY]])
         which = sa.and_(t.publisher == publisher, t.space == _PERSON_STATES, some)
-        memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order=t.key)}
+        memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order_by=t.key)}
     return memories
 
 
@@ -107,7 +107,7 @@ def read_words(store: Store, publisher: str, column: str) -> list[bytes]:
     """The values of a column in the order of their codes, as they were added."""
     t = schema.evolving_words.c
     which = sa.and_(t.publisher == publisher, t.column == column)
-    return [bytes(row["payload"]) for row in store.rows(schema.evolving_words, which, order=t.first)]
+    return [bytes(row["payload"]) for row in store.rows(schema.evolving_words, which, order_by=t.first)]
 
 
 def _row(row: Mapping[Any, Any]) -> Row:

@@ -311,7 +311,7 @@ class Store:
     def dead_letters(self, publisher: str) -> list[DeadLetter]:
         """The records that could not be released, in order."""
         table = schema.dead_letters
-        rows = self.rows(table, table.c.publisher == publisher, order=table.c.id)
+        rows = self.rows(table, table.c.publisher == publisher, order_by=table.c.id)
         return [DeadLetter(row["position"], row["reason"], bytes(row["payload"])) for row in rows]
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
@@ -323,7 +323,7 @@ class Store:
         """All values of one space, by key."""
         table = schema.kv.c
         which = sa.and_(table.publisher == publisher, table.space == space)
-        return {row["key"]: bytes(row["value"]) for row in self.rows(schema.kv, which, order=table.key)}
+        return {row["key"]: bytes(row["value"]) for row in self.rows(schema.kv, which, order_by=table.key)}
 
     def read(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """The rows of an engine's own table."""
@@ -331,10 +331,10 @@ class Store:
             return [tuple(row) for row in connection.execute(query)]
 
     def rows(
-        self, table: sa.Table, which: sa.ColumnElement[bool], *, order: sa.ColumnElement[Any]
+        self, table: sa.Table, which: sa.ColumnElement[bool], *, order_by: sa.ColumnElement[Any]
     ) -> list[Mapping[Any, Any]]:
         """Whole rows of a table, each of them as it was written."""
-        return self.asked(table, sa.select(table).where(which).order_by(order))
+        return self.asked(table, sa.select(table).where(which).order_by(order_by))
 
     def asked(self, table: sa.Table, query: sa.Executable, **values: Any) -> list[Mapping[Any, Any]]:
         """The same by a query of one's own, such as `database.whole_rows` makes."""
@@ -382,7 +382,7 @@ class Store:
     def _entry(self, publisher: str, number: int) -> Mapping[Any, Any] | None:
         table = schema.outbox.c
         which = sa.and_(table.publisher == publisher, table.number == number)
-        return next(iter(self.rows(schema.outbox, which, order=table.number)), None)
+        return next(iter(self.rows(schema.outbox, which, order_by=table.number)), None)
 
     def _find(self, publisher: str) -> Mapping[Any, Any] | None:
         with self._reading() as connection:

@@ -51,11 +51,11 @@ class Workload:
         return float(relative_error(actual, estimate, floor=max(1.0, FLOOR * rows)).mean())
 
 
-def _range(order: Int64s, generator: np.random.Generator) -> Floats:
-    size = max(1, round(SHARE * len(order)))
-    start = int(generator.integers(0, len(order) - size + 1))
-    asked = np.zeros(len(order))
-    asked[order[start : start + size]] = 1.0
+def _range(value_order: Int64s, generator: np.random.Generator) -> Floats:
+    size = max(1, round(SHARE * len(value_order)))
+    start = int(generator.integers(0, len(value_order) - size + 1))
+    asked = np.zeros(len(value_order))
+    asked[value_order[start : start + size]] = 1.0
     return asked
 
 

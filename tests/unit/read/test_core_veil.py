@@ -18,10 +18,10 @@ def house(kernel=None):
     shares[1, :2] = 0
     shares[1] /= shares[1].sum()
     stretches = core.segments_of_counts((shares * 2**53).astype(np.uint64), l=L)
-    orders = core.random_orders(SIZE, count=64, seed=bytes(32))
+    orders = core.random_permutations(SIZE, count=64, seed=bytes(32))
     labels = tuple(f"v{code:02}" for code in range(SIZE))
     eta = np.zeros(2)
-    return core.Veil(key=bytes(range(32)), l=L, segments=stretches, orders=orders, kernel=kernel), Veil(
+    return core.Veil(key=bytes(range(32)), l=L, segments=stretches, permutations=orders, kernel=kernel), Veil(
         labels, stretches, orders, eta, eta
     )
 

@@ -98,7 +98,7 @@ def _table_explain_forms(release: Published, policy: Policy) -> Mapping[str, Cal
         "utility": lambda value: (
             isinstance(value, dict)
             and len(value) <= len(quasi) + 1
-            and all(_in_order(key, quasi) for key in value)
+            and all(_is_ordered_subset(key, quasi) for key in value)
             and all(map(_number, value.values()))
         ),
         "tried": lambda value: isinstance(value, list) and len(value) <= _MOST_TRIED and all(map(_method, value)),
@@ -110,7 +110,7 @@ def _lists(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, list) for one in value)
 
 
-def _in_order(words: str, names: Iterable[str]) -> bool:
+def _is_ordered_subset(words: str, names: Iterable[str]) -> bool:
     """Whether the words are some of the names, each once and in their order; names may have blanks."""
     rests = {f"{words} " if words else ""}
     for name in names:

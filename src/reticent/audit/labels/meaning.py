@@ -94,7 +94,7 @@ class Segments:
         )
         listed = [*_listed(values, bare, beside, policy, column), few.pairs()]
         value, label = (np.concatenate(part) for part in zip(*listed, strict=True))
-        rank = _ranks(many.order, len(values))
+        rank = _ranks(many.value_order, len(values))
         ends = [rank[value], many.low], [rank[value] + 1, many.high]
         return cls._of(rank, len(labels), np.append(label, many.label), *(np.concatenate(end) for end in ends))
 
@@ -160,12 +160,12 @@ def stretched(counts: Int64s) -> tuple[Int64s, Int64s]:
     return whose, np.arange(len(whose)) - (np.cumsum(counts) - counts)[whose]
 
 
-def _ranks(order: Int64s, size: int) -> Int64s:
+def _ranks(value_order: Int64s, size: int) -> Int64s:
     """The place of every value; those without one come last."""
     rest = np.ones(size, dtype=np.bool_)
-    rest[order] = False
+    rest[value_order] = False
     rank = np.empty(size, dtype=np.int64)
-    rank[np.append(order, np.flatnonzero(rest))] = np.arange(size)
+    rank[np.append(value_order, np.flatnonzero(rest))] = np.arange(size)
     return rank
 
 
@@ -229,7 +229,7 @@ def _days(values: Texts, policy: Policy, column: str) -> Texts:
 class _Ranges(NamedTuple):
     """Labels that are ranges: each begins at a place of the values in order, and ends before another."""
 
-    order: Int64s
+    value_order: Int64s
     label: Int64s
     low: Int64s
     high: Int64s
@@ -237,7 +237,7 @@ class _Ranges(NamedTuple):
     def pairs(self) -> tuple[Int64s, Int64s]:
         """All values in them, each with its label."""
         whose, at = stretched(self.high - self.low)
-        return self.order[self.low[whose] + at], self.label[whose]
+        return self.value_order[self.low[whose] + at], self.label[whose]
 
 
 def _ranges(values: Texts, labels: Texts) -> tuple[_Ranges, _Ranges]:

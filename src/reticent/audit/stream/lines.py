@@ -52,7 +52,7 @@ class Written:
         if not isinstance(read, dict) or orjson.dumps(read) != line.removesuffix(b"\n"):
             return False
         if read.get("type") == "codebook":
-            return in_order(read)
+            return has_codebook_order(read)
         if "sensitive" in read and (isinstance(read["sensitive"], dict) or ("plain" in read) != bool(self._plain)):
             return False  # CASTLE writes the value itself, and plain columns where the policy has some
         inner = ((order, read[part]) for part, order in self._order.items() if part in read)
@@ -69,7 +69,7 @@ def single_values(cells: Any) -> bool:
     return type(cells) is dict and all(map(single, cells.values()))
 
 
-def in_order(book: dict[str, Any]) -> bool:
+def has_codebook_order(book: dict[str, Any]) -> bool:
     """Whether the entries of a stream's codebook stand in their order."""
     guarantee = book.get("guarantee")
     inside = list(guarantee) if isinstance(guarantee, dict) else []

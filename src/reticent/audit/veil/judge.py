@@ -26,7 +26,7 @@ from reticent.audit.requirements import Requirement, check_size, demanded, requi
 from reticent.audit.spellings import check_variants
 from reticent.audit.veil.papers import (
     PINNED,
-    check_order,
+    check_record_order,
     level_findings,
     paper_findings,
     share_finding,
@@ -115,19 +115,19 @@ class Line:
         self.rows = [tuple(str(cell) for cell in cells) for cells in metadata["rows"]]
         self.by = [str(name) for name in metadata["by"]]
         self.segments = np.array(metadata["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
-        self.orders = np.array(metadata["orders"], dtype=np.int64).reshape(-1, len(self.domain))
+        self.permutations = np.array(metadata["orders"], dtype=np.int64).reshape(-1, len(self.domain))
         self.columns = [f"{self.sensitive}_{slot}" for slot in range(1, self.l + 1)]
 
     def sets(self, row: int) -> Int64s:
         """Every set of candidates that the row can give, as sorted codes; some of them several times."""
-        return np.concatenate([self._sets(self.segments[row], order) for order in self.orders])
+        return np.concatenate([self._sets(self.segments[row], order) for order in self.permutations])
 
-    def _sets(self, segments: Int64s, order: Int64s) -> Int64s:
-        ends = np.cumsum(segments[order])
+    def _sets(self, segments: Int64s, permutation: Int64s) -> Int64s:
+        ends = np.cumsum(segments[permutation])
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
         points = np.concatenate([[0], ends % self.one])
         places = points[:, None] + self.one * np.arange(self.l)[None, :]
-        slots = order[np.searchsorted(ends, places, side="right")]
+        slots = permutation[np.searchsorted(ends, places, side="right")]
         return np.sort(slots, axis=1)
 
 
@@ -147,7 +147,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
         none_of("the values stand once each, in one order", int(line.domain != sorted(set(line.domain)))),
         check_variants(list(line.domain), "the domain"),
         none_of("the stretches of a row fill its line", crooked, f"{len(line.rows)} rows"),
-        none_of("every order holds every value once", int((np.sort(line.orders, axis=1) != values).any(axis=1).sum())),
+        none_of("every order holds every value once", int((np.sort(line.permutations, axis=1) != values).any(axis=1).sum())),
     ]
 
 
@@ -202,7 +202,7 @@ def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bo
         # Without a kernel nothing moves: later sets are those of the first sights.
         none_of("no set has moved without a kernel", _impossible(line, listed, rows, events > 0) if still else 0),
         none_of("who has one record has no later event", int((events > 0).sum()) if _single(policy, kind) else 0),
-        check_order(data, listed, kind),
+        check_record_order(data, listed, kind),
     ]
     return findings
 

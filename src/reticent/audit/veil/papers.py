@@ -169,7 +169,7 @@ def level_finding(labels: Iterable[str | None], policy: Policy, name: str) -> Fi
     return check_labels(labels, policy, name, "optimal", claim, level=policy.columns[name].level)
 
 
-def check_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:
+def check_record_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:
     """Whether lines stand in an order that tells nothing; those of a stream stand as they came."""
     claim, size = "lines stand in an order that tells nothing", data.num_rows
     if kind == "stream" or size < _FEW:

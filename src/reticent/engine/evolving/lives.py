@@ -39,12 +39,12 @@ class Arrivals(NamedTuple):
     units: UInt64s
     rows: UInt32s
     values: Int32s
-    orders: Int64s
+    positions: Int64s
 
     def at(self, which: Int64s) -> Arrivals:
         """Some of them."""
         return Arrivals(
-            self.persons[which], self.units[which], self.rows[which], self.values[which], self.orders[which]
+            self.persons[which], self.units[which], self.rows[which], self.values[which], self.positions[which]
         )
 
 
@@ -73,17 +73,17 @@ class PersonStates:
 
     def refuse_early(self, records: Arrivals) -> None:
         """Refuses records that lie before the last one of their person: what came after them is published."""
-        early = int(np.count_nonzero(self.early(records.persons, records.orders)))
+        early = int(np.count_nonzero(self.early(records.persons, records.positions)))
         if early:
             raise DataError(
                 f"{early:,} records lie before the last known one of their person; nothing was changed.",
                 hint="Insert the records of a person in the order of the column that person.events names.",
             )
 
-    def early(self, persons: UInt64s, orders: Int64s) -> Bools:
+    def early(self, persons: UInt64s, positions: Int64s) -> Bools:
         """Which places in the order of events lie before the last known one of their persons."""
         flags = np.array([int(person) in self._of for person in persons], dtype=bool)
-        flags[flags] = orders[flags] < self._read(persons[flags])["order"]
+        flags[flags] = positions[flags] < self._read(persons[flags])["order"]
         return flags
 
     def arrive(self, records: Arrivals, since: int = _SEEN) -> UInt8s:
@@ -95,7 +95,7 @@ class PersonStates:
             self._begin(some.at(np.flatnonzero(~known)), since)
             old = some.at(np.flatnonzero(known))
             lives = self._read(old.persons)
-            later, other = self._visits & (old.orders > lives["order"]), old.values != lives["value"]
+            later, other = self._visits & (old.positions > lives["order"]), old.values != lives["value"]
             self._step(old.at(np.flatnonzero(later)), "visit", since)
             # The same place in the order is the same fact: its value is unchanged, or was corrected.
             self._correct(old.at(np.flatnonzero(~later & other)), since)
@@ -113,7 +113,7 @@ class PersonStates:
     def _put_at(self, some: Arrivals) -> None:
         """The last events of persons lie where their records do."""
         lives = self._read(some.persons).copy()
-        lives["order"] = some.orders
+        lives["order"] = some.positions
         self._of.update(zip(some.persons.tolist(), map(np.void.tobytes, lives), strict=True))
 
     def _correct(self, some: Arrivals, since: int) -> None:
@@ -190,10 +190,10 @@ class PersonStates:
         life = self._of.get(person)
         return life is not None and int.from_bytes(life[-4:], "little") == since != _SEEN
 
-    def at(self, person: int, order: int) -> tuple[bytes, int]:
+    def at(self, person: int, position: int) -> tuple[bytes, int]:
         """The memory and the value of a person's last event, if it is at this place; nothing otherwise."""
         life = self._read(np.array([person], np.uint64))[0] if person in self._of else None
-        return (b"", -1) if life is None or life["order"] != order else (life["memory"].tobytes(), int(life["value"]))
+        return (b"", -1) if life is None or life["order"] != position else (life["memory"].tobytes(), int(life["value"]))
 
     def _chain(self, person: int) -> npt.NDArray[np.void]:
         """The life of a person and those before it, the last event first."""
@@ -203,7 +203,7 @@ class PersonStates:
         """By memory, the places of those events of a person that are remembered with it."""
         return {life["memory"].tobytes(): int(life["order"]) for life in self._chain(person)}
 
-    def elsewhere(self, person: int, orders: Mapping[bytes, int], *, alone: bool) -> bytes | None:
+    def elsewhere(self, person: int, positions: Mapping[bytes, int], *, alone: bool) -> bytes | None:
         """The life of a person some of whose events lie at other places now; None where one would come before or behind another.
 
         Args:
@@ -213,12 +213,12 @@ class PersonStates:
         """
         chain, places = self._chain(person), self.places(person)
         before = chain["order"].copy()
-        for memory, order in orders.items():
+        for memory, order in positions.items():
             if memory in places:  # a correction lies where its visit does
                 chain["order"][before == places[memory]] = order
         kept = (np.sign(np.diff(chain["order"])) == np.sign(np.diff(before))).all()
         kept &= alone or chain["order"][-1] >= before[-1]
-        kept &= all(order < chain["order"][-1] for memory, order in orders.items() if memory not in places)
+        kept &= all(order < chain["order"][-1] for memory, order in positions.items() if memory not in places)
         return chain.tobytes() if kept else None
 
     def latest(self, persons: UInt64s, shown: UInt8s) -> Bools:
@@ -243,7 +243,7 @@ class PersonStates:
 
     def _write(self, some: Arrivals, memories: UInt8s, since: int) -> None:
         lives = np.zeros(len(some.persons), dtype=self._state_type)
-        lives["memory"], lives["value"], lives["order"], lives["since"] = memories, some.values, some.orders, since
+        lives["memory"], lives["value"], lives["order"], lives["since"] = memories, some.values, some.positions, since
         self._of.update(zip(some.persons.tolist(), map(np.void.tobytes, lives), strict=True))
 
     def load(self, states: Mapping[int, bytes]) -> None:

@@ -73,7 +73,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         if which == "all":
             return super().insert(batch)
         batch = check_batch(batch, self.policy)
-        batch = batch.take(pa.array(np.argsort(self._orders(batch), kind="stable")))
+        batch = batch.take(pa.array(np.argsort(self._event_positions(batch), kind="stable")))
         batch = _one_each(batch, self._person, which)
         here = pa.array([bool(self.records.of_person(person)) for person in self._identities(batch)[0]], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
@@ -82,7 +82,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _later(self, batch: pa.Table) -> pa.Table:
         """Records of known persons that do not lie before the last one of theirs."""
         persons = hashes_of(batch.column(self._person), self.rng, self._person)
-        return batch.filter(pa.array(~self.person_states.early(persons, self._orders(batch)), pa.bool_()))
+        return batch.filter(pa.array(~self.person_states.early(persons, self._event_positions(batch)), pa.bool_()))
 
     def _notice(self, batch: pa.Table) -> Arrivals:
         """Refuses a second record of a person unless the policy says in which order they came."""
@@ -127,7 +127,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         values: dict[tuple[int, int], int] = {}
         others = 0
         for name, person, order, value in zip(
-            names, arrivals.persons.tolist(), arrivals.orders.tolist(), arrivals.values.tolist(), strict=True
+            names, arrivals.persons.tolist(), arrivals.positions.tolist(), arrivals.values.tolist(), strict=True
         ):
             if (person, order) not in values:
                 memory, known = self.person_states.at(person, order)
@@ -143,18 +143,18 @@ class Veil(VeilPublisher, EvolvingPublisher):
         if self._events is None or self._one_each:
             return {}
         orders: dict[int, dict[int, int]] = {}
-        for row, person, order in zip(rows.tolist(), arrivals.persons.tolist(), arrivals.orders.tolist(), strict=True):
+        for row, person, order in zip(rows.tolist(), arrivals.persons.tolist(), arrivals.positions.tolist(), strict=True):
             orders.setdefault(person, {})[row] = order
         return {person: self._moved(person, places) for person, places in orders.items()}
 
-    def _moved(self, person: int, orders: Mapping[int, int]) -> bytes | None:
-        records = self.records.of_person(str(self.records.persons[next(iter(orders))]))
+    def _moved(self, person: int, positions: Mapping[int, int]) -> bytes | None:
+        records = self.records.of_person(str(self.records.persons[next(iter(positions))]))
         shown = {row: self.records.shown[row].tobytes() for row in records}
-        places = {shown[row]: order for row, order in orders.items()}
+        places = {shown[row]: order for row, order in positions.items()}
         known = self.person_states.places(person)
         # All records of an event move together.
         parted = any(
-            orders.get(row, known[memory]) != places[memory]
+            positions.get(row, known[memory]) != places[memory]
             for row, memory in shown.items()
             if memory in places and memory in known
         )
@@ -178,7 +178,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
             persons if unit is None else hashes_of(batch.column(unit), self.rng, unit),
             self._places.of(batch),
             house.domain.encode(batch.column(self.sensitive)),
-            self._orders(batch),
+            self._event_positions(batch),
         )
 
     def _sign(self, rows: UInt32s, notes: Arrivals) -> None:
@@ -187,7 +187,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         self.records.hashes[rows, 1:] = np.stack([notes.persons, notes.units], axis=1)
 
     def _admit(self, rows: UInt32s, notes: Arrivals) -> tuple[UInt32s, Change]:
-        order = np.argsort(notes.orders, kind="stable")
+        order = np.argsort(notes.positions, kind="stable")
         self.records.shown[rows[order]] = self.person_states.arrive(notes.at(order), self.publications)
         self.records.classes[rows] = 0
         return rows, Change(persons=np.unique(notes.persons))
@@ -250,7 +250,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         words = self.records.words[self.sensitive]
         return self._veiling.parameters.domain.encode(words.decode(values))
 
-    def _orders(self, batch: pa.Table) -> Int64s:
+    def _event_positions(self, batch: pa.Table) -> Int64s:
         """Each record's place in the life of its person; the same for all where the policy names no order."""
         if self._events is None:
             return np.zeros(batch.num_rows, dtype=np.int64)

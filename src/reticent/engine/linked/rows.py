@@ -120,7 +120,7 @@ def people_of(tables: Mapping[str, pa.Table], policy: Policy, secret: bytes) -> 
     for name, one in layout.items():
         rows = _placed(tables[name], one, policy, (persons, visits), home, left)
         if one.of_visits:
-            order = _order(rows, tables[name], policy, len(visits))
+            order = _visit_order(rows, tables[name], policy, len(visits))
         out[name] = _in_slots(rows, tables[name], policy, order, len(persons))
         if one.of_visits:
             home = _homes(out[name], len(visits))
@@ -221,7 +221,7 @@ def _homes(rows: Rows, visits: int) -> Int64s:
     return home
 
 
-def _order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Int64s:
+def _visit_order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Int64s:
     """The how-manieth of its person each visit is, by its first date, otherwise as they come."""
     moments = _moments(table, rows, policy)
     by = np.lexsort((rows.origin, moments, rows.person))
@@ -248,11 +248,11 @@ def _within(groups: Int64s) -> Int64s:
     return np.arange(len(groups)) - np.repeat(heads, np.diff(np.append(heads, len(groups))))
 
 
-def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, order: Int64s | None, persons: int) -> Rows:
+def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, visit_order: Int64s | None, persons: int) -> Rows:
     """The rows sorted by person and slot; rows beyond the most of a person are left out."""
     source = table.take(pa.array(rows.origin))
     columns = {name: _column(source.column(name), policy, name) for name in rows.layout.columns}
-    turn = np.where(rows.visit >= 0, rows.visit if order is None else order[rows.visit], -1)
+    turn = np.where(rows.visit >= 0, rows.visit if visit_order is None else visit_order[rows.visit], -1)
     ranks = [column.ranks[column.codes] for column in columns.values() if column.ranks is not None]
     by = np.lexsort((rows.origin, *reversed(ranks), turn, rows.person))
     person, turn = rows.person[by], turn[by]

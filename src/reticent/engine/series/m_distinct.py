@@ -141,7 +141,7 @@ class MDistinct(SeriesPublisher):
 
     def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
         colours, relax = self._colours(updates)
-        order = Order(self._size(updates), colours, self._key("groups"), relax, self.still)
+        order = FirstGroupRules(self._size(updates), colours, self._key("groups"), relax, self.still)
         grouping = grouped(self.history, updates, people, where, order)
         if grouping is None:
             raise GuaranteeError(
@@ -191,7 +191,7 @@ def _metrics(grouping: Grouping, risk: _core.series.Risks) -> dict[str, float]:
 
 
 @dataclass(frozen=True, repr=False)
-class Order:
+class FirstGroupRules:
     """What first groups must look like, and the key of all random choices.
 
     Attributes:
@@ -209,7 +209,7 @@ class Order:
     still: bool = False
 
 
-def grouped(history: History, updates: Updates, people: People, where: Float32s, order: Order) -> Grouping | None:
+def grouped(history: History, updates: Updates, people: People, where: Float32s, rules: FirstGroupRules) -> Grouping | None:
     """The groups of the next release; None when the domain has too few colours."""
     last = history.last(people.hashes)
     old, at = last >= 0, np.maximum(last, 0)
@@ -218,13 +218,13 @@ def grouped(history: History, updates: Updates, people: People, where: Float32s,
     places = _core.series.publish(
         people.values,
         np.where(old, group[at], np.int32(-1)),
-        np.where(old, people.values if order.still else value[at], np.int32(0)),
+        np.where(old, people.values if rules.still else value[at], np.int32(0)),
         where,
         past=history.groups,
         sets=updates.steps(1)[0],
-        colours=order.colours,
-        relax=order.relax,
-        m=order.m,
-        key=order.key,
+        colours=rules.colours,
+        relax=rules.relax,
+        m=rules.m,
+        key=rules.key,
     )
     return None if places is None else Grouping(places.offsets, places.rows, places.values, places.donors, places.withheld)

@@ -37,7 +37,7 @@ class Cuts:
     classes: Int64s
     numeric: bool
     size: int
-    order: Int64s
+    value_order: Int64s
     ends: list[str | None] | None = None
 
     uniform = False
@@ -71,7 +71,7 @@ class Cuts:
 
     def chance(self, asked: Floats) -> Floats:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
-        asked = asked[self.order]
+        asked = asked[self.value_order]
         low, high, held = self._spans
         if self.numeric:
             below = np.concatenate([[0.0], np.cumsum(asked)])
@@ -95,7 +95,7 @@ class Cuts:
             owner, rank = self._members
             np.add.at(values, rank, share[owner])
         mass = np.empty(len(self.values))
-        mass[self.order] = values[:-1]
+        mass[self.value_order] = values[:-1]
         return mass
 
     @cached_property

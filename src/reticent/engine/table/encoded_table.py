@@ -80,7 +80,7 @@ class EncodedTable:
         guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
         # A frame that was counted elsewhere brings only the columns that the model looks at.
         present = [name for name in policy.sensitive if name in table.column_names]
-        columns = _in_order(encode_table(table, [*policy.quasi, *present]), policy.quasi)
+        columns = _sort_codes(encode_table(table, [*policy.quasi, *present]), policy.quasi)
         known = build_levels_by_column(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
         sensitive = [_sensitive(policy, columns, name) for name in guarded]
         people = people_of(table, policy, sensitive, times)
@@ -187,11 +187,11 @@ def _collapsed(
     return _core.table.Collapsed(codes, charges, sensitive, times=times)
 
 
-def _in_order(columns: Encoded, names: Sequence[str]) -> Encoded:
+def _sort_codes(columns: Encoded, names: Sequence[str]) -> Encoded:
     """The same with the codes of some columns in the order of their values, so that no search follows the order of the rows."""
     codes, dictionaries = dict(columns.codes), dict(columns.dictionaries)
     for name in names:
-        places = order(list(dictionaries[name]))
+        places = order_values(list(dictionaries[name]))
         if (np.diff(places) < 0).any():
             rank = np.argsort(places).astype(np.int32)
             codes[name], dictionaries[name] = rank[codes[name]], dictionaries[name].arranged(places)
@@ -266,7 +266,7 @@ def charged(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[I
 def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
     """A sensitive column with its codes in the order of its values, and its hierarchy where the distance needs it."""
     values = columns.dictionaries[name].values
-    places = order(values.to_pylist())
+    places = order_values(values.to_pylist())
     rank = np.argsort(places).astype(np.int32)
     tree: list[Int32s] = []
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
@@ -275,7 +275,7 @@ def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
     return rank[columns.codes[name]], len(places), tree
 
 
-def order(values: list[Any]) -> Int64s:
+def order_values(values: list[Any]) -> Int64s:
     """Numbers by size, other values by their text, a missing value first."""
     try:
         keys = [(value is not None, float(value or 0), "") for value in values]

@@ -30,7 +30,7 @@ from reticent.arrays import Floats, Int32s, Int64s
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import Part, by_loss, select_method
 from reticent.engine.table.cuts import Cuts
-from reticent.engine.table.encoded_table import EncodedTable, order
+from reticent.engine.table.encoded_table import EncodedTable, order_values
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels, common_levels
 from reticent.engine.table.people import settled
@@ -86,7 +86,7 @@ class AttributeView:
 
     axis: _core.table.Axis
     values: list[object]
-    order: Int64s
+    value_order: Int64s
     ranks: Int32s
     scale: Floats
     tree: bool
@@ -103,14 +103,14 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
             attributes[name] = Levels(ladder, encoded.codes(name), common_levels(ladder, encoded.codes(name), classes))
         else:
             attributes[name] = Cuts(
-                _texts(encoded, name, sight.order),
+                _texts(encoded, name, sight.value_order),
                 sight.ranks,
                 sight.scale,
                 classes,
                 sight.numeric,
                 ladder.size,
-                sight.order,
-                _days(encoded, name, sight.order),
+                sight.value_order,
+                _days(encoded, name, sight.value_order),
             )
     explain = {
         "classes": int(classes.max()) + 1,
@@ -150,7 +150,7 @@ def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bo
     spans = bool(sets) and _spans(encoded, name)
     days = _days(encoded, name, np.arange(len(words))) if spans else None
     places = (
-        order(words) if days is None else np.array(sorted(range(len(words)), key=_by_day(days, words)), dtype=np.int64)
+        order_values(words) if days is None else np.array(sorted(range(len(words)), key=_by_day(days, words)), dtype=np.int64)
     )
     values = [words[place] for place in places]
     numeric = spans or _numeric(values)
@@ -197,10 +197,10 @@ def _spans(encoded: EncodedTable, name: str) -> bool:
     return len({len(text) for text in texts}) == 1 and not any(BRACKETS & set(text) for text in texts)
 
 
-def _days(encoded: EncodedTable, name: str, order: Int64s) -> list[str | None] | None:
+def _days(encoded: EncodedTable, name: str, value_order: Int64s) -> list[str | None] | None:
     """Dates as the ends of an interval show them: without times, and the year first, however the column writes them."""
     spec = encoded.policy.columns[name].hierarchy
-    return days_of(_texts(encoded, name, order), spec) if spec is not None and spec.kind == "dates" else None
+    return days_of(_texts(encoded, name, value_order), spec) if spec is not None and spec.kind == "dates" else None
 
 
 def _by_day(days: list[str | None], values: list[object]) -> Callable[[int], tuple[str, str]]:
@@ -208,10 +208,10 @@ def _by_day(days: list[str | None], values: list[object]) -> Callable[[int], tup
     return lambda place: (days[place] or "", str(values[place]))
 
 
-def _texts(encoded: EncodedTable, name: str, order: Int64s) -> list[str | None]:
+def _texts(encoded: EncodedTable, name: str, value_order: Int64s) -> list[str | None]:
     """The values as Arrow writes them: a cell that stays exact must read as it did, whatever its type."""
     texts = encoded.columns.dictionaries[name].values.cast(pa.string())
-    return list(texts.take(pa.array(order)).to_pylist())
+    return list(texts.take(pa.array(value_order)).to_pylist())
 
 
 def _numeric(values: list[object]) -> bool:

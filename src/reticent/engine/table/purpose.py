@@ -10,7 +10,7 @@ import pyarrow as pa
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.encode import Dictionary
 from reticent.engine.rng import Rng
-from reticent.engine.table.encoded_table import EncodedTable, order
+from reticent.engine.table.encoded_table import EncodedTable, order_values
 from reticent.engine.table.generalised import Outcome
 from reticent.errors import PolicyError
 from reticent.utility.bayes import auc, log_odds
@@ -34,7 +34,7 @@ class CountsPurpose:
 
     def __init__(self, encoded: EncodedTable, rng: Rng) -> None:
         self._encoded = encoded
-        places = {name: order(encoded.columns.dictionaries[name].values.to_pylist()) for name in encoded.quasi}
+        places = {name: order_values(encoded.columns.dictionaries[name].values.to_pylist()) for name in encoded.quasi}
         self._workload = Workload.random(places, encoded.weights, _generator(rng))
 
     def score(self, outcome: Outcome, _: Metrics) -> float:
@@ -119,7 +119,7 @@ def _feature(encoded: EncodedTable, name: str) -> Feature:
     values = encoded.columns.dictionaries[name].values.to_pylist()
     if len(values) <= BINS:
         return Feature(name, np.arange(len(values)), len(values))
-    places = order(values)
+    places = order_values(values)
     counts = np.bincount(encoded.codes(name), minlength=len(values))[places]
     bins = np.empty(len(values), dtype=np.int64)
     bins[places] = (np.cumsum(counts) - 1) * BINS // max(1, counts.sum())

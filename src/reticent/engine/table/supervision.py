@@ -194,7 +194,7 @@ def _locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
         loss=encoded.policy.table.loss,
         weights=encoded.weights,
         limit=encoded.limit,
-        order=nodes,
+        path=nodes,
         cancellation=encoded.cancellation,
     )
     levels, gone = recoding.levels, recoding.suppressed

@@ -45,7 +45,7 @@ class Veil(VeilPublisher, TablePublisher):
         if self.policy.privacy.k is not None:
             crowd = form_classes(self.policy, self._veiling.parameters.levels, table.take(pa.array(places)), veiled.seen.rows)
             veiled, places = veiled.again(crowd.published, crowd.records), places[crowd.records]
-        self._places = places[self._veiling.order(len(veiled), number=1)]
+        self._places = places[self._veiling.row_order(len(veiled), number=1)]
         # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.
         alone = totals_asked(self.policy) is not None
         self._shown_events = None if self.policy.person is None else veiled.shown_events()._replace(alone=alone)

@@ -25,7 +25,7 @@ from reticent.policy.hierarchy import ROOT
 from reticent.policy.prior import Strata, read_report, read_strata
 from reticent.policy.settings.kinds import PriorSettings
 
-ORDERS = 64
+PERMUTATIONS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
 _MOST_CANDIDATES = 254
 """What a byte counts."""
@@ -80,7 +80,7 @@ class VeilParameters:
     by: tuple[str, ...]
     strata: tuple[tuple[str, ...], ...]
     segments: UInt64s
-    orders: UInt16s
+    permutations: UInt16s
     steps: Steps | None
     figures: dict[str, Any] | None
     policy: Policy
@@ -138,7 +138,7 @@ class VeilParameters:
             by=prior.by,
             strata=strata,
             stretches=_core.veil.segments_of_counts(counts, l=l),
-            orders=_orders(domain, settings.order, counts),
+            orders=_make_permutations(domain, settings.order, counts),
             steps=steps,
             figures=read_report(policy),
             policy=policy,
@@ -184,7 +184,7 @@ class VeilParameters:
             "rows": [list(cells) for cells in self.strata],
             "stretches": self.segments.tolist(),
             "order": settings.order if settings else "random",
-            "orders": self.orders.tolist(),
+            "orders": self.permutations.tolist(),
             "kernel": None if self.steps is None else self.steps.to_metadata(),
             "epsilon": self.epsilon,
             "figures": self.figures,
@@ -193,7 +193,7 @@ class VeilParameters:
     def veil(self, key: bytes) -> _core.veil.Veil:
         """The mechanism under a key."""
         kernel = None if self.steps is None else self.steps.kernel()
-        return _core.veil.Veil(key=key, l=self.l, segments=self.segments, orders=self.orders, kernel=kernel)
+        return _core.veil.Veil(key=key, l=self.l, segments=self.segments, permutations=self.permutations, kernel=kernel)
 
 
 def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:
@@ -264,9 +264,9 @@ def _rows(prior: Strata, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], U
     return tuple(strata), np.rint(counts * _PARTS).astype(np.uint64)
 
 
-def _orders(domain: Domain, order: str, counts: UInt64s) -> UInt16s:
+def _make_permutations(domain: Domain, value_order: str, counts: UInt64s) -> UInt16s:
     """The public orders: the same for the same prior, whoever computes them."""
     seed = hashlib.sha256(json.dumps([list(domain.labels), counts.tolist()]).encode()).digest()
-    if order == "hierarchy":
-        return _core.veil.hierarchy_orders(domain.levels(), count=ORDERS, seed=seed)
-    return _core.veil.random_orders(len(domain), count=ORDERS, seed=seed)
+    if value_order == "hierarchy":
+        return _core.veil.hierarchy_permutations(domain.levels(), count=PERMUTATIONS, seed=seed)
+    return _core.veil.random_permutations(len(domain), count=PERMUTATIONS, seed=seed)

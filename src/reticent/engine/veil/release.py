@@ -102,17 +102,17 @@ def _not_offered(figures: dict[str, Any]) -> str:
 
 
 def data_table(
-    parameters: VeilParameters, published: pa.Table, seen: Seen | _core.veil.Seen, order: Int64s, names: pa.Array | None = None
+    parameters: VeilParameters, published: pa.Table, seen: Seen | _core.veil.Seen, row_order: Int64s, names: pa.Array | None = None
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(parameters.domain.labels, pa.string())
-    take = pa.array(order)
+    take = pa.array(row_order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
-    columns |= {"row": pa.array(seen.rows[order], pa.int64()), "event": pa.array(seen.events[order], pa.int64())}
+    columns |= {"row": pa.array(seen.rows[row_order], pa.int64()), "event": pa.array(seen.events[row_order], pa.int64())}
     if names is not None:
         columns["person"] = names.take(take)
     for slot in range(parameters.l):
-        codes = pa.array(seen.candidates[order, slot].astype(np.int32))
+        codes = pa.array(seen.candidates[row_order, slot].astype(np.int32))
         columns[f"{parameters.sensitive}_{slot + 1}"] = labels.take(codes)
     return pa.table(columns)
 

@@ -126,10 +126,10 @@ class Veiling:
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
         """Whose record stands in which line of a release, for the ledger."""
-        order = self.order(len(veiled), number=number)
+        order = self.row_order(len(veiled), number=number)
         return Members(veiled.persons[order], np.arange(len(order), dtype=np.int64))
 
-    def order(self, size: int, *, number: int) -> Int64s:
+    def row_order(self, size: int, *, number: int) -> Int64s:
         """Of the records of a release; it tells nothing, and no two releases have the same."""
         return shuffled(size, self._rng, f"veil rows {number}")
 
@@ -149,7 +149,7 @@ class Veiling:
         if totals_asked(self._policy) is not None:
             document["totals"] = self._totals(veiled)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._linked else None
-        order = self.order(size, number=number)
+        order = self.row_order(size, number=number)
         return Release(
             kind=self._kind,
             shape="veil",

@@ -117,7 +117,7 @@ class Channel:
         return np.divide(total, self.pi, out=np.zeros_like(total), where=self.pi > 0)
 
 
-def channel(segments: UInt64s, orders: Integers) -> Channel:
+def channel(segments: UInt64s, permutations: Integers) -> Channel:
     """The channel of one row.
 
     Args:
@@ -133,7 +133,7 @@ def channel(segments: UInt64s, orders: Integers) -> Channel:
     total = int(lengths.sum())
     if total == 0 or total % ONE:
         raise DataError("A row of the prior does not fill its line.", hint="Take the veil.json of the release again.")
-    parts = [_pieces(lengths[order], order, total // ONE) for order in np.asarray(orders)]
+    parts = [_pieces(lengths[order], order, total // ONE) for order in np.asarray(permutations)]
     weights = np.concatenate([weight for _, weight in parts]) / (ONE * len(parts))
     return Channel(lengths / ONE, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
 
@@ -144,10 +144,10 @@ def scaled(weights: Floats) -> Floats:
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
-def _pieces(lengths: Int64s, order: Integers, l: int) -> tuple[Integers, Int64s]:
+def _pieces(lengths: Int64s, permutation: Integers, l: int) -> tuple[Integers, Int64s]:
     """The sets of one order and the lengths of U that give them."""
     ends = np.cumsum(lengths)
     starts = np.unique(np.append(ends % ONE, 0))
     points = starts[:, None] + np.arange(l, dtype=np.int64) * ONE
     # A stretch of no length ends where the one before it ends, so the first end beyond a point is never its own.
-    return order[np.searchsorted(ends, points, side="right")], np.diff(np.append(starts, ONE))
+    return permutation[np.searchsorted(ends, points, side="right")], np.diff(np.append(starts, ONE))

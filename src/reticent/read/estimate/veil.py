@@ -55,7 +55,7 @@ class Veil:
 
     domain: tuple[str, ...]
     segments: UInt64s
-    orders: Integers
+    permutations: Integers
     omission_rate: Floats
     omission_rate_variance: Floats
     totals: Totals | None = None
@@ -66,7 +66,7 @@ class Veil:
     def channel(self, row: int) -> Channel:
         """The channel of a row; made once."""
         if row not in self._channels:
-            self._channels[row] = channel(self.segments[row], self.orders)
+            self._channels[row] = channel(self.segments[row], self.permutations)
         return self._channels[row]
 
     def borrow(self, other: Veil) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from reticent.arrays import Floats, Integers
 from reticent.engine.veil.prior.kernel import Kernel, OwnKernel
-from reticent.engine.veil.prior.prior import Prior, candidates, random_orders
+from reticent.engine.veil.prior.prior import Prior, candidates, random_permutations
 
 EXACT = 12
 """Candidates up to which all ways of the decoys are summed."""
@@ -58,7 +58,7 @@ def follow(
     Each person has a row of the prior; the truths are persons x events.
     """
     rows, true_values = rows[:_PERSONS], true_values[:_PERSONS]
-    orders = random_orders(len(prior.labels), rng)
+    orders = random_permutations(len(prior.labels), rng)
     slots = candidates(true_values[:, 0], rows, prior.segments(l), orders, rng)
     true = _true_slot(slots, true_values[:, 0])
     hers, plain = np.ones(slots.shape), np.ones(slots.shape)

@@ -12,7 +12,7 @@ import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
 from reticent.engine.veil.prior.fields import Field
-from reticent.engine.veil.prior.prior import Prior, candidates, random_orders
+from reticent.engine.veil.prior.prior import Prior, candidates, random_permutations
 from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
 from reticent.engine.veil.prior.strata import drawn
 
@@ -95,7 +95,7 @@ def measure(
     No person is in both, or was counted for the prior.
     """
     shares = prior.shares[test.rows]
-    orders = random_orders(len(prior.labels), rng)
+    orders = random_permutations(len(prior.labels), rng)
     sets = candidates(test.values, test.rows, prior.segments(l), orders, rng)
     readers = train(learn.take(rng.permutation(len(learn))[:_LEARN]), prior.shares)
     scores = [_score(posterior(reader.belief(test), sets, shares), test.values) for reader in readers]
@@ -163,7 +163,7 @@ def _useful_l(prior: Prior, reader: Reader, test: Sample, rng: np.random.Generat
     """The first number of candidates with which she is right hardly more often than with the most that are tried."""
     some = test.take(rng.permutation(len(test))[:_TRIAL])
     belief, shares = reader.belief(some), prior.shares[some.rows]
-    orders = random_orders(len(prior.labels), rng)
+    orders = random_permutations(len(prior.labels), rng)
     sets = [candidates(some.values, some.rows, prior.segments(l), orders, rng) for l in _TRIED]
     right = [_score(posterior(belief, each, shares), some.values).right for each in sets]
     return next(l for l, share in zip(_TRIED, right, strict=True) if share <= right[-1] * (1 + _USEFUL))

@@ -95,20 +95,20 @@ def _integer_segments(shares: Floats, whole: int) -> Int64s:
     return out
 
 
-def random_orders(values: int, rng: np.random.Generator, number: int = 64) -> Int64s:
+def random_permutations(values: int, rng: np.random.Generator, number: int = 64) -> Int64s:
     """Orders x values: random permutations of the codes."""
     return np.array([rng.permutation(values) for _ in range(number)])
 
 
 def candidates(
-    values: Integers, rows: Integers, segments: UInt64s, orders: Integers, rng: np.random.Generator
+    values: Integers, rows: Integers, segments: UInt64s, permutations: Integers, rng: np.random.Generator
 ) -> Int32s:
     """Records x l codes, unsorted: by the truth and the row of the prior of each record, stretches (rows x values) and orders (orders x values)."""
     lengths = segments.astype(np.int64)
     whole = int(lengths[0].sum())
     out = np.empty((len(values), whole // ONE), dtype=np.int32)
-    mine = rng.integers(len(orders), size=len(values))
-    for number, order in enumerate(orders):
+    mine = rng.integers(len(permutations), size=len(values))
+    for number, order in enumerate(permutations):
         at = np.flatnonzero(mine == number)
         ends = np.cumsum(lengths[:, order], axis=1)
         place = np.argsort(order)[values[at]]

@@ -6,7 +6,7 @@ import pytest
 
 from reticent.engine.veil.prior.fields import published
 from reticent.engine.veil.prior.measure import odds_ratios, measure, measure_disclosure
-from reticent.engine.veil.prior.prior import ONE, Prior, candidates, random_orders
+from reticent.engine.veil.prior.prior import ONE, Prior, candidates, random_permutations
 from reticent.engine.veil.prior.reader import posterior, sample, train
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
@@ -46,7 +46,7 @@ def test_sets_are_those_of_the_channel():
     shares = np.array([rng.dirichlet(np.ones(SIZE)) for _ in range(3)])
     shares[0, :4] = 0
     shares /= shares.sum(axis=1, keepdims=True)
-    prior, orders = prior_of(shares, ({},) * 3), random_orders(SIZE, rng)
+    prior, orders = prior_of(shares, ({},) * 3), random_permutations(SIZE, rng)
     rows = rng.integers(3, size=60_000)
     values = (rng.random(60_000)[:, None] > shares.cumsum(axis=1)[rows]).sum(axis=1).clip(max=SIZE - 1)
     sets = candidates(values, rows, prior.segments(L), orders, rng)
@@ -68,7 +68,7 @@ def test_the_truth_is_offered_however_short_its_stretch():
         values,
         np.zeros(1_000, dtype=int),
         stretches,
-        random_orders(4, np.random.default_rng(5)),
+        random_permutations(4, np.random.default_rng(5)),
         np.random.default_rng(6),
     )
     assert (sets == values[:, None]).any(axis=1).all()
