@@ -96,7 +96,7 @@ def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dic
     """Coverage of the 95 % interval and the median relative standard error, over values with at least 1 % of the records."""
     rng = np.random.default_rng(2)
     prior, values = fitted.prior, fitted.domain.encode(table[policy.sensitive[0]])
-    rows = prior.rows(published(table, policy, prior.columns), table.num_rows)
+    rows = prior.assign_strata(published(table, policy, prior.columns), table.num_rows)
     unseen = prior.shares[rows, values] == 0
     eta = np.bincount(rows, unseen, minlength=len(prior.strata)) / np.bincount(rows, minlength=len(prior.strata))
     orders = random_permutations(len(prior.labels), rng)

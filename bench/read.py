@@ -85,7 +85,7 @@ def _bound(opened: Opened, world: World, query: Query, target: np.ndarray) -> fl
 
 def _veil_bound(shape: Veiled, region: np.ndarray, truth: np.ndarray, target: np.ndarray) -> float:
     """By the channel alone where only first sights are asked for; else by persons, their first sets and the kernel."""
-    rows, events, first = shape._rows, shape._events, shape._first  # noqa: SLF001
+    rows, events, first = shape._strata, shape._events, shape._first  # noqa: SLF001
     region = region & (first >= 0)
     if not events[region].any():
         return veil_bound(shape.veil, rows[region], truth[region], target)

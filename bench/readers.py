@@ -338,7 +338,7 @@ def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = F
     whole, every = everybody(len(truth)), np.eye(len(seen.values))
     misses, total, inside, silent, best = 0.0, 0.0, [], 0, 0.0
     for name, (code, labels) in asked.groups.items():
-        bounds = None if "totals" in document else _bounds(shape.veil, seen.rows, truth, code, labels)
+        bounds = None if "totals" in document else _bounds(shape.veil, seen.strata, truth, code, labels)
         for value in asked.values:
             try:
                 answer = shape.counts(Question(every[value], whole, code, int(code.max()) + 1, 0.95))

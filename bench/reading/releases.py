@@ -109,7 +109,7 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as t
     values = np.array([codes.get(value, -1) for value in data[world.hidden].to_pylist()], dtype=np.int32)
     persons = _persons(data, world)
     seen = _core.veil.People(house).take(persons, persons, rows, values)
-    rows, lost = seen.rows.astype(np.int64), ~seen.offered
+    rows, lost = seen.strata.astype(np.int64), ~seen.offered
     eta = np.bincount(rows[lost], minlength=len(strata)) / np.maximum(np.bincount(rows, minlength=len(strata)), 1)
     about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "stretches": stretches.tolist()}
     about |= {"orders": orders.tolist(), "kernel": document, "eta": eta.tolist(), "eta_epsilon": None}

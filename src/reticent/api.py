@@ -195,7 +195,7 @@ def ledger_of(store: Place) -> Ledger:
 
     with Store.open(store, create=False) as opened:
         names = opened.publishers()
-        names = tuple(name for name in names if len(names) == 1 or opened.row(name)["entries"])
+        names = tuple(name for name in names if len(names) == 1 or opened.publisher_row(name)["entries"])
         if len(names) != 1:
             raise StateError(
                 f"The store holds {len(names)} publications.",

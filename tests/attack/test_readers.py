@@ -175,6 +175,6 @@ def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rule
     stream = Published("out", "stream", wire=wire, metadata=release.documents)
     seen, table = observations_of(stream, rules), observations_of(published(release, ""), rules)
     assert (seen.candidates == table.candidates).all()
-    assert (seen.rows == table.rows).all()
+    assert (seen.strata == table.strata).all()
     assert seen.fields.column("age").equals(table.fields.column("age"))
     assert seen.place[0] == int(rows[0]["ticket"][1:])

@@ -57,7 +57,7 @@ class Twin:
         (shown,) = [seen(memory[None, :])]
         slots = np.ascontiguousarray(memory[8:]).view("<u2")
         truth = None if memory[6] == 255 else int(memory[6])
-        return twin.Memory(int(shown.rows[0]), int(shown.events[0]), truth, tuple(slots.tolist()))
+        return twin.Memory(int(shown.strata[0]), int(shown.events[0]), truth, tuple(slots.tolist()))
 
     def _sights(self, memories):
         parts = [np.frombuffer(memory.to_bytes(), np.uint8) for memory in memories]

@@ -323,7 +323,7 @@ class FreshEvolving(EvolvingVeil):
 
     def _publish(self, rows):
         veil = self._veiling.parameters.veil(self.rng.veil_key(f"veil {self.publications}"))
-        row, codes = seen(self.records.shown[rows]).rows, self._codes(self.records.values(rows))
+        row, codes = seen(self.records.shown[rows]).strata, self._codes(self.records.values(rows))
         self.records.shown[rows] = veil.begin(self.records.hashes[rows, 1], row, codes).memories
         return super()._publish(rows)
 

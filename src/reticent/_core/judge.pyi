@@ -6,7 +6,7 @@ class Followed:
         self,
         *,
         values: int,
-        rows: int,
+        strata: int,
         factors: npt.NDArray[np.uint64],
         starts: list[int] | None = None,
         targets: list[int] | None = None,
@@ -14,12 +14,12 @@ class Followed:
         parents: list[int] | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...
-    def strange(self, rows: npt.NDArray[np.uint32]) -> list[int]: ...
-    def learn(self, row: int, names: npt.NDArray[np.uint64]) -> None: ...
+    def strange(self, strata: npt.NDArray[np.uint32]) -> list[int]: ...
+    def learn(self, stratum: int, names: npt.NDArray[np.uint64]) -> None: ...
     def offence(
         self,
         persons: npt.NDArray[np.uint64],
-        rows: npt.NDArray[np.uint32],
+        strata: npt.NDArray[np.uint32],
         events: npt.NDArray[np.uint32],
         candidates: npt.NDArray[np.uint16],
     ) -> str | None: ...

@@ -22,16 +22,16 @@ class Kernel:
 
 class Events:
     candidates: U16
-    rows: U32
+    strata: U32
     events: U32
     memories: U8
     offered: Flags
 
 class Veil:
     def __init__(self, *, key: bytes, l: int, segments: U64, permutations: U16, kernel: Kernel | None = None) -> None: ...
-    def candidates(self, persons: U64, rows: U32, values: I32, events: U32 | None = None) -> U16: ...
-    def offered(self, rows: U32, values: I32) -> Flags: ...
-    def begin(self, persons: U64, rows: U32, values: I32) -> Events: ...
+    def candidates(self, persons: U64, strata: U32, values: I32, events: U32 | None = None) -> U16: ...
+    def offered(self, strata: U32, values: I32) -> Flags: ...
+    def begin(self, persons: U64, strata: U32, values: I32) -> Events: ...
     def step(
         self,
         persons: U64,
@@ -49,7 +49,7 @@ class Seen:
     @property
     def candidates(self) -> U16: ...
     @property
-    def rows(self) -> U32: ...
+    def strata(self) -> U32: ...
     @property
     def events(self) -> U32: ...
     @property
@@ -63,7 +63,7 @@ class People:
         self,
         persons: U64,
         units: U64,
-        rows: U32,
+        strata: U32,
         values: I32,
         kind: Literal["visit", "correction"] = "visit",
         *,

@@ -32,7 +32,7 @@ def refuse_disclosive_columns(
     values: Integers,
     *,
     hint: str,
-    rows: Integers | None = None,
+    strata: Integers | None = None,
     persons: Integers | None = None,
 ) -> None:
     """Refuses published columns that tell the value beside them.
@@ -49,13 +49,13 @@ def refuse_disclosive_columns(
     """
     at = _sample(len(values) if persons is None else persons)
     truth = numbered(np.asarray(values[at], dtype=np.int64) + 1)[0]  # -1 lies outside the domain
-    known = np.zeros(len(at), dtype=np.int64) if rows is None else np.asarray(rows[at], dtype=np.int64)
+    known = np.zeros(len(at), dtype=np.int64) if strata is None else np.asarray(strata[at], dtype=np.int64)
     for name, column in columns.items():
         codes, different = (column[0][at], column[1]) if isinstance(column, tuple) else coded(column.take(pa.array(at)))
         if len(different) > int(truth.max(initial=0)) + 1 and _counts_on(different):
             continue
         labels = codes.astype(np.int64)
-        if _discloses_value(labels, truth, known) or (rows is not None and _gives_away(labels, truth, known)):
+        if _discloses_value(labels, truth, known) or (strata is not None and _gives_away(labels, truth, known)):
             raise GuaranteeError(
                 f"Column '{name}' tells the value that is protected; nothing was published.", hint=hint
             )

@@ -56,7 +56,7 @@ def read_prior(path: Path) -> Counts:
 
 def read_strata(path: Path) -> Strata:
     """The counts of a file by stratum; without columns before `value` the head may be left out."""
-    rows = read_rows(path, "prior", "Give a file of value,count.")
+    rows = read_csv_rows(path, "prior", "Give a file of value,count.")
     head = [cell.strip() for cell in rows[0]] if rows else []
     headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]
     by = tuple(head[:-2]) if headed else ()
@@ -139,7 +139,7 @@ def _count(cell: str) -> float | None:
     return count if 0 <= count < math.inf else None
 
 
-def read_rows(path: Path, place: str, hint: str) -> list[list[str]]:
+def read_csv_rows(path: Path, place: str, hint: str) -> list[list[str]]:
     """The lines of a CSV file that the setting `place` names, but empty ones."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 Value = str | None
-Rows = dict[Value, dict[Value, float]]
+UpdateProbabilities = dict[Value, dict[Value, float]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,7 +118,7 @@ def _blocks(policy: Policy, column: str, seen: Iterable[Value], spec: UpdatesSpe
     return _by_run(policy, column, seen, spec.diameter or 1)
 
 
-def read_updates(path: Path, *, column: str) -> Rows:
+def read_updates(path: Path, *, column: str) -> UpdateProbabilities:
     """Reads value, next and probability; probabilities of a value are scaled to sum to one."""
     place = f"columns.{column}.updates: {path.name}"
     try:
@@ -130,7 +130,7 @@ def read_updates(path: Path, *, column: str) -> Rows:
         raise PolicyError(f"{place} cannot be read ({error.strerror}).", hint="Correct the path.") from None
     except (UnicodeDecodeError, csv.Error):
         raise PolicyError(f"{place} is not a readable UTF-8 CSV file.", hint="Write value;next;probability.") from None
-    rows: Rows = {}
+    rows: UpdateProbabilities = {}
     for number, line in enumerate(lines, 1):
         if not line or (number == 1 and [cell.lower() for cell in line[:2]] == ["value", "next"]):
             continue
@@ -208,7 +208,7 @@ def _by_run(policy: Policy, column: str, seen: Iterable[Value], width: int) -> l
     return [[str(start * width + i) for i in range(width)] for start in sorted(starts)]
 
 
-def _compile(rows: Rows, seen: Iterable[Value]) -> Updates:
+def _compile(rows: UpdateProbabilities, seen: Iterable[Value]) -> Updates:
     """Gives every value a row, lets it stay, and takes the transitive closure."""
     domain = dict.fromkeys([*seen, *rows, *(after for row in rows.values() for after in row)])
     values = tuple(domain)

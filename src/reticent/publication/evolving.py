@@ -277,7 +277,7 @@ class Evolving(Publication):
                 engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))
 
 
-def _fill(engine: EvolvingPublisher, stored: list[rows_of.Row], top: int | None) -> None:
+def _fill(engine: EvolvingPublisher, stored: list[rows_of.StoredRecord], top: int | None) -> None:
     records, width = engine.records, 4 * len(engine.records.columns)
     whole = width + 24 + records.shown.shape[1]
     rows = np.array([row.row for row in stored], dtype=np.uint32)

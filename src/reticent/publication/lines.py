@@ -47,7 +47,7 @@ class LineWriter:
             veiled = placed.veiled
             arrays, forms, codes = self._columns(batch, veiled.published)
             return self._core.write_veiled(
-                arrays, forms, codes, placed.seqs, veiled.rows, veiled.events, veiled.candidates, veiled.names
+                arrays, forms, codes, placed.seqs, veiled.strata, veiled.events, veiled.candidates, veiled.names
             )
         return b""
 

@@ -29,7 +29,7 @@ from reticent.publication.namesakes import warn_of_variants, warn_of_new_variant
 from reticent.release import Kind
 from reticent.release.wording import REPUBLICATION
 from reticent.store import Store, Transaction, schema
-from reticent.store.database import whole_rows
+from reticent.store.database import select_rows
 
 _MOVED = 1
 
@@ -93,7 +93,7 @@ _WAIT = 30.0
 _PLACES = 1 << 20
 _MASK = np.uint64(_PLACES - 1)
 _LAST = sa.text(f"SELECT max(id) FROM {schema.population.name}")  # noqa: S608 - a name of our own
-_SINCE = whole_rows(schema.population, "id > :seen ORDER BY id")
+_SINCE = select_rows(schema.population, "id > :seen ORDER BY id")
 _EVERYBODY = np.uint64(2**64 - 1)
 """In the place of a person: a publication whose records the ledger does not see takes everybody."""
 

@@ -154,7 +154,7 @@ def _what(table: pa.Table, policy: Policy, method: str) -> str:
 
 
 def _before(store: Store, what: str) -> str | None:
-    return next((name for name in _names(store) if store.row(name)["position"] == what), None)
+    return next((name for name in _names(store) if store.publisher_row(name)["position"] == what), None)
 
 
 def _names(store: Store) -> list[str]:

@@ -80,20 +80,20 @@ def _student(interval: float, freedom: float) -> float:
 
 
 def veiled_values(
-    veil: Veil, rows: Int64s, sets: Int64s, strata: Int64s, draws: int, rng: np.random.Generator
+    veil: Veil, prior_strata: Int64s, sets: Int64s, strata: Int64s, draws: int, rng: np.random.Generator
 ) -> list[Int64s]:
     """Values of veiled records: a slot each, by the stratum's shares over the row's stretches."""
     pi = veil.shares * sets.shape[1]
     weight = np.divide(1.0, pi, out=np.zeros_like(pi), where=pi > 0)
-    offered = np.stack([weight[rows, column] for column in sets.T], axis=1)
-    prior = _prior(strata, veil.shares[rows])
-    every = np.arange(len(rows))
-    values, out = sets[every, rng.integers(sets.shape[1], size=len(rows))], []
+    offered = np.stack([weight[prior_strata, column] for column in sets.T], axis=1)
+    prior = _prior(strata, veil.shares[prior_strata])
+    every = np.arange(len(prior_strata))
+    values, out = sets[every, rng.integers(sets.shape[1], size=len(prior_strata))], []
     for sweep in range(_BEGIN + _BETWEEN * (draws - 1) + 1):
         shares = _shares(prior, strata, values, rng)
         odds = np.stack([shares[strata, column] for column in sets.T], axis=1) * offered
         total = odds.cumsum(axis=1)
-        slot = (rng.random(len(rows))[:, None] * total[:, -1:] >= total).sum(axis=1)
+        slot = (rng.random(len(prior_strata))[:, None] * total[:, -1:] >= total).sum(axis=1)
         values = sets[every, np.minimum(slot, sets.shape[1] - 1)]
         if sweep >= _BEGIN and (sweep - _BEGIN) % _BETWEEN == 0:
             out.append(values.astype(np.int64))

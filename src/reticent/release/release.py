@@ -14,7 +14,7 @@ from reticent.errors import PolicyError
 
 Kind = Literal["table", "evolving", "series", "stream"]
 Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil", "linked"]
-_ROWS = 5
+_PREVIEW_ROWS = 5
 """Of each table that a notebook shows."""
 
 
@@ -93,7 +93,7 @@ class Release:
         facts += [("", "made with a seed: fit for tests, not for publication")] if self.seeded else []
         parts = [shown(f"Release of a {self.kind} by {self.method}", ("", ""), facts)]
         for name, table in self.tables.items():
-            rows = zip(*(column.to_pylist() for column in table.slice(0, _ROWS).columns), strict=True)
+            rows = zip(*(column.to_pylist() for column in table.slice(0, _PREVIEW_ROWS).columns), strict=True)
             parts.append(shown(f"{name}: {table.num_rows:,} rows", table.column_names, rows))
         return "".join(parts)
 

@@ -132,7 +132,7 @@ def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> Non
 
 
 def _outcome(store: Store, name: str, seen: Published, *, complete: bool) -> Restored:
-    row = store.row(name)
+    row = store.publisher_row(name)
     published, lines = row["next_number"], seen.lines.get(name)
     if complete or name == _SERVICE:  # the service itself publishes single tables, each for itself
         return Restored()

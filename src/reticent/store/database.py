@@ -77,7 +77,7 @@ def insert(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
-def whole_rows(table: sa.Table, which: str) -> sa.TextClause:
+def select_rows(table: sa.Table, which: str) -> sa.TextClause:
     """A query for whole rows, in words: to compile one for each connection takes longer than to run it."""
     return sa.text(f"SELECT * FROM {table.name} WHERE {which}")  # noqa: S608 - words of our own
 

@@ -25,7 +25,7 @@ _REMOVE = sa.delete(schema.evolving_records).where(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Row:
+class StoredRecord:
     """One record as the store keeps it."""
 
     row: int
@@ -52,22 +52,22 @@ def remove(tx: Transaction, publisher: str, rows: Sequence[int]) -> None:
         tx.run(publisher, _REMOVE, [{"of": publisher, "rows": rows[start : start + _MANY]}])
 
 
-def read(store: Store, publisher: str) -> list[Row]:
+def read(store: Store, publisher: str) -> list[StoredRecord]:
     """All records, by number."""
     t = schema.evolving_records.c
     rows = store.rows(schema.evolving_records, t.publisher == publisher, order_by=t.row)
-    return [_row(row) for row in rows]
+    return [_to_record(row) for row in rows]
 
 
-def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[Row]:
+def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[StoredRecord]:
     """The records of some persons, and those with some record ids, by number."""
     t = schema.evolving_records.c
-    rows: dict[int, Row] = {}
+    rows: dict[int, StoredRecord] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _MANY):
             some = [store.seal.name(schema.evolving_records, column.name, one) for one in ids[start : start + _MANY]]
             which = sa.and_(t.publisher == publisher, column.in_(some))
-            rows |= {each["row"]: _row(each) for each in store.rows(schema.evolving_records, which, order_by=t.row)}
+            rows |= {each["row"]: _to_record(each) for each in store.rows(schema.evolving_records, which, order_by=t.row)}
     return [rows[number] for number in sorted(rows)]
 
 
@@ -110,5 +110,5 @@ def read_words(store: Store, publisher: str, column: str) -> list[bytes]:
     return [bytes(row["payload"]) for row in store.rows(schema.evolving_words, which, order_by=t.first)]
 
 
-def _row(row: Mapping[Any, Any]) -> Row:
-    return Row(row["row"], row["person"], row["name"], row["fixed"], row["class"])
+def _to_record(row: Mapping[Any, Any]) -> StoredRecord:
+    return StoredRecord(row["row"], row["person"], row["name"], row["fixed"], row["class"])

@@ -69,9 +69,9 @@ class Seal:
 
     def sealed(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the store keeps it, with its digest."""
-        return self.sealed_rows(table, [row])[0]
+        return self.seal_rows(table, [row])[0]
 
-    def sealed_rows(self, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def seal_rows(self, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The same of many rows, column by column, which is quicker."""
         stored = [dict(row) if self._cipher is None else self._hidden(self._cipher, table, row) for row in rows]
         columns = [_parts([row[name] for row in stored]) for name in self.columns(table)]

@@ -24,8 +24,8 @@ _NUMBERS = 1_000
 _VEIL_KEY = "house"
 _FIRST = "first"
 _LOOSE = "loose"
-_ROW = database.whole_rows(schema.publishers, "publisher = :of")
-_LEDGER = database.whole_rows(schema.ledger, "publisher = :of ORDER BY number")
+_ROW = database.select_rows(schema.publishers, "publisher = :of")
+_LEDGER = database.select_rows(schema.ledger, "publisher = :of ORDER BY number")
 _NEXT = sa.text(
     f"SELECT number FROM {schema.outbox.name} WHERE publisher = :of AND number > :last ORDER BY number LIMIT :most"  # noqa: S608 - words of our own
 )
@@ -162,7 +162,7 @@ class Store:
             row = {"publisher": publisher, "policy_hash": policy_hash, **fresh}
             write = database.insert(connection.dialect.name, schema.publishers)
             connection.execute(write.values(self.seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
-        if self.row(publisher)["policy_hash"] != policy_hash:
+        if self.publisher_row(publisher)["policy_hash"] != policy_hash:
             raise StateError(
                 f"{publisher!r} was begun under another policy.",
                 hint="Go on with the policy it was begun under; another policy is another publication, under another name.",
@@ -175,11 +175,11 @@ class Store:
 
     def policy_hash(self, publisher: str) -> str:
         """The hash of the policy the publisher was begun under."""
-        return str(self.row(publisher)["policy_hash"])
+        return str(self.publisher_row(publisher)["policy_hash"])
 
     def key(self, publisher: str) -> bytes:
         """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
-        return bytes(self.row(publisher)["secret"])
+        return bytes(self.publisher_row(publisher)["secret"])
 
     def veil_key(self, digest: str, *, key: bytes | None = None, binding: bool = True) -> bytes:
         """The key that all veiled publications of a house share; made once, and never rotated.
@@ -229,7 +229,7 @@ class Store:
         Raises:
             StateError: another one is, or the publisher is unknown.
         """
-        self.row(publisher)
+        self.publisher_row(publisher)
         with database.hold_lock(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
             with database.writing(self.engine) as connection:
@@ -258,7 +258,7 @@ class Store:
 
     def position(self, publisher: str) -> str | None:
         """Where the input stood after the last commit; None at the beginning."""
-        position = self.row(publisher)["position"]
+        position = self.publisher_row(publisher)["position"]
         return None if position is None else str(position)
 
     def snapshot(self, publisher: str) -> Snapshot | None:
@@ -296,7 +296,7 @@ class Store:
         """What the world has seen of whom, publication by publication."""
         ledger = Ledger()
         with self._reading() as connection:
-            row = self._row(connection, publisher)
+            row = self._read_publisher_row(connection, publisher)
             lines = connection.execute(_LEDGER, {"of": publisher}).mappings().all()
         for line in (self.seal.opened(schema.ledger, line) for line in lines):
             counts = Counts(**json.loads(line["counts"]))
@@ -368,7 +368,7 @@ class Store:
     def _numbers(self, publisher: str, last: int | None) -> list[int]:
         """The next numbers of the outbox, after None those that are unsent; one that should be there and is not means damage."""
         with self._reading() as connection:
-            row = self._row(connection, publisher)
+            row = self._read_publisher_row(connection, publisher)
             if row is None:
                 return []
             last = row["next_unsent"] - 1 if last is None else last
@@ -386,13 +386,13 @@ class Store:
 
     def _find(self, publisher: str) -> Mapping[Any, Any] | None:
         with self._reading() as connection:
-            return self._row(connection, publisher)
+            return self._read_publisher_row(connection, publisher)
 
-    def _row(self, connection: sa.Connection, publisher: str) -> Mapping[Any, Any] | None:
+    def _read_publisher_row(self, connection: sa.Connection, publisher: str) -> Mapping[Any, Any] | None:
         row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
         return None if row is None else self.seal.opened(schema.publishers, row)
 
-    def row(self, publisher: str) -> Mapping[Any, Any]:
+    def publisher_row(self, publisher: str) -> Mapping[Any, Any]:
         """All that is counted of a publisher."""
         row = self._find(publisher)
         if row is None:

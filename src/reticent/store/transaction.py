@@ -15,7 +15,7 @@ from reticent.arrays import Int64s, UInt64s
 from reticent.errors import StateError
 from reticent.release import LedgerEntry
 from reticent.store import schema
-from reticent.store.database import insert, whole_rows
+from reticent.store.database import insert, select_rows
 from reticent.store.integrity import DIGEST, SIZE, Seal
 from reticent.store.rewriting import IN_USE, SPACE
 
@@ -35,7 +35,7 @@ _AT_KEY = sa.and_(
     schema.kv.c.space == sa.bindparam("in_space"),
     schema.kv.c.key == sa.bindparam("at_key"),
 )
-_GET = whole_rows(schema.kv, 'publisher = :of AND space = :in_space AND "key" = :at_key')
+_GET = select_rows(schema.kv, 'publisher = :of AND space = :in_space AND "key" = :at_key')
 _DELETE = sa.delete(schema.kv).where(_AT_KEY)
 
 
@@ -67,7 +67,7 @@ class DeadLetter:
 
 
 @dataclass
-class _Row:
+class _PublisherRow:
     """A publisher's row, read once and written back once per transaction."""
 
     publisher: str
@@ -89,11 +89,11 @@ class Transaction:
         self._connection = connection
         self._owners = owners
         self._seal = seal
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[str, _PublisherRow] = {}
 
     def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
         """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
-        row = self._row(publisher)
+        row = self._lock_row(publisher)
         refuse_closed(self, publisher)
         number = row.next_number
         row.next_number += 1
@@ -107,16 +107,16 @@ class Transaction:
 
     def confirm_delivery(self, publisher: str, number: int) -> None:
         """Note that the sinks have every batch up to and including `number`."""
-        row = self._row(publisher)
+        row = self._lock_row(publisher)
         row.next_unsent = max(row.next_unsent, min(number + 1, row.next_number))
 
     def forget_sent(self, publisher: str, number: int) -> None:
         """Drop sent batches up to and including `number`; batches that were not sent stay."""
-        self.forget_outbox(publisher, min(number + 1, self._row(publisher).next_unsent))
+        self.forget_outbox(publisher, min(number + 1, self._lock_row(publisher).next_unsent))
 
     def forget_outbox(self, publisher: str, below: int) -> None:
         """Drop all batches with a number below this one, sent or not."""
-        row = self._row(publisher)
+        row = self._lock_row(publisher)
         below = min(below, row.next_number)
         if below > row.first_number:
             self._connection.execute(_FORGET, {"of": publisher, "least": below})
@@ -124,17 +124,17 @@ class Transaction:
 
     def forget_all(self, publisher: str) -> None:
         """Note that nothing of a publisher is kept any more; its numbers are never used again."""
-        row = self._row(publisher)
+        row = self._lock_row(publisher)
         row.position, row.next_part, row.entries = None, 0, 0
         row.first_number = row.next_unsent = row.next_number
 
     def set_position(self, publisher: str, position: str) -> None:
         """Note where the input stands."""
-        self._row(publisher).position = position
+        self._lock_row(publisher).position = position
 
     def put_snapshot(self, publisher: str, payload: bytes) -> None:
         """Replace the stored state, and all changes to it, by a whole one."""
-        row = self._row(publisher)
+        row = self._lock_row(publisher)
         self._connection.execute(sa.delete(schema.snapshots).where(schema.snapshots.c.publisher == publisher))
         self.delete(publisher, SPACE, IN_USE)
         self._insert(schema.snapshots, publisher=publisher, part=0, payload=payload)
@@ -142,7 +142,7 @@ class Transaction:
 
     def append_delta(self, publisher: str, payload: bytes) -> int:
         """Add a change to the stored state; gives the number of changes since it was whole."""
-        row = self._row(publisher)
+        row = self._lock_row(publisher)
         if not row.next_part:
             raise StateError(f"{publisher!r} has no stored state to change.", hint="Store a whole one first.")
         self._insert(schema.snapshots, publisher=publisher, part=row.next_part, payload=payload)
@@ -151,7 +151,7 @@ class Transaction:
 
     def record_ledger(self, publisher: str, entry: LedgerEntry, persons: UInt64s, groups: Int64s) -> None:
         """Remember a publication, and which person (by keyed hash) stood in which group; it can't be changed later."""
-        row = self._row(publisher)
+        row = self._lock_row(publisher)
         if len(persons) != len(groups):
             raise StateError("A ledger entry needs one group per person.", hint="Give arrays of one length.")
         values = {name: value for name, value in asdict(entry).items() if name != "digest"} | {
@@ -165,17 +165,17 @@ class Transaction:
 
     def dead_letter(self, publisher: str, position: str, reason: str, payload: bytes) -> None:
         """Keep a record that could not be released. `reason` must not quote it; `payload` stays on the private side."""
-        self._row(publisher)
+        self._lock_row(publisher)
         self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
 
     def record_population(self, publisher: str, **about: Any) -> None:
         """Remember persons of a publication in the ledger that all publications of the store share."""
-        self._row(publisher)
+        self._lock_row(publisher)
         self._insert(schema.population, publisher=publisher, **about)
 
     def run(self, publisher: str, statement: sa.Executable, rows: list[dict[str, Any]]) -> None:
         """Run a statement on an engine's own table, once per row, as the publisher's one writer."""
-        self._row(publisher)
+        self._lock_row(publisher)
         if rows:
             self._connection.execute(statement, rows)
 
@@ -194,8 +194,8 @@ class Transaction:
 
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
-        self._row(publisher)
-        self._write(table, self._seal.sealed_rows(table, rows), again=True)
+        self._lock_row(publisher)
+        self._write(table, self._seal.seal_rows(table, rows), again=True)
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
@@ -240,7 +240,7 @@ class Transaction:
         else:
             self._connection.execute(_upsert(dialect, table) if again else sa.insert(table), rows)
 
-    def _row(self, publisher: str) -> _Row:
+    def _lock_row(self, publisher: str) -> _PublisherRow:
         """The publisher's row, held for this transaction, after checking that we are its one writer."""
         if publisher in self._rows:
             return self._rows[publisher]
@@ -252,7 +252,7 @@ class Transaction:
                 f"Another process took over {publisher!r}; nothing was changed.", hint="Start again from the store."
             )
         cells = self._seal.opened(schema.publishers, row)
-        self._rows[publisher] = _Row(**{name: cells[name] for name in self._seal.columns(schema.publishers)})
+        self._rows[publisher] = _PublisherRow(**{name: cells[name] for name in self._seal.columns(schema.publishers)})
         return self._rows[publisher]
 
 

@@ -193,4 +193,4 @@ def test_a_memory_of_another_stream_is_refused():
         with pytest.raises(ValueError, match="memory"):
             followed(possible).load(damaged)
     with pytest.raises(ValueError, match="kernel"):
-        judge.Followed(values=3, rows=1, factors=possible.factors, starts=[0, 1], targets=[1])
+        judge.Followed(values=3, strata=1, factors=possible.factors, starts=[0, 1], targets=[1])

@@ -269,7 +269,7 @@ def test_later_events_need_the_first_set_and_the_kernel(simulate, stretched):
     true = np.bincount(groups, target[later], minlength=times)
     assert abs(((answer.estimate - true) / np.sqrt(answer.variance)).mean()) < 4 / np.sqrt(times)
     assert 0.93 <= ((answer.low <= true) & (true <= answer.high)).mean() <= 0.98
-    alone = counts(veil, Records(records.rows, records.candidates, groups), target, groups=times)
+    alone = counts(veil, Records(records.strata, records.candidates, groups), target, groups=times)
     assert abs(((alone.estimate - true) / np.sqrt(alone.variance)).mean()) > 0.5
     with pytest.raises(PolicyError, match="first set"):
         scores(veil, records, target)

@@ -42,7 +42,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     fields = [Field.covering(persons, seen.fields, policy, name) for name in shared]
     meeting = meet(fields, persons.num_rows, len(seen))
     kind, place = meeting.pairs
-    candidates = np.bincount(kind, meeting.places[place], minlength=len(meeting.rows))[meeting.row]
+    candidates = np.bincount(kind, meeting.places[place], minlength=len(meeting.source_counts))[meeting.source_kind]
     possible = candidates > 0
     posterior = 1 / candidates[possible]
     claim = _claim(release)
@@ -90,8 +90,8 @@ def _values(evidence: Evidence, seen: Grouped, meeting: Meeting, chosen: Int64s)
     members = csr_array(
         (np.ones(len(seen.group)), (meeting.place, seen.group)), shape=(len(meeting.places), offers.size)
     )
-    match = csr_array((np.ones(meeting.pairs.shape[1]), meeting.pairs), shape=(len(meeting.rows), len(meeting.places)))
-    guess = (match @ (members @ inside)).toarray().argmax(axis=1)[meeting.row]
+    match = csr_array((np.ones(meeting.pairs.shape[1]), meeting.pairs), shape=(len(meeting.source_counts), len(meeting.places)))
+    guess = (match @ (members @ inside)).toarray().argmax(axis=1)[meeting.source_kind]
     truth = evidence.original[evidence.policy.sensitive[0]].take(chosen).to_pylist()
     hits = [offers.values[code] == value for code, value in zip(guess, truth, strict=True)]
     return {"value_accuracy": float(np.mean(hits)), "persons": len(hits)}

@@ -115,7 +115,7 @@ def _rise(name: str | None, label: str | None, own: int, before: dict[str | None
 def _before(seen: Observations, evidence: Evidence) -> dict[str | None, float] | None:
     """What the release was designed for: its published prior over its own records, or the policy's file."""
     if isinstance(seen, Veiled):
-        shares = np.bincount(seen.rows, minlength=len(seen.shares)) @ seen.shares / len(seen)
+        shares = np.bincount(seen.strata, minlength=len(seen.shares)) @ seen.shares / len(seen)
         return dict(zip(seen.values, shares.tolist(), strict=True))
     counts = prior_counts(evidence.policy)
     if counts is None:

@@ -116,8 +116,8 @@ def link(seen: Observations, table: pa.Table, policy: Policy, *, by: tuple[str, 
     if not names:
         return None
     meeting = meet([_field(table, seen.fields, policy, name) for name in names], size, len(seen))
-    shape = (len(meeting.rows), len(meeting.places))
-    return Link(meeting.row, meeting.place, csr_array((np.ones(meeting.pairs.shape[1]), tuple(meeting.pairs)), shape))
+    shape = (len(meeting.source_counts), len(meeting.places))
+    return Link(meeting.source_kind, meeting.place, csr_array((np.ones(meeting.pairs.shape[1]), tuple(meeting.pairs)), shape))
 
 
 def _field(table: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:

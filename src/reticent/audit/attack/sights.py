@@ -45,14 +45,14 @@ class Veiled:
     values: tuple[str | None, ...]
     shares: Floats
     by: tuple[str, ...]
-    rows: Int64s
+    strata: Int64s
     candidates: Int64s
     parameters_digest: str
     quoted: float | None
     place: Int64s | None = None
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.strata)
 
     @property
     def l(self) -> int:  # noqa: E743 - as in the design
@@ -61,7 +61,7 @@ class Veiled:
 
     def prior(self, records: Int64s) -> Floats:
         """What the release says that a reader knows: records x values."""
-        return np.asarray(self.shares[self.rows[records]])
+        return np.asarray(self.shares[self.strata[records]])
 
     def copies(self, records: Int64s) -> Floats:
         """How often each value stands in the sets: records x values."""
@@ -152,7 +152,7 @@ def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
         values=tuple(line.domain),
         shares=line.segments / line.segments.sum(axis=1, keepdims=True),
         by=tuple(line.by),
-        rows=whole(data["row"]),
+        strata=whole(data["row"]),
         candidates=codes_of(line, data).astype(np.int64),
         parameters_digest=str(document.get("house", "")),
         quoted=_quoted(document),

@@ -53,19 +53,19 @@ class Meeting:
         pairs: the kinds that fit, a row of the input's above and a published row's below.
     """
 
-    row: Int64s
+    source_kind: Int64s
     place: Int64s
     pairs: Int64s
 
     @property
-    def rows(self) -> Int64s:
+    def source_counts(self) -> Int64s:
         """How many rows of the input each kind has."""
-        return np.bincount(self.row)
+        return np.bincount(self.source_kind)
 
     @property
     def people(self) -> Int64s:
         """How many rows of the input each published row may be."""
-        fit = np.bincount(self.pairs[1], self.rows[self.pairs[0]], minlength=len(self.places))
+        fit = np.bincount(self.pairs[1], self.source_counts[self.pairs[0]], minlength=len(self.places))
         return fit.astype(np.int64)[self.place]
 
     @property
@@ -74,12 +74,12 @@ class Meeting:
         return np.bincount(self.place)
 
 
-def meet(fields: list[Field], rows: int, places: int) -> Meeting:
+def meet(fields: list[Field], source_size: int, places: int) -> Meeting:
     """All kinds that fit in all fields."""
     fields = sorted(fields, key=lambda field: field.fits.chance(field.values, field.labels))
-    ours = _Tree.of([field.fits.rank[field.values] for field in fields], rows)
+    ours = _Tree.of([field.fits.rank[field.values] for field in fields], source_size)
     theirs = _Tree.of([field.labels for field in fields], places)
-    start = np.zeros(min(1, rows, places), dtype=np.int64)
+    start = np.zeros(min(1, source_size, places), dtype=np.int64)
     parts = list(_descend([field.fits for field in fields], ours, theirs, start, start))
     return Meeting(ours.leaf, theirs.leaf, np.concatenate([np.empty((2, 0), dtype=np.int64), *parts], axis=1))
 

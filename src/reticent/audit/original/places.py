@@ -30,7 +30,7 @@ class Places(NamedTuple):
         sure: which published rows can be one row of the input only, and read like no other; none where groups share values.
     """
 
-    rows: Int64s | None
+    source_rows: Int64s | None
     doubt: int
     sure: Bools
 
@@ -71,7 +71,7 @@ def _offered(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> 
 
 
 def _take(meeting: Meeting) -> tuple[Int64s | None, int]:
-    (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
+    (kind, place), rows, room = meeting.pairs, meeting.source_counts, meeting.places
     crowded = np.bincount(place, weights=rows[kind], minlength=len(room)) > room
     choices = np.bincount(kind, minlength=len(rows))
     doubt = (choices > 1) | (np.bincount(kind, weights=crowded[place], minlength=len(rows)) > 0)
@@ -82,10 +82,10 @@ def _take(meeting: Meeting) -> tuple[Int64s | None, int]:
 
 def _chosen(meeting: Meeting) -> Int64s:
     """Rows with the fewest places choose first, the narrowest place."""
-    (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
+    (kind, place), rows, room = meeting.pairs, meeting.source_counts, meeting.places
     width, choices = np.bincount(place, minlength=len(room)), np.bincount(kind, minlength=len(rows))
     order = np.lexsort((width[place], kind, choices[kind]))
-    here, there = np.argsort(meeting.row, kind="stable"), np.argsort(meeting.place, kind="stable")
+    here, there = np.argsort(meeting.source_kind, kind="stable"), np.argsort(meeting.place, kind="stable")
     at, until = (np.cumsum(rows) - rows).tolist(), np.cumsum(rows).tolist()
     free, full = (np.cumsum(room) - room).tolist(), np.cumsum(room).tolist()
     taken = np.full(len(there), -1, dtype=np.int64)
@@ -101,7 +101,7 @@ def _chosen(meeting: Meeting) -> Int64s:
 def _matched(meeting: Meeting) -> Int64s | None:
     """A largest assignment of rows to places; None where there are too many ways to look at."""
     edges = edges_of(meeting)
-    return None if edges is None else assigned(*edges, len(meeting.row), len(meeting.place))
+    return None if edges is None else assigned(*edges, len(meeting.source_kind), len(meeting.place))
 
 
 def assigned(row: Int64s, seat: Int64s, rows: int, seats: int) -> Int64s:
@@ -115,12 +115,12 @@ def assigned(row: Int64s, seat: Int64s, rows: int, seats: int) -> Int64s:
 
 def edges_of(meeting: Meeting) -> tuple[Int64s, Int64s] | None:
     """Pairs of a row and a published row that fit, from pairs of their kinds; None where they are too many."""
-    (kind, place), rows, room = meeting.pairs, meeting.rows, meeting.places
+    (kind, place), rows, room = meeting.pairs, meeting.source_counts, meeting.places
     ways = rows[kind] * room[place]
     if int(ways.sum()) > _EDGES:
         return None
     pair, at = stretched(ways)
-    here, there = np.argsort(meeting.row, kind="stable"), np.argsort(meeting.place, kind="stable")
+    here, there = np.argsort(meeting.source_kind, kind="stable"), np.argsort(meeting.place, kind="stable")
     left = here[(np.cumsum(rows) - rows)[kind[pair]] + at // room[place[pair]]]
     right = there[(np.cumsum(room) - room)[place[pair]] + at % room[place[pair]]]
     return left, right
@@ -134,12 +134,12 @@ def _take_anatomy(
     alike = meet(fields, source.num_rows, rows.num_rows)
     groups = _different(alike.place, offered.labels)
     (kind, place) = alike.pairs
-    several = np.bincount(kind, weights=groups[place], minlength=len(alike.rows))[alike.row] > 1
+    several = np.bincount(kind, weights=groups[place], minlength=len(alike.source_counts))[alike.source_kind] > 1
     meeting = meet([*fields, offered], source.num_rows, rows.num_rows)
     taken, (kind, place) = _matched(meeting), meeting.pairs
     if taken is None:
         return None, source.num_rows
-    seats = np.bincount(kind, weights=meeting.places[place], minlength=len(meeting.rows))[meeting.row]
+    seats = np.bincount(kind, weights=meeting.places[place], minlength=len(meeting.source_counts))[meeting.source_kind]
     return taken, int((several | (seats > 1)).sum())
 
 

@@ -26,7 +26,7 @@ from reticent.audit.original.persons import Input, distinct, equal, matchings
 from reticent.audit.published import Published, text, text_table
 from reticent.audit.requirements import check_size, demanded
 from reticent.audit.spellings import same, under_one_name
-from reticent.audit.veil.original import above_of, rows_of_fields
+from reticent.audit.veil.original import above_of, strata_of_fields
 from reticent.audit.veil.steps import Possible
 from reticent.audit.veil.values import true_value_codes
 from reticent.audit.verdict import Finding, VerificationResult, none_of
@@ -169,7 +169,7 @@ def _offers(
     labels = [line.domain[place] if place >= 0 else None for place in truths]
     lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))
-    fields = rows_of_fields(line, policy, text_table(source)).tolist()
+    fields = strata_of_fields(line, policy, text_table(source)).tolist()
     persons = source[policy.person].to_pylist() if policy.person is not None else range(len(rows))
     first: dict[Any, int] = {}
     astray = moved = 0

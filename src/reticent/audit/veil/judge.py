@@ -112,15 +112,15 @@ class Line:
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self.l, self.one = int(metadata["l"]), int(metadata["one"])
         self.sensitive, self.domain = str(metadata["sensitive"]), [str(label) for label in metadata["domain"]]
-        self.rows = [tuple(str(cell) for cell in cells) for cells in metadata["rows"]]
+        self.strata = [tuple(str(cell) for cell in cells) for cells in metadata["rows"]]
         self.by = [str(name) for name in metadata["by"]]
-        self.segments = np.array(metadata["stretches"], dtype=np.int64).reshape(len(self.rows), len(self.domain))
+        self.segments = np.array(metadata["stretches"], dtype=np.int64).reshape(len(self.strata), len(self.domain))
         self.permutations = np.array(metadata["orders"], dtype=np.int64).reshape(-1, len(self.domain))
         self.columns = [f"{self.sensitive}_{slot}" for slot in range(1, self.l + 1)]
 
-    def sets(self, row: int) -> Int64s:
+    def sets(self, stratum: int) -> Int64s:
         """Every set of candidates that the row can give, as sorted codes; some of them several times."""
-        return np.concatenate([self._sets(self.segments[row], order) for order in self.permutations])
+        return np.concatenate([self._sets(self.segments[stratum], order) for order in self.permutations])
 
     def _sets(self, segments: Int64s, permutation: Int64s) -> Int64s:
         ends = np.cumsum(segments[permutation])
@@ -146,7 +146,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
         Finding("the veiled column is the policy's", (line.sensitive,) == policy.sensitive),
         none_of("the values stand once each, in one order", int(line.domain != sorted(set(line.domain)))),
         check_variants(list(line.domain), "the domain"),
-        none_of("the stretches of a row fill its line", crooked, f"{len(line.rows)} rows"),
+        none_of("the stretches of a row fill its line", crooked, f"{len(line.strata)} rows"),
         none_of("every order holds every value once", int((np.sort(line.permutations, axis=1) != values).any(axis=1).sum())),
     ]
 
@@ -159,7 +159,7 @@ def prior_findings(line: Line, metadata: Mapping[str, Any], policy: Policy) -> l
     prior = read_strata(policy.path(settings.file))
     strata = dict(prior.strata)
     strata.setdefault(("*",) * len(prior.by), prior.totals())
-    same = line.by == list(prior.by) and line.rows == list(strata)
+    same = line.by == list(prior.by) and line.strata == list(strata)
     findings = [
         Finding("the rows are those of the policy's prior", same),
         Finding("the order is the policy's", metadata.get("order") == settings.order),
@@ -196,7 +196,7 @@ def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bo
     findings += [
         none_of("every candidate is a value of the domain", int((listed < 0).sum())),
         none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),
-        none_of("every record names a row of the prior", int(((rows < 0) | (rows >= len(line.rows))).sum())),
+        none_of("every record names a row of the prior", int(((rows < 0) | (rows >= len(line.strata))).sum())),
         none_of("events are counted from 0", int((events < 0).sum())),
         none_of("every first sight is a set that its row can give", _impossible(line, listed, rows, events == 0)),
         # Without a kernel nothing moves: later sets are those of the first sights.
@@ -229,10 +229,10 @@ def _single(policy: Policy, kind: str) -> bool:
     return kind == "table" and not several
 
 
-def _impossible(line: Line, listed: Int32s, rows: Int64s, which: Bools) -> int:
+def _impossible(line: Line, listed: Int32s, strata: Int64s, which: Bools) -> int:
     offences = 0
-    for row in np.unique(rows[(rows >= 0) & (rows < len(line.rows))]):
-        here = packed(listed[(rows == row) & which])
+    for row in np.unique(strata[(strata >= 0) & (strata < len(line.strata))]):
+        here = packed(listed[(strata == row) & which])
         offences += int((~np.isin(here, packed(line.sets(int(row))))).sum())
     return offences
 

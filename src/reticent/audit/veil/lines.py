@@ -95,24 +95,24 @@ class VeiledLines:
         codes = [self._codes.get(value, -1) if isinstance(value, str) else -1 for value in candidates]
         self._offences["strange"] += min(codes, default=-1) < 0
         self._offences["order"] += codes != sorted(codes)
-        known = 0 <= row < len(self._possible.line.rows)
+        known = 0 <= row < len(self._possible.line.strata)
         self._offences["row"] += not known
         if known and len(codes) == self._l and min(codes) >= 0:
             self._follow(person, row, event, codes)
 
-    def _follow(self, person: str, row: int, event: int, codes: list[int]) -> None:
+    def _follow(self, person: str, stratum: int, event: int, codes: list[int]) -> None:
         assert self._possible is not None  # noqa: S101 - asked only with a codebook
         if event == 0:
-            self._firsts.append((codes, row))
+            self._firsts.append((codes, stratum))
             if len(self._firsts) >= _MANY:
                 self._look()
         before = self._last.get(person) if person else None
         if person:
-            expected = (row, 0) if before is None else (before[0], before[1] + 1)
-            self._offences["events"] += (row, event) != expected
+            expected = (stratum, 0) if before is None else (before[0], before[1] + 1)
+            self._offences["events"] += (stratum, event) != expected
             self._offences["names"] += before is None and self._strict and not self._drawn.take(person)
-            self._offences["step"] += before is not None and not self._possible.leads(row, before[2], codes)
-            self._last[person] = row, event, codes
+            self._offences["step"] += before is not None and not self._possible.leads(stratum, before[2], codes)
+            self._last[person] = stratum, event, codes
 
     def _look(self) -> None:
         if self._firsts and self._possible is not None:

@@ -36,12 +36,12 @@ class Moves:
         all_stay: whether every value may stay in every row, so that a set that did not change needs no look.
     """
 
-    by_row, all_stay = False, True
+    by_stratum, all_stay = False, True
 
     def __init__(self, size: int) -> None:
         self._size = size
 
-    def may(self, rows: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002 - as the others
+    def may(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002 - as the others
         """Whether one value can follow another under a row, for arrays that fit together."""
         return np.asarray(before == after)
 
@@ -49,10 +49,10 @@ class Moves:
         """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
         return {}
 
-    def matrix(self, row: int, *, correcting: bool) -> Bools:
+    def matrix(self, stratum: int, *, correcting: bool) -> Bools:
         """All of one row, from x to. Where every event is a correction all values move but those that are never let go."""
         values = np.arange(self._size)
-        steps = self.may(row, values[:, None], values[None, :])
+        steps = self.may(stratum, values[:, None], values[None, :])
         if correcting:
             np.fill_diagonal(steps, steps.sum(axis=1) == steps.diagonal())
         return steps
@@ -68,7 +68,7 @@ class _Matrix(Moves):
         self._pairs = np.sort([v * size + to for v, after in enumerate(followers) for to in after])
         self.all_stay = all(v in after for v, after in enumerate(followers))
 
-    def may(self, rows: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002
+    def may(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002
         keys = before.astype(np.int64) * self._size + after
         at = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return np.asarray(self._pairs[at] == keys)
@@ -79,7 +79,7 @@ class _Matrix(Moves):
 
 
 class _Shares(Moves):
-    by_row = True
+    by_stratum = True
 
     def __init__(self, kernel: Mapping[str, Any], line: Line) -> None:
         stay, parents = np.array(kernel["stay"], dtype=np.uint64), np.array(kernel["parents"], dtype=np.int64)
@@ -95,10 +95,10 @@ class _Shares(Moves):
         self._stays = (stay > 0) | ~self._leaves
         self.all_stay = bool(self._stays.all())
 
-    def may(self, rows: Integers | int, before: Integers, after: Integers) -> Bools:
-        near = self._anywhere[rows, before] | (self._parents[before] == self._parents[after])
-        moves = self._leaves[rows, before] & self._offered[rows, after] & near
-        return np.asarray(np.where(before == after, self._stays[rows, before], moves))
+    def may(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:
+        near = self._anywhere[strata, before] | (self._parents[before] == self._parents[after])
+        moves = self._leaves[strata, before] & self._offered[strata, after] & near
+        return np.asarray(np.where(before == after, self._stays[strata, before], moves))
 
     def numbers(self) -> dict[str, Any]:
         marks = sum(

@@ -68,7 +68,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
         return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
-        *_offers(desk.lost(), desk.rows, desk.weights(seats), release.metadata[veil.SHAPE]),
+        *_offers(desk.lost(), desk.strata, desk.weights(seats), release.metadata[veil.SHAPE]),
         _check_order_by_value(desk.alone(), release.kind),
     ]
     if not (seats < 0).any():
@@ -84,8 +84,8 @@ _ORIGIN = "every published record is one of the input"
 
 def _check_known_rows(desk: _Desk, release: Published, places: Int64s, counted: Int64s) -> list[Finding]:
     """The findings where somebody says which row of the input stands where."""
-    if len(places) != len(desk.rows) or not np.isin(places, counted).all():
-        return [none_of(_ORIGIN, abs(len(desk.rows) - int(np.isin(places, counted).sum())) or 1)]
+    if len(places) != len(desk.strata) or not np.isin(places, counted).all():
+        return [none_of(_ORIGIN, abs(len(desk.strata) - int(np.isin(places, counted).sum())) or 1)]
     seats = np.searchsorted(counted, places)
     wrong = ~desk.fit(seats)
     wrong[np.setdiff1d(np.arange(len(seats)), np.unique(seats, return_index=True)[1])] = True
@@ -94,7 +94,7 @@ def _check_known_rows(desk: _Desk, release: Published, places: Int64s, counted: 
         none_of(_ORIGIN, int(wrong.sum())),
         check_shuffled(seats),
         none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
-        *_offers(lost, desk.rows, desk.weights(seats), release.metadata[veil.SHAPE]),
+        *_offers(lost, desk.strata, desk.weights(seats), release.metadata[veil.SHAPE]),
         _check_order_by_value(desk.true_values(seats), release.kind),
         *desk.totals(seats, release.metadata[veil.SHAPE]),
         *_check_classes(desk, seats),
@@ -113,7 +113,7 @@ def _check_order_by_value(true_values: Int64s, kind: str) -> Finding:
     return Finding(claim, worst < limit, round(worst, 2), round(limit, 2))
 
 
-def _offers(lost: Bools, rows: Int64s, weights: Floats, metadata: Mapping[str, Any]) -> list[Finding]:
+def _offers(lost: Bools, strata: Int64s, weights: Floats, metadata: Mapping[str, Any]) -> list[Finding]:
     """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
@@ -121,10 +121,10 @@ def _offers(lost: Bools, rows: Int64s, weights: Floats, metadata: Mapping[str, A
         decay = math.exp(-max(float(metadata["eta_epsilon"]), _LEAST_EPSILON) / 2)
     except (KeyError, TypeError, ValueError):
         return [Finding(claim, holds=False, where="no share is stated")]
-    if eta.ndim != 1 or len(eta) <= int(rows.max(initial=0)) or not ((eta >= 0) & (eta <= 1)).all():
+    if eta.ndim != 1 or len(eta) <= int(strata.max(initial=0)) or not ((eta >= 0) & (eta <= 1)).all():
         return [Finding(claim, holds=False, where="no share is stated")]
-    stated = eta * np.bincount(rows, weights, minlength=len(eta))
-    number = np.bincount(rows[lost], weights[lost], minlength=len(eta))
+    stated = eta * np.bincount(strata, weights, minlength=len(eta))
+    number = np.bincount(strata[lost], weights[lost], minlength=len(eta))
     slack = math.log(_RARE / len(eta)) / math.log(decay)
     # The noise of many rows averages out: what the sum may be off by grows with the root of their number.
     spread = math.sqrt(2 * decay * len(eta)) / (1 - decay)
@@ -151,11 +151,11 @@ class _Desk:
 
     def __init__(self, line: Line, data: pa.Table, policy: Policy, source: pa.Table, *, begun: bool) -> None:
         self.line, self.data, self.policy, self.source = line, data, policy, source
-        self.rows = np.clip(veil.whole(data["row"]), 0, len(line.rows) - 1)
+        self.strata = np.clip(veil.whole(data["row"]), 0, len(line.strata) - 1)
         self._first, self._begun = veil.whole(data["event"]) == 0, begun
         self._candidates = veil.codes_of(line, data)
         self._true_codes = true_value_codes(line.domain, source[line.sensitive], policy, line.sensitive)
-        self._strata = rows_of_fields(line, policy, source)
+        self._strata = strata_of_fields(line, policy, source)
         self._edges: tuple[Int64s, Int64s] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def fit(self, seats: Int64s) -> Bools:
@@ -182,7 +182,7 @@ class _Desk:
 
     def astray(self, seats: Int64s) -> Bools:
         """First sights under another row of the prior than that of their fields."""
-        return np.asarray(self._first & (self._strata[seats] != self.rows))
+        return np.asarray(self._first & (self._strata[seats] != self.strata))
 
     def weights(self, seats: Int64s) -> Floats:
         """The part of its person that each published record is; of nobody known, a whole one."""
@@ -196,34 +196,34 @@ class _Desk:
     def totals(self, seats: Int64s, metadata: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
         totals = totals_of(metadata, *self.line.segments.shape)
-        return [] if totals is None else compared(totals, self.rows[self._first], self._true_codes[seats[self._first]])
+        return [] if totals is None else compared(totals, self.strata[self._first], self._true_codes[seats[self._first]])
 
     def lost(self) -> Bools:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""
         row, seat = self._edges
         true = self.offered(row, seat)
-        return assigned(row[true], seat[true], self.source.num_rows, len(self.rows)) < 0
+        return assigned(row[true], seat[true], self.source.num_rows, len(self.strata)) < 0
 
     def seats(self) -> tuple[Int64s | None, int]:
         """For each published record a row of the input (-1: none fits), and how many input rows had a choice of classes."""
-        meeting = meet([*self._fields.values(), *self._class_fields()], self.source.num_rows, len(self.rows))
-        (kind, place), here = meeting.pairs, meeting.rows
+        meeting = meet([*self._fields.values(), *self._class_fields()], self.source.num_rows, len(self.strata))
+        (kind, place), here = meeting.pairs, meeting.source_counts
         there = np.bincount(kind, meeting.places[place], minlength=len(here))
         doubt = int(here[(np.bincount(kind, minlength=len(here)) > 1) | (there < here)].sum())
         edges = edges_of(meeting)
         if edges is None:
             return None, doubt
         self._edges = edges
-        return assigned(*edges, self.source.num_rows, len(self.rows)), doubt
+        return assigned(*edges, self.source.num_rows, len(self.strata)), doubt
 
     def _class_fields(self) -> list[Field]:
         """What makes other classes of published records: the row of the prior, and what only the key can tell of."""
-        size = len(self.line.rows) + 1
+        size = len(self.line.strata) + 1
         if self._begun and self._first.all():
             every = np.arange(size)  # -1, no row at all, is that of no published record
-            fields = [Field(self._strata + 1, self.rows + 1, Segments.listed(every, every, every, size))]
+            fields = [Field(self._strata + 1, self.strata + 1, Segments.listed(every, every, every, size))]
         else:
-            fields = [self._any(self.rows, size)]
+            fields = [self._any(self.strata, size)]
         names = present((*self.policy.quasi, *self.policy.plain), self.data)
         hidden = [codes(self.data[name]) for name in names if name not in self._fields]
         return fields + [self._any(label, len(labels)) for label, labels in hidden]
@@ -258,7 +258,7 @@ class _Desk:
         return Field(value, label, Segments.listed(known, shown, np.arange(len(values)), len(labels)))
 
 
-def rows_of_fields(line: Line, policy: Policy, source: pa.Table) -> Int64s:
+def strata_of_fields(line: Line, policy: Policy, source: pa.Table) -> Int64s:
     """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
     names = [name for name in line.by if name in source.column_names]
     kind, count = numbered(source, names) if names else (np.zeros(source.num_rows, np.int64), 1)
@@ -274,7 +274,7 @@ def rows_of_fields(line: Line, policy: Policy, source: pa.Table) -> Int64s:
         nodes = [field[at] for field in fields]
         fits = (
             row
-            for row, cells in enumerate(line.rows)
+            for row, cells in enumerate(line.strata)
             if all(cell in here for cell, here in zip(cells, nodes, strict=False))
         )
         strata[at] = next(fits, -1)

@@ -61,14 +61,14 @@ def paper_findings(line: Line, metadata: Mapping[str, Any], policy: Policy, kind
     ]
 
 
-def share_finding(metadata: Mapping[str, Any], rows: Int64s, first: Bools) -> Finding:
+def share_finding(metadata: Mapping[str, Any], strata: Int64s, first: Bools) -> Finding:
     """No more truths are stated not to be offered than a release may have, up to the noise in the shares.
 
     Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
     """
     eta = np.array(metadata["eta"], dtype=np.float64)
-    known = (rows >= 0) & (rows < len(eta))
-    some = rows[known & first] if (known & first).any() else rows[known]
+    known = (strata >= 0) & (strata < len(eta))
+    some = strata[known & first] if (known & first).any() else strata[known]
     size = np.bincount(some, minlength=len(eta))
     used = int((size > 0).sum())
     # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
@@ -83,7 +83,7 @@ def _has_omission_rates(line: Line, metadata: Mapping[str, Any], kind: str) -> b
     eta, price = metadata.get("eta"), metadata.get("eta_epsilon")
     if kind == "stream":
         return eta is None and price is None
-    if not isinstance(eta, list) or len(eta) != len(line.rows):
+    if not isinstance(eta, list) or len(eta) != len(line.strata):
         return False
     if not isinstance(price, int | float) or not 0 < price <= _DEAREST:
         return False
@@ -244,11 +244,11 @@ class Totals:
         return math.log(_RARE / max(1, self.counts.size)) / math.log(self.decay)
 
 
-def totals_of(metadata: Mapping[str, Any], rows: int, values: int) -> Totals | None:
+def totals_of(metadata: Mapping[str, Any], strata: int, values: int) -> Totals | None:
     """The totals of a `veil.json`; None where there are none that can be read."""
     try:
         stated = metadata["totals"]
-        counts = np.array(stated["counts"], dtype=np.int64).reshape(rows, values)
+        counts = np.array(stated["counts"], dtype=np.int64).reshape(strata, values)
         epsilon = float(stated["epsilon"])
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
@@ -259,7 +259,7 @@ def totals_of(metadata: Mapping[str, Any], rows: int, values: int) -> Totals | N
 def totals_findings(
     metadata: Mapping[str, Any],
     policy: Policy,
-    rows: Int64s,
+    strata: Int64s,
     events: Int64s,
     shape: tuple[int, int],
 ) -> list[Finding]:
@@ -270,7 +270,7 @@ def totals_findings(
     totals = totals_of(metadata, *shape)
     if totals is None or asked is None:
         return [Finding("totals are those that the policy asks for", holds=False)]
-    size = np.bincount(rows[(events == 0) & (rows >= 0) & (rows < shape[0])], minlength=shape[0])
+    size = np.bincount(strata[(events == 0) & (strata >= 0) & (strata < shape[0])], minlength=shape[0])
     # Values outside the domain count nowhere, so a row may hold fewer than its records.
     most = size + _SURE * math.sqrt(shape[1] * totals.variance) + totals.largest
     return [
@@ -279,11 +279,11 @@ def totals_findings(
     ]
 
 
-def compared(totals: Totals, rows: Int64s, true_codes: Int64s) -> list[Finding]:
+def compared(totals: Totals, strata: Int64s, true_codes: Int64s) -> list[Finding]:
     """With the input beside it: every count is the true one with noise, and the noise is as large as stated."""
     shape = totals.counts.shape
     known = true_codes >= 0
-    exact = np.bincount(rows[known] * shape[1] + true_codes[known], minlength=totals.counts.size).reshape(shape)
+    exact = np.bincount(strata[known] * shape[1] + true_codes[known], minlength=totals.counts.size).reshape(shape)
     noise = np.abs(totals.counts - exact)
     spread = math.sqrt(max(totals.variance - totals.size**2, 0) * noise.size)
     near = noise.size < _FEW or abs(float(noise.sum()) - totals.size * noise.size) <= _SURE * spread

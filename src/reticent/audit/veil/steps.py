@@ -34,35 +34,35 @@ class Possible:
         self._moves = moves_of(metadata.get("kernel"), self.line)
         self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
-    def names(self, row: int) -> UInt64s:
+    def names(self, stratum: int) -> UInt64s:
         """One number for each set that a row can give."""
-        return np.unique(self._names(self.line.sets(row)))
+        return np.unique(self._names(self.line.sets(stratum)))
 
     def followed(self, make: Callable[..., _core.judge.Followed]) -> _core.judge.Followed:
         """A memory of persons that lets through what is possible; it asks for the names of each row."""
         line = self.line
-        return make(values=len(line.domain), rows=len(line.rows), factors=self.factors, **self._moves.numbers())
+        return make(values=len(line.domain), rows=len(line.strata), factors=self.factors, **self._moves.numbers())
 
-    def leads(self, row: int, before: Sequence[int], after: Sequence[int]) -> bool:
+    def leads(self, stratum: int, before: Sequence[int], after: Sequence[int]) -> bool:
         """Whether a set can follow another under a row: some way leads every slot to one of its own along the kernel."""
         if before == after and self._moves.all_stay:
             return True
-        key = row if self._moves.by_row else 0, tuple(before), tuple(after)
+        key = stratum if self._moves.by_stratum else 0, tuple(before), tuple(after)
         if key not in self._steps:
             if len(self._steps) > 1 << 16:
                 self._steps.clear()
-            ways = self._moves.may(row, np.array(before)[:, None], np.array(after)[None, :])
+            ways = self._moves.may(stratum, np.array(before)[:, None], np.array(after)[None, :])
             # Mostly each slot went to its neighbour in canonical order, and there is nothing to look for.
             near = bool(ways.diagonal().all())
             self._steps[key] = near or matching([np.flatnonzero(way).tolist() for way in ways]) == len(before)
         return self._steps[key]
 
-    def impossible_sets(self, candidates: Integers, rows: Integers) -> int:
+    def impossible_sets(self, candidates: Integers, strata: Integers) -> int:
         """How many first sights are no set that their row can give."""
-        order, offences = np.argsort(rows, kind="stable"), 0
-        starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        order, offences = np.argsort(strata, kind="stable"), 0
+        starts = np.flatnonzero(np.diff(strata[order], prepend=-1))
         for row, names in zip(
-            rows[order][starts].tolist(), np.split(self._names(candidates)[order], starts)[1:], strict=True
+            strata[order][starts].tolist(), np.split(self._names(candidates)[order], starts)[1:], strict=True
         ):
             known = self._sets[row] = self._sets[row] if row in self._sets else self.names(row)
             at = np.minimum(np.searchsorted(known, names), len(known) - 1)

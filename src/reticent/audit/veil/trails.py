@@ -43,7 +43,7 @@ class Trajectories:
     person: UInt64s
     event: Int64s
     number: Int64s
-    row: Int64s
+    stratum: Int64s
     codes: Int32s
 
     @classmethod
@@ -59,7 +59,7 @@ class Trajectories:
 
     def at(self, which: npt.NDArray[Any]) -> Trajectories:
         """Some records."""
-        return Trajectories(self.person[which], self.event[which], self.number[which], self.row[which], self.codes[which])
+        return Trajectories(self.person[which], self.event[which], self.number[which], self.stratum[which], self.codes[which])
 
 
 def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
@@ -129,7 +129,7 @@ def _findings(trajectories: Trajectories, line: Line, release: Published, policy
     same_person = trajectories.person[1:] == trajectories.person[:-1]
     same = same_person & (trajectories.event[1:] == trajectories.event[:-1])
     other = packed(trajectories.codes)[1:] != packed(trajectories.codes)[:-1]
-    rows = trajectories.row[1:] != trajectories.row[:-1]
+    rows = trajectories.stratum[1:] != trajectories.stratum[:-1]
     firsts = trajectories.at(np.concatenate([[True], ~same]))  # each event where it was shown first
     follow = firsts.person[1:] == firsts.person[:-1]
     back = follow & (firsts.number[1:] < firsts.number[:-1])
@@ -144,19 +144,19 @@ def _findings(trajectories: Trajectories, line: Line, release: Published, policy
         moves = moves_of(release.metadata["veil"].get("kernel"), line)
         strays = sum(
             _strays(firsts, some, moves.matrix(row, correcting=correcting))
-            for some, row in _by_row(firsts, pairs, by_row=moves.by_row)
+            for some, row in _iter_by_stratum(firsts, pairs, by_stratum=moves.by_stratum)
         )
     except (ValueError, KeyError, TypeError, OverflowError):
         strays = len(pairs)  # a kernel that cannot be read leads nowhere
     return [*findings, none_of("candidates move as the published kernel leads", strays)]
 
 
-def _by_row(trajectories: Trajectories, pairs: Int64s, *, by_row: bool) -> Iterator[tuple[Int64s, int]]:
+def _iter_by_stratum(trajectories: Trajectories, pairs: Int64s, *, by_stratum: bool) -> Iterator[tuple[Int64s, int]]:
     """Pairs by row of the prior, where the kernel goes by it."""
-    if not by_row:
+    if not by_stratum:
         yield pairs, 0
     else:
-        rows = trajectories.row[pairs]
+        rows = trajectories.stratum[pairs]
         yield from ((pairs[rows == row], int(row)) for row in np.unique(rows))
 
 

@@ -220,7 +220,7 @@ def _count_offenses(possible: Possible, data: pa.Table) -> pa.RecordBatch:
     line = possible.line
     listed, rows, events = codes_of(line, data), whole(data["row"]), whole(data["event"])
     strangers = (listed < 0).any(axis=1)
-    nowhere = (rows < 0) | (rows >= len(line.rows))
+    nowhere = (rows < 0) | (rows >= len(line.strata))
     sound = ~(strangers | nowhere)
     numbers = [
         strangers.sum(),

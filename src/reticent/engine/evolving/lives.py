@@ -37,14 +37,14 @@ class Arrivals(NamedTuple):
 
     persons: UInt64s
     units: UInt64s
-    rows: UInt32s
+    strata: UInt32s
     values: Int32s
     positions: Int64s
 
     def at(self, which: Int64s) -> Arrivals:
         """Some of them."""
         return Arrivals(
-            self.persons[which], self.units[which], self.rows[which], self.values[which], self.positions[which]
+            self.persons[which], self.units[which], self.strata[which], self.values[which], self.positions[which]
         )
 
 
@@ -228,7 +228,7 @@ class PersonStates:
 
     def _begin(self, some: Arrivals, since: int) -> None:
         if len(some.persons):
-            self._write(some, self._veil.begin(some.units, some.rows, some.values).memories, since)
+            self._write(some, self._veil.begin(some.units, some.strata, some.values).memories, since)
 
     def _step(self, some: Arrivals, kind: Literal["visit", "correction"], since: int) -> None:
         if len(some.persons):

@@ -234,7 +234,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         # Of one record each, all say where the last event of their person lies now.
         corrected = np.flatnonzero((self._codes(self.records.values(rows)) != notes.values) | self._one_each)
-        elsewhere = (seen(self.records.shown[rows]).rows != notes.rows) | (self.records.hashes[rows, 2] != notes.units)
+        elsewhere = (seen(self.records.shown[rows]).strata != notes.strata) | (self.records.hashes[rows, 2] != notes.units)
         lives = {person: life for person, life in self._elsewhere(rows, notes).items() if life is not None}
         self.person_states.load(lives)
         self.records.put(rows, codes)
@@ -327,7 +327,7 @@ class Places:
         self._fits: dict[str, set[Any]] = {
             name: set() for name in policy.quasi if policy.columns[name].hierarchy is not None
         }
-        self._rows: dict[tuple[Any, ...], int] = {}
+        self._strata: dict[tuple[Any, ...], int] = {}
 
     def of(self, batch: pa.Table) -> UInt32s:
         """The rows of a batch; a value outside its hierarchy is refused, whether or not the prior asks for it."""
@@ -335,12 +335,12 @@ class Places:
             return self._levels.publish(batch)[1]
         keys = self._keys(batch)
         cells = {name: set(batch.column(name).to_pylist()) for name in self._fits}
-        if not all(key in self._rows for key in keys) or any(cells[name] - fits for name, fits in self._fits.items()):
+        if not all(key in self._strata for key in keys) or any(cells[name] - fits for name, fits in self._fits.items()):
             rows = self._levels.publish(batch)[1]
-            self._rows.update(zip(keys, rows.tolist(), strict=True))
+            self._strata.update(zip(keys, rows.tolist(), strict=True))
             for name, fits in self._fits.items():
                 fits.update(cells[name])
-        return np.array([self._rows[key] for key in keys], dtype=np.uint32)
+        return np.array([self._strata[key] for key in keys], dtype=np.uint32)
 
     def _keys(self, batch: pa.Table) -> list[tuple[Any, ...]]:
         if not self._by:

@@ -27,7 +27,7 @@ from reticent.policy.settings.linked import VISIT, Layout
 _DAY = r"^\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
 # A single code may look so; where most values do, they are dates.
 _COMPACT = r"^(19|20)\d{2}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"
-_MOST_ROWS = 1 << 20
+_MAX_ROWS = 1 << 20
 """Of one person in one table; slots are numbered within this."""
 
 
@@ -258,11 +258,11 @@ def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, visit_order: Int64
     person, turn = rows.person[by], turn[by]
     place = _within(person * (int(turn.max(initial=0)) + 2) + turn + 1)
     assert policy.tables is not None  # noqa: S101
-    most = policy.tables.rows.get(rows.layout.name, _MOST_ROWS)
+    most = policy.tables.rows.get(rows.layout.name, _MAX_ROWS)
     few = _within(person) < most
     by, person, turn, place = by[few], person[few], turn[few], place[few]
     counted = rows.layout.name not in policy.tables.uncounted
-    names, slot = np.unique((turn + 1) * _MOST_ROWS + place, return_inverse=True)
+    names, slot = np.unique((turn + 1) * _MAX_ROWS + place, return_inverse=True)
     if not counted:
         slot = turn + 1
     start = np.searchsorted(person, np.arange(persons + 1))

@@ -71,14 +71,14 @@ class Veiled(NamedTuple):
     """
 
     published: Mapping[str, Leveled]
-    rows: UInt32s
+    strata: UInt32s
     events: UInt32s
     candidates: UInt16s
     names: UInt64s | None
     persons: UInt64s
 
     def __repr__(self) -> str:
-        return f"Veiled({len(self.rows)} records)"
+        return f"Veiled({len(self.strata)} records)"
 
 
 @dataclass(frozen=True, repr=False)

@@ -285,7 +285,7 @@ class Fields:
             self._core.learn(field, values, codes)
         for codes in coded.combinations:
             nodes = tuple(self._labels[field].nodes[code] for field, code in zip(self._by, codes, strict=True))
-            self._core.learn_row(codes, self._parameters.levels.row(nodes))
+            self._core.learn_stratum(codes, self._parameters.levels.stratum_of(nodes))
 
     def _refuse_missing(self, missing: int) -> None:
         if missing:

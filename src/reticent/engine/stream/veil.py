@@ -100,7 +100,7 @@ class Veil(VeilPublisher, AtOnce):
         self._begin()
         seen = self._settled(self._people.add_batch(coded), self._after(seqs))
         persons, units = coded.persons, coded.units
-        columns = (persons, coded.rows.astype(np.uint16), coded.values.astype(np.uint16))
+        columns = (persons, coded.strata.astype(np.uint16), coded.values.astype(np.uint16))
         journal = entry({}, seqs, columns if units is None else (*columns, units))
         return self._placed(seqs, leveled(coded, shown), seen, persons, journal)
 
@@ -114,7 +114,7 @@ class Veil(VeilPublisher, AtOnce):
         if self._looked or batch.num_rows < _LARGE:
             return
         refuse_disclosive_columns(
-            self._columns(batch, coded, shown), coded.values, rows=coded.rows, persons=coded.persons, hint=DISCLOSIVE_HINT
+            self._columns(batch, coded, shown), coded.values, strata=coded.strata, persons=coded.persons, hint=DISCLOSIVE_HINT
         )
         self._looked = True
 
@@ -139,7 +139,7 @@ class Veil(VeilPublisher, AtOnce):
         journal: bytes,
     ) -> Placed:
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
-        veiled = Veiled(published, seen.rows, seen.events, seen.candidates, names, persons)
+        veiled = Veiled(published, seen.strata, seen.events, seen.candidates, names, persons)
         return Placed(seqs, veiled=veiled, labels=self.parameters.domain.labels, journal=journal)
 
     def replay(self, journal: bytes) -> Iterator[Placed]:

@@ -103,7 +103,7 @@ class EncodedTable:
         """
         return replace(self.asking(k), closed=self.closed or self.model, apart=k)
 
-    def of_rows(self, rows: Int64s) -> EncodedTable:
+    def take_rows(self, rows: Int64s) -> EncodedTable:
         """The same with some of the rows: where people are counted, all of some persons, who are numbered anew."""
         times = None if self.times is None else self.times[rows]
         columns = replace(self.columns, codes={name: codes[rows] for name, codes in self.columns.codes.items()})

@@ -216,11 +216,11 @@ def classes_of(outcome: Outcome) -> Int64s:
     """The class of each row, by what is published of it; -1 for suppressed rows."""
     rows = np.flatnonzero(~outcome.suppressed)
     classes = np.full(len(outcome.suppressed), -1, dtype=np.int64)
-    classes[rows] = same_rows([attribute.labels(rows) for attribute in outcome.attributes.values()], len(rows))
+    classes[rows] = number_rows([attribute.labels(rows) for attribute in outcome.attributes.values()], len(rows))
     return classes
 
 
-def same_rows(columns: Sequence[Any], size: int) -> Int64s:
+def number_rows(columns: Sequence[Any], size: int) -> Int64s:
     """A number for every row: the same for rows that are alike in all columns, in the order of their texts.
 
     So the numbers, and what depends on them, are the same whatever the order of the rows.

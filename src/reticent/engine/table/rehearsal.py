@@ -63,7 +63,7 @@ def some_persons(encoded: EncodedTable) -> EncodedTable | None:
         np.add.at(sums, encoded.people.persons, marks)
         marks = _mixed(sums)[encoded.people.persons]
     bound = np.partition(marks, SAMPLE)[SAMPLE]
-    return encoded.of_rows(np.flatnonzero(marks <= bound))
+    return encoded.take_rows(np.flatnonzero(marks <= bound))
 
 
 def _mixed(numbers: UInt64s) -> UInt64s:

@@ -38,12 +38,12 @@ class Veil(VeilPublisher, TablePublisher):
         events = events_of(table, self.policy)
         veiled, places = self._veiling.veil(table.take(pa.array(events.facts))), events.facts
         if self._veiling.parameters.steps is not None and veiled.values is not None:
-            check_transitions(self._veiling.parameters, Transitions.within(veiled.heads, veiled.seen.rows, veiled.values))
+            check_transitions(self._veiling.parameters, Transitions.within(veiled.heads, veiled.seen.strata, veiled.values))
         if len(events.records) > len(events.facts):
             published, _ = self._veiling.parameters.levels.publish(table.take(pa.array(events.records)))
             veiled, places = veiled.again(published, events.fact_of), events.records
         if self.policy.privacy.k is not None:
-            crowd = form_classes(self.policy, self._veiling.parameters.levels, table.take(pa.array(places)), veiled.seen.rows)
+            crowd = form_classes(self.policy, self._veiling.parameters.levels, table.take(pa.array(places)), veiled.seen.strata)
             veiled, places = veiled.again(crowd.published, crowd.records), places[crowd.records]
         self._places = places[self._veiling.row_order(len(veiled), number=1)]
         # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.

@@ -39,7 +39,7 @@ class EquivalenceClasses:
     records: Int64s
 
 
-def form_classes(policy: Policy, levels: PublishedLevels, table: pa.Table, rows: UInt32s) -> EquivalenceClasses:
+def form_classes(policy: Policy, levels: PublishedLevels, table: pa.Table, strata: UInt32s) -> EquivalenceClasses:
     """Crowds of k persons among the records of a table, each with its row of the prior.
 
     Raises:
@@ -47,13 +47,13 @@ def form_classes(policy: Policy, levels: PublishedLevels, table: pa.Table, rows:
     """
     k, persons = policy.privacy.k or 1, persons_of(table, policy)
     owner = np.arange(table.num_rows) if persons is None else persons
-    pairs = np.unique(np.stack([rows.astype(np.int64), owner]), axis=1)
-    records = np.flatnonzero(np.bincount(pairs[0])[rows] >= k)
+    pairs = np.unique(np.stack([strata.astype(np.int64), owner]), axis=1)
+    records = np.flatnonzero(np.bincount(pairs[0])[strata] >= k)
     _refuse_loss(policy, table.num_rows, table.num_rows - len(records))
     columns = {name: _column(levels, name, table) for name in policy.quasi}
     climbs = [np.zeros(table.num_rows, dtype=np.int64) for _ in columns]
-    for row in np.unique(rows[records]):
-        part = np.flatnonzero(rows == row)
+    for row in np.unique(strata[records]):
+        part = np.flatnonzero(strata == row)
         people = people_of(table.take(pa.array(part)), policy, [])
         for climb, level in zip(climbs, _recode(k, people, columns, part), strict=True):
             climb[part] = level

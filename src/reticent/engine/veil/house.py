@@ -114,7 +114,7 @@ class VeilParameters:
         refuse_variants(prior.totals(), sensitive)
         domain = Domain(prior.totals(), policy, sensitive)
         _refuse_many(file, len(domain), len(prior.strata))
-        strata, counts = _rows(prior, domain)
+        strata, counts = _complete_strata(prior, domain)
         l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
         if l > _MOST_CANDIDATES:
             raise PolicyError(f"l = {l}: the veil offers at most {_MOST_CANDIDATES} candidates.", hint="Lower l.")
@@ -243,15 +243,15 @@ def _refuse_k(policy: Policy, kind: str) -> None:
         )
 
 
-def _refuse_many(file: str, values: int, rows: int) -> None:
-    if max(values, rows + 1) > _MOST_CODES:  # a row for everybody else may be added
+def _refuse_many(file: str, values: int, strata: int) -> None:
+    if max(values, strata + 1) > _MOST_CODES:  # a row for everybody else may be added
         raise PolicyError(
-            f"prior: {file} has {values:,} values in {rows:,} rows; the veil takes {_MOST_CODES:,} of each at most.",
+            f"prior: {file} has {values:,} values in {strata:,} rows; the veil takes {_MOST_CODES:,} of each at most.",
             hint="Make the prior with `reticent prior`, which puts rare values under their parent in the hierarchy and fields into few rows.",
         )
 
 
-def _rows(prior: Strata, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], UInt64s]:
+def _complete_strata(prior: Strata, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], UInt64s]:
     """Strata with their counts by code; one for everybody else is added where the file has none."""
     strata = dict(prior.strata)
     everybody = (ROOT,) * len(prior.by)

@@ -41,7 +41,7 @@ class PublishedLevels:
             columns[name] = rungs.labels[level].take(pa.array(rungs.tables[level][codes]))
             if name in self.by:
                 nodes[name] = codes, above_of(rungs, level)
-        return pa.table(columns), self._rows(table.num_rows, nodes)
+        return pa.table(columns), self._strata_of(table.num_rows, nodes)
 
     def hierarchy_of(self, name: str, values: pa.Array) -> tuple[int, HierarchyLevels]:
         """The published level of a column, and all levels of some of its values."""
@@ -78,15 +78,15 @@ class PublishedLevels:
             )
         return level
 
-    def _rows(self, size: int, nodes: dict[str, tuple[Int32s, list[frozenset[str]]]]) -> UInt32s:
+    def _strata_of(self, size: int, nodes: dict[str, tuple[Int32s, list[frozenset[str]]]]) -> UInt32s:
         """Records that agree in the columns of the prior are looked up once."""
         key = packed([(codes, max(len(above), 1)) for codes, above in nodes.values()]) if nodes else np.zeros(size)
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         sets = [nodes[name] for name in self.by]
-        rows = [self.row(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
+        rows = [self.stratum_of(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
         return np.asarray(np.array(rows, dtype=np.uint32)[inverse.reshape(-1)])
 
-    def row(self, above: tuple[frozenset[str], ...]) -> int:
+    def stratum_of(self, above: tuple[frozenset[str], ...]) -> int:
         """The first stratum of the file that a record lies in: those whom an earlier one holds were counted there."""
         if above not in self._places:
             fits = (

@@ -32,7 +32,7 @@ class Remembered(NamedTuple):
 
     persons: UInt64s
     clocks: UInt32s
-    rows: Int64s
+    strata: Int64s
     values: Int32s
 
     @classmethod
@@ -52,22 +52,22 @@ class Remembered(NamedTuple):
         """From the last release to the one of a number, of those who stand in both."""
         _, old, new = np.intersect1d(self.persons, persons, return_indices=True)
         last = self.clocks[old] == now - 1
-        return Transitions(self.rows[old[last]], self.values[old[last]], values[new[last]])
+        return Transitions(self.strata[old[last]], self.values[old[last]], values[new[last]])
 
 
 class Transitions(NamedTuple):
     """Steps of persons, side by side: row of the prior, value before and after. Private."""
 
-    rows: Integers
+    strata: Integers
     before: Int32s
     after: Int32s
 
     @classmethod
-    def within(cls, persons: UInt64s, rows: Integers, values: Int32s) -> Transitions:
+    def within(cls, persons: UInt64s, strata: Integers, values: Int32s) -> Transitions:
         """Of the records of a table, those of a person in their order."""
         order = np.argsort(persons, kind="stable")
         at = np.flatnonzero((persons[order][1:] == persons[order][:-1]) & (values[order][:-1] >= 0))
-        return cls(rows[order[at]], values[order[at]], values[order[at + 1]])
+        return cls(strata[order[at]], values[order[at]], values[order[at + 1]])
 
 
 def check_transitions(parameters: VeilParameters, transitions: Transitions) -> None:
@@ -77,7 +77,7 @@ def check_transitions(parameters: VeilParameters, transitions: Transitions) -> N
         GuaranteeError: decoys would show which candidates are true.
     """
     assert parameters.steps is not None  # noqa: S101 - without a kernel nothing moves
-    stays = parameters.steps.stays(parameters.segments)[transitions.rows, transitions.before]
+    stays = parameters.steps.stays(parameters.segments)[transitions.strata, transitions.before]
     size, stayed, expected = len(stays), int((transitions.before == transitions.after).sum()), float(stays.sum())
     astray = abs(stayed - expected)
     if astray > _MOST_ASTRAY * size and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):

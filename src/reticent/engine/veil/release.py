@@ -108,7 +108,7 @@ def data_table(
     labels = pa.array(parameters.domain.labels, pa.string())
     take = pa.array(row_order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
-    columns |= {"row": pa.array(seen.rows[row_order], pa.int64()), "event": pa.array(seen.events[row_order], pa.int64())}
+    columns |= {"row": pa.array(seen.strata[row_order], pa.int64()), "event": pa.array(seen.events[row_order], pa.int64())}
     if names is not None:
         columns["person"] = names.take(take)
     for slot in range(parameters.l):
@@ -137,9 +137,9 @@ def omission_rates(parameters: VeilParameters, seen: Seen, persons: UInt64s, fac
     by whatever run and in whatever order of records, the same truth has the same noise, which nobody can average away.
     """
     rows, weights = len(parameters.strata), weight_of_records(persons)
-    lost = np.bincount(seen.rows, weights * ~seen.offered, minlength=rows)
+    lost = np.bincount(seen.strata, weights * ~seen.offered, minlength=rows)
     return noisy_shares(
-        lost, np.bincount(seen.rows, weights, minlength=rows), sums_of(seen.rows, facts, rows), rng, epsilon
+        lost, np.bincount(seen.strata, weights, minlength=rows), sums_of(seen.strata, facts, rows), rng, epsilon
     )
 
 
@@ -151,10 +151,10 @@ def facts_of(persons: UInt64s, values: UInt64s, offered: Bools) -> UInt64s:
     return facts
 
 
-def sums_of(rows: UInt32s, facts: UInt64s, size: int) -> UInt64s:
+def sums_of(strata: UInt32s, facts: UInt64s, size: int) -> UInt64s:
     """What all facts of a row of the prior come to, in whatever order."""
     sums = np.zeros(size, dtype=np.uint64)
-    np.add.at(sums, rows, facts)
+    np.add.at(sums, strata, facts)
     return sums
 
 
@@ -203,7 +203,7 @@ def refuse_totals(policy: Policy, kind: str) -> None:
         )
 
 
-def totals(parameters: VeilParameters, persons: UInt64s, rows: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
+def totals(parameters: VeilParameters, persons: UInt64s, strata: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
     """The noisy table of first sights, as `veil.json` holds it; refuses persons who would be counted twice. The value -1 counts nowhere."""
     if len(np.unique(persons)) < len(persons):
         raise PolicyError(
@@ -212,7 +212,7 @@ def totals(parameters: VeilParameters, persons: UInt64s, rows: UInt32s, values: 
         )
     shape = parameters.segments.shape
     known = values >= 0
-    flat = rows[known].astype(np.int64) * shape[1] + values[known]
+    flat = strata[known].astype(np.int64) * shape[1] + values[known]
     exact = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
     noisy = noised(exact, epsilon, np.random.default_rng(list(key)))
     return {"epsilon": epsilon, "counts": noisy.tolist()}

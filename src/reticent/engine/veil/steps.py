@@ -18,7 +18,7 @@ from reticent.arrays import Floats, UInt16s, UInt32s, UInt64s
 from reticent.engine.veil.domain import UNSEEN, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.policy.prior import read_rows
+from reticent.policy.prior import read_csv_rows
 from reticent.policy.updates import read_updates
 
 _WHOLE = 1 << 32
@@ -84,7 +84,7 @@ def steps_of(policy: Policy, sensitive: str, domain: Domain) -> Steps | None:
     if file is None:
         return None
     path = policy.path(file)
-    lines = read_rows(path, "prior.kernel", "Give value,next,probability or value,stay,within.")
+    lines = read_csv_rows(path, "prior.kernel", "Give value,next,probability or value,stay,within.")
     if lines and [cell.strip().lower() for cell in lines[0]] == _STAYS:
         return _stays(lines[1:], path.name, domain)
     return _matrix(read_updates(path, column=sensitive), domain)

@@ -42,13 +42,13 @@ class Seen(NamedTuple):
     """What a batch publishes: candidates, row and event of each record; and, private, whether the truth is offered."""
 
     candidates: UInt16s
-    rows: UInt32s
+    strata: UInt32s
     events: UInt32s
     offered: Bools
 
     def at(self, which: Int64s) -> Seen:
         """Some of the records, each as often as it is named."""
-        return Seen(self.candidates[which], self.rows[which], self.events[which], self.offered[which])
+        return Seen(self.candidates[which], self.strata[which], self.events[which], self.offered[which])
 
 
 def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> UInt64s:
@@ -91,7 +91,7 @@ class Veiled:
 
     def _shown(self) -> UInt64s:
         seen = self.seen
-        shown = seen.rows.astype(np.uint64) + np.uint64(1)
+        shown = seen.strata.astype(np.uint64) + np.uint64(1)
         for slot in range(seen.candidates.shape[1]):
             shown = (shown ^ (seen.candidates[:, slot].astype(np.uint64) + np.uint64(1))) * _ODD
             shown ^= shown >> np.uint64(29)
@@ -121,7 +121,7 @@ class Veiling:
         published, rows = self.parameters.levels.publish(table)
         values = self.parameters.domain.encode(table.column(self.parameters.sensitive))
         seen = self.people.take(persons, units, rows, values, now=now)
-        shown = Seen(seen.candidates, seen.rows, seen.events, seen.offered)
+        shown = Seen(seen.candidates, seen.strata, seen.events, seen.offered)
         return Veiled(published, shown, self._listed(table, persons), persons, values)
 
     def members(self, veiled: Veiled, *, number: int) -> Members:
@@ -143,7 +143,7 @@ class Veiling:
         truth, published = veiled.values if values is None else values, veiled.published
         assert truth is not None  # noqa: S101 - whoever keeps none gives them
         columns = {name: published.column(name) for name in published.column_names}
-        refuse_disclosive_columns(columns, truth, rows=seen.rows, persons=veiled.heads, hint=DISCLOSIVE_HINT)
+        refuse_disclosive_columns(columns, truth, strata=seen.strata, persons=veiled.heads, hint=DISCLOSIVE_HINT)
         shares = omission_rates(house, seen, veiled.heads, veiled.facts(), self._rng, OMISSION_EPSILON)
         document = house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
         if totals_asked(self._policy) is not None:
@@ -168,7 +168,7 @@ class Veiling:
         assert epsilon is not None  # noqa: S101 - the policy asks for them
         assert veiled.values is not None  # noqa: S101 - kinds that do not keep the values refuse totals
         key = self._rng.key("veil totals")
-        return totals(self.parameters, veiled.heads[first], veiled.seen.rows[first], veiled.values[first], key, epsilon)
+        return totals(self.parameters, veiled.heads[first], veiled.seen.strata[first], veiled.values[first], key, epsilon)
 
     def _listed(self, table: pa.Table, persons: UInt64s) -> UInt64s:
         """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""

@@ -32,20 +32,20 @@ _LATE = 12
 """Events after which they are not."""
 
 
-def sums(table: Floats, rows: Integers, candidates: Integers) -> Floats:
+def sums(table: Floats, strata: Integers, candidates: Integers) -> Floats:
     """Per record the sum of its candidates' numbers in a table of rows x values."""
     # Column by column: a table of all lookups at once would be l times as large as the data.
-    flat, base = table.ravel(), rows.astype(np.int64) * table.shape[1]
-    out = np.zeros(len(rows))
+    flat, base = table.ravel(), strata.astype(np.int64) * table.shape[1]
+    out = np.zeros(len(strata))
     for column in candidates.T:
         out += flat[base + column]
     return out
 
 
-def moved(row: int, step: Step, goal: Floats, events: int) -> Floats:
+def moved(stratum: int, step: Step, goal: Floats, events: int) -> Floats:
     """The mean of a goal so many events later."""
     for _ in range(events):
-        goal = step(row, goal)
+        goal = step(stratum, goal)
     return goal
 
 
@@ -73,7 +73,7 @@ class Products:
 
     def of(
         self,
-        rows: Integers,
+        strata: Integers,
         earlier: tuple[Floats, Integers, Integers],
         later: Integers,
         events: tuple[Integers, Integers],
@@ -89,24 +89,24 @@ class Products:
         kinds = np.stack([events[0], events[1] - events[0]], axis=1)
         for event, distance in np.unique(kinds[kinds[:, 1] > 0], axis=0):
             at = np.flatnonzero((kinds == (event, distance)).all(axis=1))
-            out[at] = self._product(rows[at], score[at], sets[at], first[at], later[at], (int(event), int(distance)))
+            out[at] = self._product(strata[at], score[at], sets[at], first[at], later[at], (int(event), int(distance)))
         return out
 
     def _product(
-        self, rows: Integers, score: Floats, sets: Integers, first: Integers, later: Integers, when: tuple[int, int]
+        self, strata: Integers, score: Floats, sets: Integers, first: Integers, later: Integers, when: tuple[int, int]
     ) -> Floats:
         event, distance = when
         assert self._step is not None  # noqa: S101 - `of` has looked
         ahead, joint, start = (np.zeros(self._shape) for _ in range(3))
         silent = np.zeros(self._shape[0], dtype=bool)
-        for row in np.unique(rows):
+        for row in np.unique(strata):
             ahead[row] = moved(int(row), self._step, self._target, distance)
             joint[row] = self._target * ahead[row]
             begin = moved(int(row), self._step, joint[row], event)
             channel = self._channel(int(row))
             silent[row] = not channel.is_estimable(begin)
             start[row] = channel.coefficients(begin) - (begin if event else 0.0)
-        product = score * (self._target[later].sum(axis=1) - sums(ahead, rows, sets)) + sums(start, rows, first)
+        product = score * (self._target[later].sum(axis=1) - sums(ahead, strata, sets)) + sums(start, strata, first)
         if event:
-            product += sums(joint, rows, sets)
-        return np.where(silent[rows], 0.0, product)
+            product += sums(joint, strata, sets)
+        return np.where(silent[strata], 0.0, product)

@@ -63,11 +63,11 @@ class Veil:
     sizes: Floats | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
-    def channel(self, row: int) -> Channel:
+    def channel(self, stratum: int) -> Channel:
         """The channel of a row; made once."""
-        if row not in self._channels:
-            self._channels[row] = channel(self.segments[row], self.permutations)
-        return self._channels[row]
+        if stratum not in self._channels:
+            self._channels[stratum] = channel(self.segments[stratum], self.permutations)
+        return self._channels[stratum]
 
     def borrow(self, other: Veil) -> None:
         """Takes over the channels that another veil of the same line has made."""
@@ -102,7 +102,7 @@ class Records:
         first: candidates of the same person's first event, needed where events are above 0.
     """
 
-    rows: Integers
+    strata: Integers
     candidates: Integers
     groups: Integers | None = None
     persons: Integers | None = None
@@ -141,17 +141,17 @@ def scores(veil: Veil, records: Records, target: Floats, *, step: Step | None = 
     the person's first set and C_r the present one.
     """
     if not records.later:
-        return _first_scores(veil, records.rows, records.candidates, target)
+        return _first_scores(veil, records.strata, records.candidates, target)
     if step is None or records.first is None:
         raise PolicyError(
             "Later events of a person cannot be counted without the kernel and the person's first set.",
             hint="Ask for first events only, or publish with link: true.",
         )
-    value, unseen = np.empty(len(records.rows)), np.empty(len(records.rows))
+    value, unseen = np.empty(len(records.strata)), np.empty(len(records.strata))
     events = np.asarray(records.events)
     for event in np.unique(events):
         at = np.flatnonzero(events == event)
-        part = Records(records.rows[at], records.candidates[at], first=records.first[at])
+        part = Records(records.strata[at], records.candidates[at], first=records.first[at])
         sums = _later_scores(veil, part, target, partial(moved, step=step, goal=target, events=int(event)))
         value[at], unseen[at] = sums.value, sums.unseen
     return Scores(value, unseen)
@@ -168,7 +168,7 @@ def counts(
     whole: Cells | None = None,
 ) -> Counts:
     """How many records have a value of the target, by group; `whole` are sums over all first sights of the release, to calibrate by its totals."""
-    at = np.zeros(len(records.rows), dtype=np.int64) if records.groups is None else records.groups
+    at = np.zeros(len(records.strata), dtype=np.int64) if records.groups is None else records.groups
     number = np.bincount(at, minlength=groups)
     if target.all():  # everybody: nothing is hidden
         every = number.astype(np.float64)
@@ -177,7 +177,7 @@ def counts(
     if whole is None or veil.totals is None or records.later:
         estimates = _plainly(veil, records, at, target, sums, step, groups)
     else:
-        estimates = _calibrated(veil, cells(veil, records.rows, sums, at, groups), whole, target)
+        estimates = _calibrated(veil, cells(veil, records.strata, sums, at, groups), whole, target)
     estimate, unseen, variance = estimates.estimate, estimates.unseen, estimates.variance
     low, high = plain(estimate, variance + unseen, number, quantile(level))
     few = estimates.error > _EXACT * variance
@@ -200,12 +200,12 @@ class _Estimates:
     spread: Callable[[], Spread]
 
 
-def excess(veil: Veil, rows: Integers, candidates: Integers) -> Floats:
+def excess(veil: Veil, strata: Integers, candidates: Integers) -> Floats:
     """Per value, the share of first sights by which it exceeds its prior in the rows that offer it: an outbreak; 0 within chance."""
-    size, number = len(veil.domain), np.bincount(rows, minlength=len(veil.omission_rate))
+    size, number = len(veil.domain), np.bincount(strata, minlength=len(veil.omission_rate))
     total = np.zeros(size)
     for row in np.flatnonzero(number):
-        copies = np.bincount(candidates[rows == row].ravel(), minlength=size)
+        copies = np.bincount(candidates[strata == row].ravel(), minlength=size)
         total += veil.channel(int(row)).estimates(copies)
     expected = number @ veil.shares
     chance = np.sqrt(2 * candidates.shape[1] * np.maximum(total, expected))
@@ -215,10 +215,10 @@ def excess(veil: Veil, rows: Integers, candidates: Integers) -> Floats:
 def _plainly(
     veil: Veil, records: Records, at: Integers, target: Floats, sums: Scores, step: Step | None, groups: int
 ) -> _Estimates:
-    estimate = _total(at, sums.value - veil.omission_rate[records.rows] * sums.unseen, groups)
+    estimate = _total(at, sums.value - veil.omission_rate[records.strata] * sums.unseen, groups)
     variance, error = _variance(veil, records, at, sums.value, target, step, groups)
-    missed = _total(at, _missed(veil, target)[records.rows], groups)
-    unseen = _unseen_variance(veil, records.rows, at, sums.unseen, groups) + missed**2
+    missed = _total(at, _missed(veil, target)[records.strata], groups)
+    unseen = _unseen_variance(veil, records.strata, at, sums.unseen, groups) + missed**2
     return _Estimates(
         estimate + missed, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance)
     )
@@ -227,7 +227,7 @@ def _plainly(
 def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Floats) -> _Estimates:
     assert veil.totals is not None  # noqa: S101 - the caller has looked
     offered = np.where(veil.shares > 0, target, 0.0)
-    inside, outside = _by_row(veil, np.flatnonzero(whole.number[0]), target)
+    inside, outside = _variance_by_stratum(veil, np.flatnonzero(whole.number[0]), target)
     total = (veil.totals.counts * offered).sum(axis=1)
     noise = veil.totals.variance * (offered**2).sum(axis=1)
     drawn = Calibration(parts, whole, total, noise, inside, outside)
@@ -243,11 +243,11 @@ def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Floats) -> _Esti
     )
 
 
-def cells(veil: Veil, rows: Integers, sums: Scores, at: Integers, groups: int) -> Cells:
+def cells(veil: Veil, strata: Integers, sums: Scores, at: Integers, groups: int) -> Cells:
     """Sums by group and row of the prior, of first sights."""
-    eta, each = veil.omission_rate[rows], sums.value * (sums.value - 1)
+    eta, each = veil.omission_rate[strata], sums.value * (sums.value - 1)
     parts = [
-        np.ones(len(rows)),
+        np.ones(len(strata)),
         sums.value - eta * sums.unseen,
         each,
         each**2,
@@ -255,30 +255,30 @@ def cells(veil: Veil, rows: Integers, sums: Scores, at: Integers, groups: int) -
         sums.unseen,
     ]
     shape = (groups, len(veil.omission_rate))
-    flat = at.astype(np.int64) * shape[1] + rows
+    flat = at.astype(np.int64) * shape[1] + strata
     return Cells(*(_total(flat, part, shape[0] * shape[1]).reshape(shape) for part in parts))
 
 
-def _first_scores(veil: Veil, rows: Integers, candidates: Integers, target: Floats) -> Scores:
-    table = _table(veil, rows, lambda _: target)
-    return Scores(sums_of(table, rows, candidates), (veil.shares @ target)[rows])
+def _first_scores(veil: Veil, strata: Integers, candidates: Integers, target: Floats) -> Scores:
+    table = _table(veil, strata, lambda _: target)
+    return Scores(sums_of(table, strata, candidates), (veil.shares @ target)[strata])
 
 
 def _later_scores(veil: Veil, records: Records, target: Floats, ahead: Callable[[int], Floats]) -> Scores:
-    goals = {int(row): ahead(int(row)) for row in np.unique(records.rows)}
-    table = _table(veil, records.rows, goals.__getitem__)
+    goals = {int(row): ahead(int(row)) for row in np.unique(records.strata)}
+    table = _table(veil, records.strata, goals.__getitem__)
     unseen = np.zeros(len(table))
     for row, goal in goals.items():
         table[row] -= goal
         unseen[row] = veil.shares[row] @ goal
     assert records.first is not None  # noqa: S101 - `scores` has looked
-    value = sums_of(table, records.rows, records.first) + target[records.candidates].sum(axis=1)
-    return Scores(value, unseen[records.rows])
+    value = sums_of(table, records.strata, records.first) + target[records.candidates].sum(axis=1)
+    return Scores(value, unseen[records.strata])
 
 
-def _table(veil: Veil, rows: Integers, goal: Callable[[int], Floats]) -> Floats:
+def _table(veil: Veil, strata: Integers, goal: Callable[[int], Floats]) -> Floats:
     """Coefficients: rows x values; zero in rows without records."""
-    used = [int(row) for row in np.unique(rows)]
+    used = [int(row) for row in np.unique(strata)]
     silent = sum(not veil.channel(row).is_estimable(goal(row)) for row in used)
     if silent:
         raise PolicyError(
@@ -322,7 +322,7 @@ def _products(
     first = records.candidates if records.first is None else records.first
     left, right = pairs(keys, events)
     products = Products(veil.channel, veil.segments.shape, target, step).of(
-        records.rows[left],
+        records.strata[left],
         (values[left], records.candidates[left], first[left]),
         records.candidates[right],
         (events[left], events[right]),
@@ -340,11 +340,11 @@ def _missed(veil: Veil, target: Floats) -> Floats:
     return np.asarray(veil.omission_rate * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 
-def _unseen_variance(veil: Veil, rows: Integers, groups: Integers, unseen: Floats, size: int) -> Floats:
+def _unseen_variance(veil: Veil, strata: Integers, groups: Integers, unseen: Floats, size: int) -> Floats:
     """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
-    eta = veil.omission_rate[rows]
+    eta = veil.omission_rate[strata]
     shape = (size, len(veil.omission_rate))
-    moved = np.bincount(groups * shape[1] + rows, unseen, minlength=size * shape[1]).reshape(shape)
+    moved = np.bincount(groups * shape[1] + strata, unseen, minlength=size * shape[1]).reshape(shape)
     return _total(groups, _own(eta, unseen), size) + moved**2 @ veil.omission_rate_variance
 
 
@@ -356,25 +356,25 @@ def _own(omission_rate: Floats, unseen: Floats) -> Floats:
 def _known_spread(veil: Veil, records: Records, groups: Integers, target: Floats, variance: Floats) -> Spread:
     """The channel's spread for first sights; later events have their part of the variance that was seen."""
     if not records.later:
-        return _spread(veil, records.rows, groups, target, len(variance))
+        return _spread(veil, records.strata, groups, target, len(variance))
     first = np.flatnonzero(np.asarray(records.events) == 0)
-    spread = _spread(veil, records.rows[first], groups[first], target, len(variance))
+    spread = _spread(veil, records.strata[first], groups[first], target, len(variance))
     number, sights = (np.bincount(part, minlength=len(variance)) for part in (groups, groups[first]))
     return Spread(spread.base + variance * (1 - sights / np.maximum(number, 1)), spread.slope)
 
 
-def _spread(veil: Veil, rows: Integers, groups: Integers, target: Floats, size: int) -> Spread:
+def _spread(veil: Veil, strata: Integers, groups: Integers, target: Floats, size: int) -> Spread:
     """Variance as a function of the count, from the channel: V1 per record of the target, V0 per other record."""
-    inside, outside = _by_row(veil, np.unique(rows), target)
+    inside, outside = _variance_by_stratum(veil, np.unique(strata), target)
     shape = (size, len(veil.omission_rate))
-    number = np.bincount(groups * shape[1] + rows, minlength=size * shape[1]).reshape(shape)
+    number = np.bincount(groups * shape[1] + strata, minlength=size * shape[1]).reshape(shape)
     return Spread(number @ outside, scaled(number * (veil.shares @ target)) @ (inside - outside))
 
 
-def _by_row(veil: Veil, rows: Integers, target: Floats) -> tuple[Floats, Floats]:
+def _variance_by_stratum(veil: Veil, strata: Integers, target: Floats) -> tuple[Floats, Floats]:
     """Variance of one record of the target and of one other, by row; 0 in rows that are not asked for."""
     inside, outside = np.zeros(len(veil.omission_rate)), np.zeros(len(veil.omission_rate))
-    for row in rows:
+    for row in strata:
         inside[row], outside[row] = _within(veil.channel(int(row)), target)
     return inside, outside
 

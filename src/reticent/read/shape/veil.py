@@ -73,7 +73,7 @@ class Veiled:
         eta = np.asarray(document.get("eta") or np.zeros(len(rows)), dtype=np.float64)
         # The noise is that of a share of persons, who are as many as first sights.
         first = self._events == 0
-        size = np.bincount(self._rows[first] if first.any() else self._rows, minlength=len(rows))
+        size = np.bincount(self._strata[first] if first.any() else self._strata, minlength=len(rows))
         noise = _noise(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
         orders = np.asarray(document["orders"], dtype=np.int64)
         veil = Veil(
@@ -81,7 +81,7 @@ class Veiled:
         )
         if not eta.any() or not first.any():
             return veil
-        whole = replace(veil, excess=excess(veil, self._rows[first], self._sets[first]))
+        whole = replace(veil, excess=excess(veil, self._strata[first], self._sets[first]))
         whole.borrow(veil)
         return whole
 
@@ -93,7 +93,7 @@ class Veiled:
         return Totals(np.asarray(stated["counts"], dtype=np.float64), _noise(stated["epsilon"]))
 
     @cached_property
-    def _rows(self) -> Int64s:
+    def _strata(self) -> Int64s:
         return np.asarray(self.table.column("row").to_numpy(), dtype=np.int64)
 
     @cached_property
@@ -164,14 +164,14 @@ class Veiled:
         if self._totals is None:
             return None
         records = self._records(np.flatnonzero(self._events == 0))
-        none = np.zeros(len(records.rows), dtype=np.int64)
-        return cells(self.veil, records.rows, scores(self.veil, records, target), none, 1)
+        none = np.zeros(len(records.strata), dtype=np.int64)
+        return cells(self.veil, records.strata, scores(self.veil, records, target), none, 1)
 
     def _records(self, at: Int64s) -> Records:
         persons = None if self._persons is None else self._persons[at]
         later = bool(self._events[at].any())
         return Records(
-            self._rows[at],
+            self._strata[at],
             self._sets[at],
             persons=persons,
             events=self._events[at] if later else None,
@@ -182,7 +182,7 @@ class Veiled:
         """What each record adds to an estimate; nothing where it cannot be counted."""
         at, out = np.flatnonzero(self.counted), np.zeros(len(self.counted))
         each = scores(self.veil, self._records(at), target, step=self._step)
-        out[at] = each.value - self.veil.omission_rate[self._rows[at]] * each.unseen
+        out[at] = each.value - self.veil.omission_rate[self._strata[at]] * each.unseen
         return out
 
     def shares(self, target: Floats) -> Floats:
@@ -195,7 +195,7 @@ class Veiled:
             raise PolicyError(
                 "Completed data sets are drawn from first events only.", hint='Ask for them with where="event=0".'
             )
-        return veiled_values(self.veil, self._rows, self._sets, strata, draws, rng)
+        return veiled_values(self.veil, self._strata, self._sets, strata, draws, rng)
 
 
 def _noise(epsilon: float | None) -> float:
@@ -215,8 +215,8 @@ def step_of(kernel: Mapping[str, Any] | None, shares: Floats, *, correction: boo
         return None
 
     @cache
-    def matrix(row: int) -> Floats:
-        dense = _sparse(kernel, shares.shape[1]) if "starts" in kernel else _few(kernel, shares[row])
+    def matrix(stratum: int) -> Floats:
+        dense = _sparse(kernel, shares.shape[1]) if "starts" in kernel else _few(kernel, shares[stratum])
         return _moving(dense) if correction else dense
 
     return lambda row, goal: np.asarray(matrix(row) @ goal)

@@ -215,7 +215,7 @@ def _sizes(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[tup
     query = sa.select(table.number, sa.func.length(table.payload)).order_by(table.number).limit(limit)
     batches = hub.store.read(query.where(table.publisher == stream.publisher, table.number > cursor))
     stream.retention.check(cursor)
-    if not batches and cursor >= hub.store.row(stream.publisher)["next_number"]:
+    if not batches and cursor >= hub.store.publisher_row(stream.publisher)["next_number"]:
         raise ServiceError(
             409,
             "ahead",

@@ -16,7 +16,7 @@ from reticent.engine.veil.prior.fields import Field, choose_domain, published
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
 from reticent.engine.veil.prior.noise import floor, noised
 from reticent.engine.veil.prior.prior import Prior, nudge_shares
-from reticent.engine.veil.prior.strata import ROWS, Split, shrunk, strata
+from reticent.engine.veil.prior.strata import MAX_STRATA, Split, shrunk, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import coded
@@ -139,7 +139,7 @@ def past_of(
     left = None if epsilon is None else epsilon * (1 - _domain_share(persons) - SIZES * (persons >= FEW) - followed)
     counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
     surely = _SURELY if persons >= _DOMAIN[1][0] else _SURELY_OF_FEW
-    least = max(floor(spent), surely * floor(left), _EACH * min(ROWS, persons / (_AVERAGE * l)))
+    least = max(floor(spent), surely * floor(left), _EACH * min(MAX_STRATA, persons / (_AVERAGE * l)))
     domain = choose_domain(values, counts, policy, sensitive, least=least, noise=floor(spent) / 2)
     totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
     fields = published(table, policy, (*policy.quasi, *policy.plain))
@@ -189,7 +189,7 @@ def count(past: Past, tree: Split | None, rng: np.random.Generator) -> Counted:
     """The prior of a tree: counts with noise, drawn toward the stratum above; what is then too rare is not offered."""
     rows, size = strata(tree), len(past.domain)
     empty = Prior(past.domain.labels, rows, np.empty((0, size)), np.empty(0))
-    flat = empty.rows(past.fields, past.persons).astype(np.int64) * size + past.values
+    flat = empty.assign_strata(past.fields, past.persons).astype(np.int64) * size + past.values
     table = np.bincount(flat, minlength=len(rows) * size).reshape(len(rows), size)
     return _offered(past, tree, noised(table, past.count_epsilon, rng), past.seen)
 

@@ -113,7 +113,7 @@ def _trial(past: Past, parts: Sequence[Integers], rng: np.random.Generator) -> t
     first, held = past.part(parts[0]), past.part(parts[2])
     tree = _tree(past, first, rng)
     prior = count(first, tree, rng).prior
-    rows = prior.rows(past.fields, past.persons)
+    rows = prior.assign_strata(past.fields, past.persons)
     seen = sample(past.fields.values(), rows, past.values, strata=len(prior.strata))
     measures = measure(prior, held.fields.values(), seen.take(parts[1]), seen.take(parts[2]), l=past.l, rng=rng)
     return tree, prior, measures
@@ -131,7 +131,7 @@ def _kernel(
     prior, whole = priors
     trial = steps_of(past.part(parts[0]), paths, values, prior, rng, parts[0])
     own = OwnKernel(paths.steps(values, np.concatenate(parts[:2]))[1:], len(past.domain))
-    rows = prior.rows(past.fields, past.persons)
+    rows = prior.assign_strata(past.fields, past.persons)
     who, before, after = paths.steps(values, parts[2])
     wrong = misfit(trial, prior.shares, own, (rows[who], before, after)) if len(who) >= _MIN_TEST_PERSONS else None
     followed = []

@@ -47,7 +47,7 @@ def follow(
     prior: Prior,
     kernel: Kernel,
     own: OwnKernel,
-    rows: Integers,
+    strata: Integers,
     true_values: Integers,
     *,
     l: int,
@@ -57,14 +57,14 @@ def follow(
 
     Each person has a row of the prior; the truths are persons x events.
     """
-    rows, true_values = rows[:_PERSONS], true_values[:_PERSONS]
+    strata, true_values = strata[:_PERSONS], true_values[:_PERSONS]
     orders = random_permutations(len(prior.labels), rng)
-    slots = candidates(true_values[:, 0], rows, prior.segments(l), orders, rng)
+    slots = candidates(true_values[:, 0], strata, prior.segments(l), orders, rng)
     true = _true_slot(slots, true_values[:, 0])
     hers, plain = np.ones(slots.shape), np.ones(slots.shape)
     for event in range(1, true_values.shape[1]):
-        for row in np.unique(rows):
-            at = np.flatnonzero(rows == row)
+        for row in np.unique(strata):
+            at = np.flatnonzero(strata == row)
             matrix = kernel.matrix(prior.shares[row])
             after, true[at] = _moved(slots[at], true[at], true_values[at, event], matrix, rng)
             decoys = _pairs(matrix, slots[at], after)

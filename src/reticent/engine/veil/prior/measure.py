@@ -94,9 +94,9 @@ def measure(
 
     No person is in both, or was counted for the prior.
     """
-    shares = prior.shares[test.rows]
+    shares = prior.shares[test.strata]
     orders = random_permutations(len(prior.labels), rng)
-    sets = candidates(test.values, test.rows, prior.segments(l), orders, rng)
+    sets = candidates(test.values, test.strata, prior.segments(l), orders, rng)
     readers = train(learn.take(rng.permutation(len(learn))[:_LEARN]), prior.shares)
     scores = [_score(posterior(reader.belief(test), sets, shares), test.values) for reader in readers]
     best = max(range(len(readers)), key=lambda number: scores[number].right)
@@ -112,7 +112,7 @@ def measure(
         after=scores[best],
         odds_ratio=tuple(np.quantile(ratios, QUANTILES).tolist()),
         mean_odds_ratio=float(np.exp(np.log(ratios).mean())),
-        stratum_odds_ratio=_stratum_odds_ratios(ratios, test.rows, len(prior.strata)),
+        stratum_odds_ratio=_stratum_odds_ratios(ratios, test.strata, len(prior.strata)),
         omission_rate=float(1 - offered.mean()),
         useful_l=_useful_l(prior, readers[best], test, rng),
         disclosive_columns=measure_disclosure(fields, test.values, len(prior.labels), rng),
@@ -154,16 +154,16 @@ def odds_ratios(belief: Floats, shares: Floats, sets: Integers) -> Floats:
     return np.asarray(ratio.max(axis=1) / np.maximum(ratio.min(axis=1), np.finfo(float).tiny))
 
 
-def _stratum_odds_ratios(ratios: Floats, rows: Integers, number: int) -> Floats:
-    parts = [ratios[rows == row] for row in range(number)]
+def _stratum_odds_ratios(ratios: Floats, strata: Integers, number: int) -> Floats:
+    parts = [ratios[strata == row] for row in range(number)]
     return np.array([np.quantile(part, QUANTILES) if len(part) else np.full(3, np.nan) for part in parts])
 
 
 def _useful_l(prior: Prior, reader: Reader, test: Sample, rng: np.random.Generator) -> int:
     """The first number of candidates with which she is right hardly more often than with the most that are tried."""
     some = test.take(rng.permutation(len(test))[:_TRIAL])
-    belief, shares = reader.belief(some), prior.shares[some.rows]
+    belief, shares = reader.belief(some), prior.shares[some.strata]
     orders = random_permutations(len(prior.labels), rng)
-    sets = [candidates(some.values, some.rows, prior.segments(l), orders, rng) for l in _TRIED]
+    sets = [candidates(some.values, some.strata, prior.segments(l), orders, rng) for l in _TRIED]
     right = [_score(posterior(belief, each, shares), some.values).right for each in sets]
     return next(l for l, share in zip(_TRIED, right, strict=True) if share <= right[-1] * (1 + _USEFUL))

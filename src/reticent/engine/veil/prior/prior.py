@@ -43,7 +43,7 @@ class Prior:
         """The published columns that some row asks for."""
         return tuple(dict.fromkeys(name for row in self.strata for name in row))
 
-    def rows(self, fields: Mapping[str, Field], records: int) -> Int32s:
+    def assign_strata(self, fields: Mapping[str, Field], records: int) -> Int32s:
         """The row of each record; refuses records that no row matches."""
         out = np.full(records, -1, dtype=np.int32)
         for number, row in enumerate(self.strata):
@@ -101,7 +101,7 @@ def random_permutations(values: int, rng: np.random.Generator, number: int = 64)
 
 
 def candidates(
-    values: Integers, rows: Integers, segments: UInt64s, permutations: Integers, rng: np.random.Generator
+    values: Integers, strata: Integers, segments: UInt64s, permutations: Integers, rng: np.random.Generator
 ) -> Int32s:
     """Records x l codes, unsorted: by the truth and the row of the prior of each record, stretches (rows x values) and orders (orders x values)."""
     lengths = segments.astype(np.int64)
@@ -112,12 +112,12 @@ def candidates(
         at = np.flatnonzero(mine == number)
         ends = np.cumsum(lengths[:, order], axis=1)
         place = np.argsort(order)[values[at]]
-        own = lengths[rows[at], values[at]]
+        own = lengths[strata[at], values[at]]
         offset = (rng.random(len(at)) * own).astype(np.int64)
         free = rng.integers(ONE, size=len(at))
-        start = np.where(own > 0, ends[rows[at], place] - own + offset, free) % ONE
+        start = np.where(own > 0, ends[strata[at], place] - own + offset, free) % ONE
         # All rows' lines one behind the other, so that one search serves them all.
         line = (ends + np.arange(len(ends))[:, None] * whole).ravel()
-        points = (start + rows[at].astype(np.int64) * whole)[:, None] + np.arange(out.shape[1]) * ONE
+        points = (start + strata[at].astype(np.int64) * whole)[:, None] + np.arange(out.shape[1]) * ONE
         out[at] = order[np.searchsorted(line, points, side="right") % len(order)]
     return out

@@ -33,18 +33,18 @@ class Sample:
     """Records as the reader sees them: `marks` (records x nodes, sparse), rows of the prior, and the true values."""
 
     features: Any
-    rows: Integers
+    strata: Integers
     values: Integers
 
     def take(self, at: Integers) -> Sample:
         """Some of the records."""
-        return Sample(self.features[at], self.rows[at], self.values[at])
+        return Sample(self.features[at], self.strata[at], self.values[at])
 
     def __len__(self) -> int:
         return len(self.values)
 
 
-def sample(fields: Iterable[Field], rows: Integers, values: Integers, *, strata: int) -> Sample:
+def sample(fields: Iterable[Field], strata: Integers, values: Integers, *, strata: int) -> Sample:
     """One column per node of every level of every field, per meeting of nodes of telling fields, and per row of the prior."""
     from scipy import sparse  # loaded where needed: only fitting reads minds
 
@@ -58,8 +58,8 @@ def sample(fields: Iterable[Field], rows: Integers, values: Integers, *, strata:
     for codes, size in _meetings(fields, values):
         known = np.flatnonzero(codes >= 0)
         blocks.append(sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(at), size)))
-    mine = sparse.csr_array((np.ones(len(at)), (at, rows)), shape=(len(at), strata))
-    return Sample(sparse.csr_array(sparse.hstack([*blocks, mine], format="csr")), rows, values)
+    mine = sparse.csr_array((np.ones(len(at)), (at, strata)), shape=(len(at), strata))
+    return Sample(sparse.csr_array(sparse.hstack([*blocks, mine], format="csr")), strata, values)
 
 
 def _meetings(fields: Sequence[Field], values: Integers) -> Iterator[tuple[Integers, int]]:
@@ -98,7 +98,7 @@ class Reader:
 
     def belief(self, seen: Sample) -> Floats:
         """Records x values: what she thinks before she looks at the candidates."""
-        return _softmax(self.offset[seen.rows] + seen.features @ self.weights)
+        return _softmax(self.offset[seen.strata] + seen.features @ self.weights)
 
 
 def train(seen: Sample, shares: Floats) -> list[Reader]:
@@ -129,7 +129,7 @@ def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
     from threadpoolctl import threadpool_limits
 
     shape = start.weights.shape
-    base, at = start.offset[seen.rows], np.arange(len(seen))
+    base, at = start.offset[seen.strata], np.arange(len(seen))
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         weights = flat.reshape(shape)

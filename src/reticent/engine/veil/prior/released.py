@@ -38,7 +38,7 @@ from reticent.engine.veil.prior.counted import (
 from reticent.engine.veil.prior.fields import Field, asked_columns
 from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
 from reticent.engine.veil.prior.noise import noised
-from reticent.engine.veil.prior.strata import ROWS, fixed
+from reticent.engine.veil.prior.strata import MAX_STRATA, fixed
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import is_age_or_sex
@@ -122,7 +122,7 @@ def _least(past: Past) -> float:
 def _chosen(past: Past, policy: Policy) -> list[str]:
     """Columns, each at the finest level at which rows have persons enough, if all are of a size."""
     rows, by, least = 1, [], _least(replace(past, followed=past.followed + SIZES))
-    room = min(ROWS, past.persons / least / (_SPARE if past.persons < FEW else 1))
+    room = min(MAX_STRATA, past.persons / least / (_SPARE if past.persons < FEW else 1))
     for field in sorted((past.fields[name] for name in policy.quasi), key=_rank):
         for level, labels in enumerate(field.labels, policy.columns[field.name].level):
             more = rows * len(labels)

@@ -27,7 +27,7 @@ import numpy as np
 from reticent.arrays import Bools, Floats, Integers
 from reticent.engine.veil.prior.fields import Field
 
-ROWS = 64
+MAX_STRATA = 64
 """Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
 
 PULL = 150.0
@@ -108,7 +108,7 @@ class Growth:
     """
 
     least: float
-    rows: int = ROWS
+    max_strata: int = MAX_STRATA
     pull: float = PULL
     noise: float = 0.0
     seen: float = 0.0
@@ -142,7 +142,7 @@ class _Grower:
         shares = (self._table(count) + 0.5) / (len(count) + 0.5 * self._size)
         leaves: dict[str, _Leaf] = {"": self._leaf(count, test, shares)}
         asked: dict[str, Question] = {}
-        while len(leaves) < self._growth.rows:
+        while len(leaves) < self._growth.max_strata:
             path, leaf = max(leaves.items(), key=lambda pair: pair[1].gain)
             if leaf.question is None or leaf.gain < _GAIN:
                 break

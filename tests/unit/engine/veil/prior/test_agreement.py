@@ -36,7 +36,7 @@ def rows_of(tree, folder):
         {"version": 1, "columns": columns, "privacy": {"l": 2}, "prior": {"file": "prior.csv"}}, base=folder
     )
     table = records()
-    return prior.rows(published(table, policy, prior.columns), table.num_rows), VeilParameters.of(
+    return prior.assign_strata(published(table, policy, prior.columns), table.num_rows), VeilParameters.of(
         policy, "table"
     ).levels.publish(table)[1]
 

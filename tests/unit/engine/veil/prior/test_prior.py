@@ -37,14 +37,14 @@ def test_stretches_fill_the_line(l):
 
 def test_a_label_matches_on_any_level():
     fields = published(pa.table({"age": [3, 17, 80, None]}), POLICY, ("age",))
-    rows = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).rows(fields, 4)
+    rows = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).assign_strata(fields, 4)
     assert rows.tolist() == [1, 0, 3, 2]
 
 
 def test_records_without_a_row_are_counted():
     fields = published(pa.table({"age": [3, 17, 80]}), POLICY, ("age",))
     with pytest.raises(DataError, match="1 of 3 records belong to no row"):
-        prior_of(np.eye(1), [{"age": "[0, 50)"}]).rows(fields, 3)
+        prior_of(np.eye(1), [{"age": "[0, 50)"}]).assign_strata(fields, 3)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -32,7 +32,7 @@ def prior_of(shares, rows):
 def measured(shares, rows):
     fields, _, values, _ = world()
     prior, rng = prior_of(shares, rows), np.random.default_rng(1)
-    seen = sample(fields.values(), prior.rows(fields, len(values)), values, strata=len(rows))
+    seen = sample(fields.values(), prior.assign_strata(fields, len(values)), values, strata=len(rows))
     half = np.arange(len(values)) < 20_000
     judge = {name: field.take(np.flatnonzero(~half)) for name, field in fields.items()}
     return measure(

@@ -43,7 +43,7 @@ def grown(table, values, *, least=200, names=("age", "sex", "hair"), **limits):
 def test_it_asks_what_matters_and_no_more():
     table, values, kind = world()
     _, prior, fields = grown(table, values)
-    rows = prior.rows(fields, len(values))
+    rows = prior.assign_strata(fields, len(values))
     assert len(prior.strata) in {3, 4, 5}
     assert prior.columns == ("sex", "age")
     assert len(set(zip(rows.tolist(), kind.tolist(), strict=True))) == len(prior.strata)
@@ -60,7 +60,7 @@ def test_it_keeps_to_its_limits():
     table, values, _ = world()
     assert len(grown(table, values, rows=2)[1].strata) == 2
     _, prior, fields = grown(table, values, least=2_500)
-    sizes = np.bincount(prior.rows(fields, len(values)))
+    sizes = np.bincount(prior.assign_strata(fields, len(values)))
     assert sizes.min() >= 2_500
 
 
@@ -81,7 +81,7 @@ def test_the_first_row_that_matches_counts():
     assert rows == ({"sex": "f", "age": "[0, 10)"}, {"sex": "f", "age": "[0, 50)"}, {"sex": "f"}, {})
     table = pa.table({"age": [5, 30, 70, 5], "sex": ["f", "f", "f", "m"], "hair": ["a"] * 4})
     prior = Prior(tuple("abcdef"), rows, np.empty((0, 6)), np.empty(0))
-    assert prior.rows(published(table, POLICY, ("age", "sex")), 4).tolist() == [0, 1, 2, 3]
+    assert prior.assign_strata(published(table, POLICY, ("age", "sex")), 4).tolist() == [0, 1, 2, 3]
 
 
 def test_shares_are_drawn_toward_the_stratum_above():
