@@ -18,7 +18,7 @@ from reticent.engine.veil.prior.released import fit_released
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
-from reticent.release.wording import UNIT
+from reticent.release.wording import HOUSEHOLD
 
 L, SIZE, RELATIVES, HOMES = 4, 20, 5, 400
 NAMES = np.array([f"v{code:02}" for code in range(SIZE)])
@@ -133,8 +133,8 @@ def test_a_ward_is_no_household(tmp_path):
         ((most, _),) = Counter(shown[first : first + size]).most_common(1)
         right += [truths[i] == min(most) for i in range(first, first + size) if shown[i] == most]
     assert np.mean(right) > 0.5
-    assert UNIT in release.guarantee.not_covered
-    silent = [words for words in release.guarantee.not_covered if words != UNIT]
+    assert HOUSEHOLD in release.guarantee.not_covered
+    silent = [words for words in release.guarantee.not_covered if words != HOUSEHOLD]
     altered = replace(release, guarantee=replace(release.guarantee, not_covered=tuple(silent)))
     altered.to_dir(tmp_path / "altered")
     assert "the guarantee is in the words of its method" in [

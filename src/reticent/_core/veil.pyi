@@ -62,7 +62,7 @@ class People:
     def take(
         self,
         persons: U64,
-        units: U64,
+        households: U64,
         strata: U32,
         values: I32,
         kind: Literal["visit", "correction"] = "visit",

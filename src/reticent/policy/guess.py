@@ -19,7 +19,7 @@ import pyarrow as pa
 from reticent.arrays import Int64s
 from reticent.policy.cells import coded, folded, without_markers
 from reticent.policy.column_patterns import person_columns
-from reticent.policy.guess_column import UNITS, ColumnFacts, Sign, sign_of
+from reticent.policy.guess_column import UNITS_REASON, ColumnFacts, Sign, sign_of
 from reticent.policy.telling import bits_of, discloses, discloses_partly
 
 SAMPLE = 200_000
@@ -145,7 +145,7 @@ def _batteries(facts: Mapping[str, ColumnFacts], signs: dict[str, Sign]) -> dict
 
 def _results(facts: Mapping[str, ColumnFacts], signs: dict[str, Sign]) -> dict[str, Sign]:
     """Measured numbers of unknown meaning beside a column of units are what was measured in them."""
-    if all(sign.why != UNITS for sign in signs.values()):
+    if all(sign.why != UNITS_REASON for sign in signs.values()):
         return signs
     why = "measured numbers beside their units: a neighbour does not know them"
     unclear = {name for name, sign in signs.items() if sign.who == "unknown" and facts[name].measured}

@@ -32,7 +32,7 @@ Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknow
 clinic: to the file alone."""
 _CODES_NAMED = re.compile(r"(^|_)(id|code|cd|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|cd|uid)$|nummer$")
-_UNITS = re.compile(r"(^|_)(units?|einheit(en)?|unites?|unidad(es)?|eenheid)($|_)|uom$")
+_UNIT_NAMES = re.compile(r"(^|_)(units?|einheit(en)?|unites?|unidad(es)?|eenheid)($|_)|uom$")
 _NAMES = ("where somebody lay", "who treated somebody", "who pays")
 """Numbers that say this are names: those between two of them are nobody's neighbours."""
 _AMOUNTS = re.compile(
@@ -41,7 +41,7 @@ _AMOUNTS = re.compile(
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
 _OWN_CODES = ("a group of illnesses", "a treatment")
 """Their codes (DRG, OPS, OPCS) may look like those of illnesses and have another hierarchy."""
-UNITS = "the values look like units of measurement: a neighbour does not know them"
+UNITS_REASON = "the values look like units of measurement: a neighbour does not know them"
 _YES_OR_NO, _SOME = 2, 30
 _FEW = 10
 """Different numbers up to which they may be names of something instead."""
@@ -233,10 +233,10 @@ def _illness(c: ColumnFacts) -> Sign | None:
     return Sign("illness", f"the name says {what}") if what and coded else None
 
 
-def _unit(c: ColumnFacts) -> Sign | None:
+def _measurement_unit(c: ColumnFacts) -> Sign | None:
     """Units of measurement; a ward is called a unit, too."""
-    if _UNITS.search(c.word) and c.share("unit") > 0.5:
-        return Sign("clinic", UNITS)
+    if _UNIT_NAMES.search(c.word) and c.share("unit") > 0.5:
+        return Sign("clinic", UNITS_REASON)
     return None
 
 
@@ -296,6 +296,6 @@ def _named(c: ColumnFacts, names: dict[str, str]) -> str:
 
 
 _RULES = (
-    *(_constant, _direct, _date, _band, _count, _postcode, _code, _unit, _illness),
+    *(_constant, _direct, _date, _band, _count, _postcode, _code, _measurement_unit, _illness),
     *(_unique, _text, _by_name, _unknown),
 )

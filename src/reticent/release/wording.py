@@ -187,7 +187,7 @@ VEIL = (
     "what presence, return, absence or a correction says of a value, and whether a person is in the data",
     "the same person published elsewhere under another key or another name, and the loss of the key",
 )
-UNIT = (
+HOUSEHOLD = (
     "values that differ within a unit: its records with the same value show the same candidates, so that how many show them tells of "
     "the value, and sets that differ say that values do"
 )
@@ -250,10 +250,10 @@ def strange(against: str, open_ends: Iterable[str], names: Iterable[str]) -> lis
     ]
 
 
-def lacking(method: str, kind: str, open_ends: Sequence[str], *, unit: bool = False) -> int:
+def lacking(method: str, kind: str, open_ends: Sequence[str], *, household: bool = False) -> int:
     """How many of the readers that every release of this method leaves open are not named; `unit`: the policy declares one."""
     own = {
-        "veil": (*VEIL, UNIT) if unit else VEIL,
+        "veil": (*VEIL, HOUSEHOLD) if household else VEIL,
         "castle": CASTLE,
         "delay-free": DELAY_FREE,
         "l-diversity": L_DIVERSITY,
@@ -275,7 +275,7 @@ def _said(clause: str, names: frozenset[str]) -> bool:
 @cache
 def _plain() -> frozenset[str]:
     """The sentences without holes."""
-    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, UNIT, LINKED, REPUBLICATION, LEDGER)
+    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, HOUSEHOLD, LINKED, REPUBLICATION, LEDGER)
     own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
     return frozenset([*single, *own, *not_covered(), *not_covered(persons=True)])
 

@@ -73,7 +73,7 @@ def _linked(audit: Mapping[str, Any]) -> bool:
     return bool(audit["releases"][-1]["shape"] == "linked")
 
 
-def _unit(audit: Mapping[str, Any]) -> str:
+def _risk_unit(audit: Mapping[str, Any]) -> str:
     """What a risk is the risk of."""
     return "person" if _linked(audit) else "record"
 
@@ -87,7 +87,7 @@ def _brief(audit: Mapping[str, Any]) -> str:
         f"What was checked: its claims ({len(audit['verify']['findings'])} checks), attacks ({len(audit['attacks'])}): {verdict}.",
     ]
     if not risk["quasi_identifiers_as_they_are"]:
-        lines.append(f"The highest risk of a {_unit(audit)} to be found is {_threshold_text(risk)} (section 5).")
+        lines.append(f"The highest risk of a {_risk_unit(audit)} to be found is {_threshold_text(risk)} (section 5).")
     lines.append(f"What is left open: {len(audit['not_covered'])} kinds of reader, named in section 10.")
     lines.append("What the board has to decide: whether the purpose is worth that risk, and under which conditions.")
     return _bullets(lines)
@@ -166,7 +166,7 @@ def _attacks(audit: Mapping[str, Any]) -> str:
 def _threshold(audit: Mapping[str, Any]) -> str:
     risk = audit["risk"]
     return (
-        f"A {_unit(audit)} counts as exposed when its risk is above {risk['threshold']:g}; a class then needs {risk['needed_class']} {_unit(audit)}s. EMA and "
+        f"A {_risk_unit(audit)} counts as exposed when its risk is above {risk['threshold']:g}; a class then needs {risk['needed_class']} {_risk_unit(audit)}s. EMA and "
         f"Health Canada name 0.09 for public release; 1/11 is above it, read strictly.\n\n"
         + gap("why this threshold fits the recipients")
     )
@@ -176,7 +176,7 @@ def _before(audit: Mapping[str, Any]) -> str:
     risk = audit["initial_risk"]
     if risk is None:
         return gap("the risk before; audit with --original to have it measured")
-    return _bullets(_risk(risk, _unit(audit)))
+    return _bullets(_risk(risk, _risk_unit(audit)))
 
 
 def _risk(risk: Mapping[str, Any], unit: str) -> list[str]:
@@ -195,7 +195,7 @@ def _techniques(audit: Mapping[str, Any]) -> str:
 def _after(audit: Mapping[str, Any]) -> str:
     risk, sizes = audit["risk"], audit["risk"]["class_sizes"]
     figures = [
-        *_risk(risk["prosecutor"], _unit(audit)),
+        *_risk(risk["prosecutor"], _risk_unit(audit)),
         f"smallest class {sizes['smallest']:,}, median {sizes['median']:g}",
         f"alone in their class: {percent(risk['uniqueness'])}",
     ]

@@ -79,7 +79,7 @@ def unsaid(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy)
         return ["not_covered"]
     uncounted = policy.tables.uncounted if policy.tables is not None else ()
     unit = policy.unit is not None
-    lost = lacking(method, kind, words, unit=unit)
+    lost = lacking(method, kind, words, household=unit)
     odd = strange(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
     odd += [f"{len(words) - len(set(words))} repeated"] if len(set(words)) < len(words) else []
     return odd + ([f"{lost} lacking"] if lost else [])

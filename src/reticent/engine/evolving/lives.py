@@ -36,7 +36,7 @@ class Arrivals(NamedTuple):
     """Records as the veil sees them, side by side: persons, units, rows of the prior, codes and places in the order of events."""
 
     persons: UInt64s
-    units: UInt64s
+    households: UInt64s
     strata: UInt32s
     values: Int32s
     positions: Int64s
@@ -44,7 +44,7 @@ class Arrivals(NamedTuple):
     def at(self, which: Int64s) -> Arrivals:
         """Some of them."""
         return Arrivals(
-            self.persons[which], self.units[which], self.strata[which], self.values[which], self.positions[which]
+            self.persons[which], self.households[which], self.strata[which], self.values[which], self.positions[which]
         )
 
 
@@ -228,7 +228,7 @@ class PersonStates:
 
     def _begin(self, some: Arrivals, since: int) -> None:
         if len(some.persons):
-            self._write(some, self._veil.begin(some.units, some.strata, some.values).memories, since)
+            self._write(some, self._veil.begin(some.households, some.strata, some.values).memories, since)
 
     def _step(self, some: Arrivals, kind: Literal["visit", "correction"], since: int) -> None:
         if len(some.persons):
@@ -236,7 +236,7 @@ class PersonStates:
             for person in some.persons.tolist():
                 hidden = self._before.get(person, b"") if self._hidden(person, since) else b""
                 self._before[person] = self._of[person] + hidden
-            self._write(some, self._veil.step(some.units, memories, some.values, kind=kind).memories, since)
+            self._write(some, self._veil.step(some.households, memories, some.values, kind=kind).memories, since)
 
     def _read(self, persons: UInt64s) -> npt.NDArray[np.void]:
         return np.frombuffer(b"".join([self._of[int(person)] for person in persons]), dtype=self._state_type)
@@ -277,5 +277,5 @@ def seen(memories: UInt8s) -> Seen:
 def _rounds(records: Arrivals) -> Iterator[Int64s]:
     """Parts in which every person, and every unit, stands once; a person's records in their order."""
     for some in rounds(records.persons):
-        for part in rounds(records.units[some]):
+        for part in rounds(records.households[some]):
             yield some[part]

@@ -184,7 +184,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _sign(self, rows: UInt32s, notes: Arrivals) -> None:
         """Persons for the ledger and for the veil, under keys of their own: a veil under a wrong key then shows itself."""
         super()._sign(rows, notes)
-        self.records.hashes[rows, 1:] = np.stack([notes.persons, notes.units], axis=1)
+        self.records.hashes[rows, 1:] = np.stack([notes.persons, notes.households], axis=1)
 
     def _admit(self, rows: UInt32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         order = np.argsort(notes.positions, kind="stable")
@@ -234,11 +234,11 @@ class Veil(VeilPublisher, EvolvingPublisher):
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         # Of one record each, all say where the last event of their person lies now.
         corrected = np.flatnonzero((self._codes(self.records.values(rows)) != notes.values) | self._one_each)
-        elsewhere = (seen(self.records.shown[rows]).strata != notes.strata) | (self.records.hashes[rows, 2] != notes.units)
+        elsewhere = (seen(self.records.shown[rows]).strata != notes.strata) | (self.records.hashes[rows, 2] != notes.households)
         lives = {person: life for person, life in self._elsewhere(rows, notes).items() if life is not None}
         self.person_states.load(lives)
         self.records.put(rows, codes)
-        self.records.hashes[rows, 2] = notes.units
+        self.records.hashes[rows, 2] = notes.households
         some = notes.at(corrected)
         self.records.shown[rows[corrected]] = self.person_states.correct(some, self.publications)
         again, change = self._remake(rows[elsewhere], ())

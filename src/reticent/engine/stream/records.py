@@ -223,14 +223,14 @@ def leveled(coded: _core.stream.Coded, shown: Shown) -> dict[str, Leveled]:
 class Fields:
     """Reads batches under the key of the house."""
 
-    def __init__(self, policy: Policy, parameters: VeilParameters, key: bytes, *, unit: str | None = None) -> None:
+    def __init__(self, policy: Policy, parameters: VeilParameters, key: bytes, *, household: str | None = None) -> None:
         assert policy.person is not None  # noqa: S101 - the veil over a stream has refused it
-        self._person, self._unit, self._parameters = policy.person, unit, parameters
+        self._person, self._household, self._parameters = policy.person, household, parameters
         self._leveled = [name for name in policy.quasi if policy.columns[name].level > 0]
         self._fields = [*dict.fromkeys([*self._leveled, *parameters.levels.by])]
         self._by = [self._fields.index(name) for name in parameters.levels.by]
         self._read = [*self._fields, parameters.sensitive]
-        self._batches = NativeBatches([*dict.fromkeys([*self._read, self._person, *([unit] if unit else [])])])
+        self._batches = NativeBatches([*dict.fromkeys([*self._read, self._person, *([household] if household else [])])])
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
         leading = [parameters.levels.leading(name) for name in self._fields]
@@ -255,7 +255,7 @@ class Fields:
         """
         piece, at = self._batches.of(batch)
         if at is not self._at:
-            fields, unit = [at[name] for name in self._read], at[self._unit] if self._unit else None
+            fields, unit = [at[name] for name in self._read], at[self._household] if self._household else None
             self._at, self._columns = at, (at[self._person], fields, unit)
         capsules, columns = piece.__arrow_c_array__(), self._columns
         for lesson in range(_LESSONS):
@@ -272,7 +272,7 @@ class Fields:
         raise DataError("A column holds text that is not UTF-8.", hint="Convert the input to UTF-8.")
 
     def _named(self, batch: pa.Table) -> pa.Table:
-        for name in (self._person, *([self._unit] if self._unit else [])):
+        for name in (self._person, *([self._household] if self._household else [])):
             place = batch.schema.get_field_index(name)
             names = single_names(pa.chunked_array([native(batch.column(place))]))
             batch = batch.set_column(place, name, names)
@@ -290,6 +290,6 @@ class Fields:
     def _refuse_missing(self, missing: int) -> None:
         if missing:
             raise DataError(
-                f"{missing:,} records have no '{self._person}'{f' or no {self._unit!r}' if self._unit else ''}.",
+                f"{missing:,} records have no '{self._person}'{f' or no {self._household!r}' if self._household else ''}.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )

@@ -69,8 +69,8 @@ class Veil(VeilPublisher, AtOnce):
         self._people = _core.veil.People(self.parameters.veil(rng.veil_key("veil")))
         settings = policy.prior
         self._link = rng.key("veil link") if settings is not None and settings.link else None
-        self._unit = policy.unit
-        self._fields = Fields(policy, self.parameters, rng.veil_key("veil persons"), unit=self._unit)
+        self._household = policy.unit
+        self._fields = Fields(policy, self.parameters, rng.veil_key("veil persons"), household=self._household)
         self._monitor = OmissionMonitor(rng.key("veil eta"), OMISSION_EPSILON)
         self._hash = policy.hash
         self._looked = False
@@ -99,7 +99,7 @@ class Veil(VeilPublisher, AtOnce):
         seqs = self._positions(batch, seqs)
         self._begin()
         seen = self._settled(self._people.add_batch(coded), self._after(seqs))
-        persons, units = coded.persons, coded.units
+        persons, units = coded.persons, coded.households
         columns = (persons, coded.strata.astype(np.uint16), coded.values.astype(np.uint16))
         journal = entry({}, seqs, columns if units is None else (*columns, units))
         return self._placed(seqs, leveled(coded, shown), seen, persons, journal)
@@ -144,7 +144,7 @@ class Veil(VeilPublisher, AtOnce):
 
     def replay(self, journal: bytes) -> Iterator[Placed]:
         """Veils the records of a journal again."""
-        kinds = _COLUMNS if self._unit is None else (*_COLUMNS, np.uint64)
+        kinds = _COLUMNS if self._household is None else (*_COLUMNS, np.uint64)
         for _, seqs, (persons, rows, codes, *units) in entries(journal, kinds):
             values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
             self._begin()

@@ -26,7 +26,7 @@ from reticent.engine.veil.prior.noise import noised, two_sided
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Guarantee
-from reticent.release.wording import AGAINST, LINKED, SINGLING_OUT, UNIT, VEIL
+from reticent.release.wording import AGAINST, LINKED, SINGLING_OUT, HOUSEHOLD, VEIL
 
 if TYPE_CHECKING:
     from reticent.engine.veil.house import VeilParameters
@@ -38,7 +38,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def guarantee(parameters: VeilParameters) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(parameters.policy).get("k")
-    left_open = (*_quoted(parameters), *VEIL) if parameters.policy.unit is None else (*_quoted(parameters), *VEIL, UNIT)
+    left_open = (*_quoted(parameters), *VEIL) if parameters.policy.unit is None else (*_quoted(parameters), *VEIL, HOUSEHOLD)
     if k is None:
         return Guarantee({"veil": parameters.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
     return Guarantee({"veil": parameters.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
