@@ -41,14 +41,14 @@ def _measure(values: int, l: int, rows: int, n: int) -> dict[str, float]:
 
 def _house(rng: np.random.Generator, values: int, l: int, rows: int) -> veil.Veil:
     counts = rng.integers(1, 1000, (rows, values)).astype(np.uint64)
-    stay = np.full(values, veil.ONE * 6 // 10, np.uint64)
+    stay = np.full(values, veil.SLOT_LENGTH * 6 // 10, np.uint64)
     parents = (np.arange(values) // 8).astype(np.uint32)
     return veil.Veil(
         key=bytes(32),
         l=l,
         segments=veil.segments_of_counts(counts, l=l),
         permutations=veil.random_permutations(values, count=ORDERS, seed=bytes(32)),
-        kernel=veil.Kernel.shares(stay, within=veil.ONE // 2, parents=parents),
+        kernel=veil.Kernel.shares(stay, within=veil.SLOT_LENGTH // 2, parents=parents),
     )
 
 

@@ -142,7 +142,7 @@ def _counts(past: pa.Table, world: World, labels: list[str], strata: list[tuple[
 
 def _kernel(world: World, labels: list[str], shares: np.ndarray) -> tuple[Any, dict[str, Any]]:
     """Of the past's persons, each with all transitions; one that nobody needs where nobody comes again."""
-    one, parents = _core.veil.ONE, (np.arange(len(labels)) // 8).astype(np.uint32)
+    one, parents = _core.veil.SLOT_LENGTH, (np.arange(len(labels)) // 8).astype(np.uint32)
     stay, within = np.full(len(labels), 0.5), 0.5
     if world.person is not None:
         who = np.unique(world.past[world.person].to_pylist(), return_inverse=True)[1]

@@ -138,7 +138,7 @@ def test_finding_3_a_design_from_the_tables_own_histogram_makes_persons_certain(
 
 def test_finding_3_under_the_veil_the_published_prior_and_all_sets_leave_one_in_l():
     """Many keys, four persons drawn from the prior: whatever the others show, a slot is the true one in half of the cases."""
-    one = int(veil.ONE)
+    one = int(veil.SLOT_LENGTH)
     stretches = np.array([[one, one // 2, one // 2]], dtype=np.uint64)
     orders = np.array([[0, 1, 2], [1, 0, 2]], dtype=np.uint16)
     rng, truths = np.random.default_rng(4), defaultdict(Counter)

@@ -17,7 +17,7 @@ with atheris.instrument_imports(include=["reticent"]):
     from reticent.connectors.hl7 import Hl7Lines
     from reticent.errors import InternalError, ReticentError
     from reticent.policy import Policy
-    from reticent.publication.blocks import CsvLines, JsonLines
+    from reticent.publication.blocks import CsvLineFormat, JsonLineFormat
     from reticent.publication.records import RecordReader
 
 import numpy as np
@@ -50,7 +50,7 @@ def files(data):
 def lines(data):
     """The three forms of a stream, cut into records; every record is read or set aside."""
     plain = RecordReader(RULES)
-    for reader in (CsvLines(plain), JsonLines(plain), Hl7Lines(RecordReader(MESSAGES))):
+    for reader in (CsvLineFormat(plain), JsonLineFormat(plain), Hl7Lines(RecordReader(MESSAGES))):
         reader.begin(b"patient_id,sex,diagnosis\n")
         batch, end = reader.read(data, last=False)
         assert 0 <= end <= len(data)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.audit.spellings import one_name, under_one_name
+from reticent.audit.spellings import canonical_name, merge_person_names
 from reticent.encode.columns import ODD, single_name, single_names
 
 ODD_NAMES = [
@@ -52,10 +52,10 @@ NAMES = st.one_of(
 
 def agree(name: str) -> None:
     single = single_name(name)
-    assert one_name(name) == single, ascii(name)
+    assert canonical_name(name) == single, ascii(name)
     assert single is None or single_name(single) == single, ascii(name)
     assert single_names(pa.chunked_array([[name] * 9])).to_pylist() == [single] * 9, ascii(name)
-    judged = under_one_name(pa.table({"id": [name]}), "id").column("id").to_pylist()
+    judged = merge_person_names(pa.table({"id": [name]}), "id").column("id").to_pylist()
     assert judged == [single], ascii(name)
 
 
@@ -73,7 +73,7 @@ def test_any_name(name):
 
 @given(st.lists(NAMES.filter(lambda name: unicodedata.normalize("NFKC", name) == name), min_size=1, max_size=12))
 def test_whole_columns(names):
-    table = under_one_name(pa.table({"id": pa.array([*names, None])}), "id")
+    table = merge_person_names(pa.table({"id": pa.array([*names, None])}), "id")
     assert table.column("id").to_pylist() == [*map(single_name, names), None]
 
 
@@ -82,4 +82,4 @@ def test_plain_names_are_their_own():
 
     plain = "".join(chr(sign) for sign in range(0x110000) if chr(sign).isascii() and not re.search(ODD, chr(sign)))
     assert len(plain) == 93
-    assert single_name(plain) == plain == one_name(plain)
+    assert single_name(plain) == plain == canonical_name(plain)

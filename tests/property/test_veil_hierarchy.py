@@ -47,7 +47,7 @@ def worst_gap(levels, units, sets):
         for node in np.unique(level):
             expected = int(units[level == node].sum())
             copies = (level[sets] == node).sum(axis=1)
-            gaps += [abs(int(count) * veil.ONE - expected) for count in copies]
+            gaps += [abs(int(count) * veil.SLOT_LENGTH - expected) for count in copies]
     return max(gaps)
 
 
@@ -57,7 +57,7 @@ def test_every_node_has_its_share_in_every_set(case):
     levels, l, counts, people = case
     orders = veil.hierarchy_permutations(np.array(levels, np.uint32), count=8, seed=SEED)
     units, sets = first_sets(l, counts, people, orders)
-    assert worst_gap(levels, units, sets) < veil.ONE
+    assert worst_gap(levels, units, sets) < veil.SLOT_LENGTH
 
 
 def test_random_orders_do_not_keep_shares_of_nodes():
@@ -65,7 +65,7 @@ def test_random_orders_do_not_keep_shares_of_nodes():
     levels = [[v // 4 for v in range(16)]]
     people = [(person, person % 16) for person in range(200)]
     units, sets = first_sets(4, [1] * 16, people, veil.random_permutations(16, count=8, seed=SEED))
-    assert worst_gap(levels, units, sets) >= 2 * veil.ONE
+    assert worst_gap(levels, units, sets) >= 2 * veil.SLOT_LENGTH
 
 
 def test_children_come_in_every_order():

@@ -12,7 +12,7 @@ U8: TypeAlias = npt.NDArray[np.uint8]
 I32: TypeAlias = npt.NDArray[np.int32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-ONE: int
+SLOT_LENGTH: int
 
 class Kernel:
     @staticmethod

@@ -46,7 +46,7 @@ def check_row_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
     ]
 
 
-def check_lines(table: pa.Table, name: str, columns: list[str]) -> list[Finding]:
+def check_table_order(table: pa.Table, name: str, columns: list[str]) -> list[Finding]:
     """Rows by group and by the text of some columns; groups numbered from 1, in one way of writing numbers."""
     code, names = _group_numbers(table["group"])
     lines = _pairs(names[code], _ranks(table, columns))

@@ -31,7 +31,7 @@ from reticent.release.folder import content_of, plain
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
 _METADATA = ("veil", "linked")
 _WIRE = (".ndjson", ".jsonl")
-_LINES = ("codebook", "group", "tuple", "record")
+_LINE_TYPES = ("codebook", "group", "tuple", "record")
 _LONGEST = 1 << 20
 CODEBOOK = ".codebook.json"
 """Behind the name of a stream's file: what a recipient needs to read it."""
@@ -151,7 +151,7 @@ def published(source: str | Path | Release | pa.Table | Published, name: str) ->
         return _from_release(source, name)
     path = Path(source)
     if is_wire(path):
-        return _from_lines(path, name)
+        return _from_stream_file(path, name)
     if not path.is_dir():
         raise DataError(f"{path} is not a release.", hint="Give the folder of a release, or a stream's .ndjson file.")
     return _from_folder(path, name)
@@ -166,10 +166,10 @@ def is_wire(path: Path) -> bool:
             first = json.loads(lines.readline(_LONGEST))
         except (ValueError, RecursionError):
             return True  # a damaged stream is a stream
-    return not isinstance(first, dict) or first.get("type") in _LINES
+    return not isinstance(first, dict) or first.get("type") in _LINE_TYPES
 
 
-def _from_lines(path: Path, name: str) -> Published:
+def _from_stream_file(path: Path, name: str) -> Published:
     """A file of lines, with the codebook beside it where there is one."""
     try:
         written = content_of(path.with_name(path.name + CODEBOOK))

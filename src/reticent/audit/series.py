@@ -23,7 +23,7 @@ from reticent.arrays import Floats, Int64s, UInt64s
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.groups import codes, different, histograms, normal, numbered
 from reticent.audit.labels.legal import check_labels, exact
-from reticent.audit.order import check_lines, check_number_notation
+from reticent.audit.order import check_table_order, check_number_notation
 from reticent.audit.original.matching import matching
 from reticent.audit.published import Published
 from reticent.audit.spellings import check_variants
@@ -107,7 +107,7 @@ def _ordered(release: Published, policy: Policy, groups: list[int]) -> list[Find
     for name, columns in tables.items():
         table = release.tables.get(name)
         if table is not None and {"group", *columns} <= set(table.column_names):
-            findings += check_lines(table, name, columns)
+            findings += check_table_order(table, name, columns)
     return findings
 
 

@@ -48,7 +48,7 @@ def same(value: str | None) -> str:
     return text if code is None else code[1] + code[2]
 
 
-def one_name(name: str | None) -> str | None:
+def canonical_name(name: str | None) -> str | None:
     """One form for all spellings of a person's name: signs, spaces and the zeros behind a whole number are no other person; case is.
 
     A name of which nothing is seen is missing.
@@ -64,7 +64,7 @@ def one_name(name: str | None) -> str | None:
     return number[1] if number else text or None
 
 
-def under_one_name(table: pa.Table, person: str | None) -> pa.Table:
+def merge_person_names(table: pa.Table, person: str | None) -> pa.Table:
     """The input with every person under one name; the judge takes nobody's word for who is who."""
     if person is None or person not in table.column_names or pa.types.is_integer(table[person].type):
         return table
@@ -72,7 +72,7 @@ def under_one_name(table: pa.Table, person: str | None) -> pa.Table:
     if not pc.any(pc.match_substring_regex(names, _ODD)).as_py():
         return table
     code, known = codes(coded_column(names))
-    forms = pa.array([one_name(name) for name in known], pa.string())
+    forms = pa.array([canonical_name(name) for name in known], pa.string())
     return table.set_column(table.column_names.index(person), person, forms.take(pa.array(code)))
 
 

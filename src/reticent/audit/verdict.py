@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-_LINES = 10
+_REFUTED_LIMIT = 10
 """Refuted claims that a repr lists."""
 
 
@@ -56,7 +56,7 @@ class VerificationResult:
         return tuple(finding for finding in self.findings if not finding.holds)
 
     def __repr__(self) -> str:
-        claims = "".join(f"\n  refuted: {f.claim} {f.where}".rstrip() for f in self.refuted[:_LINES])
+        claims = "".join(f"\n  refuted: {f.claim} {f.where}".rstrip() for f in self.refuted[:_REFUTED_LIMIT])
         word = "holds" if self.holds else f"{len(self.refuted)} refuted"
         return f"Verdict({word}, {len(self.findings)} checks){claims}"
 

@@ -85,7 +85,7 @@ def verify(
     if kind is not None:
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
-    verdicts = [_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
+    verdicts = [_verify_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
     verdicts += [_guarded(streams, partial(load_verifier("stream.judge"), streams, policy))] if streams else []
     if original is not None and releases:
         verdicts = _compare_with_original(releases, verdicts, policy, original)
@@ -150,7 +150,7 @@ def _guarded(releases: Sequence[Published], verifier: Callable[[], VerificationR
         return VerificationResult((Finding("tables and documents have the form of their shape", holds=False),))
 
 
-def _one(release: Published, policy: Policy) -> VerificationResult:
+def _verify_one(release: Published, policy: Policy) -> VerificationResult:
     place = VERIFIERS.get(release.shape)
     if release.shape == "stream":
         verdict = VerificationResult(())  # its parts are judged together

@@ -57,7 +57,7 @@ def init(
     from reticent.connectors.files import write_text
     from reticent.connectors.inputs import policy_section_of, read_input_head
     from reticent.policy import Policy
-    from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, one_sensitive, without_disclosive
+    from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, keep_one_sensitive, without_disclosive
 
     refuse_kind(kind, data)
     chosen = method_of(kind, method)
@@ -66,7 +66,7 @@ def init(
     guesses = apply_options(guess(head), person, sensitive)
     guesses = guesses if yes else ask_roles(guesses)
     if kind != "table" or chosen in (VEIL, "anatomy"):
-        guesses = one_sensitive(guesses)
+        guesses = keep_one_sensitive(guesses)
     guesses = without_disclosive(head, guesses)
     person = person or guess_person(guesses)
     if chosen == VEIL:

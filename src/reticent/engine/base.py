@@ -168,7 +168,7 @@ def check_batch(batch: pa.Table, policy: Policy) -> pa.Table:
     return batch.select(list(policy.columns))
 
 
-def one_sensitive(policy: Policy, sentence: str, hint: str = "Give one column the role sensitive.") -> str:
+def sole_sensitive(policy: Policy, sentence: str, hint: str = "Give one column the role sensitive.") -> str:
     """The one sensitive column; refuses a policy that has none or several."""
     if len(policy.sensitive) != 1:
         raise PolicyError(

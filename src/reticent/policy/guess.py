@@ -112,7 +112,7 @@ def allowed_l(c: ColumnFacts) -> int:
     return 1
 
 
-def one_sensitive(guesses: Sequence[Guess]) -> list[Guess]:
+def keep_one_sensitive(guesses: Sequence[Guess]) -> list[Guess]:
     """One sensitive column stays, the first with codes of illnesses; the others are kept inside, for methods that protect one."""
     ills = [g for g in guesses if g.role == "sensitive"]
     main = next((g.column for g in ills if g.hierarchy), ills[0].column if ills else None)

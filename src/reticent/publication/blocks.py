@@ -15,7 +15,7 @@ from reticent.publication.records import Bad, Batch, RecordReader
 _LONGEST = 16 << 20
 
 
-class Lines(Protocol):
+class LineFormat(Protocol):
     """Records out of blocks of bytes, in one format."""
 
     needs_header: bool
@@ -29,7 +29,7 @@ class Lines(Protocol):
         """The complete records, and how many bytes they take; at the end (`last`) a record needs no end."""
 
 
-class JsonLines:
+class JsonLineFormat:
     """NDJSON out of blocks of bytes."""
 
     needs_header = False
@@ -47,7 +47,7 @@ class JsonLines:
         return self._reader.ndjson(data[:size]), size
 
 
-class CsvLines:
+class CsvLineFormat:
     """CSV out of blocks of bytes; `begin` takes the header line first."""
 
     needs_header = True
@@ -78,14 +78,14 @@ class CsvLines:
         return (replace(batch, table=with_points(batch.table)) if self._delimiter == ";" else batch), size
 
 
-Formats = Mapping[str, Callable[[RecordReader], Lines]]
-FORMATS: Formats = {"csv": CsvLines, "ndjson": JsonLines}
+Formats = Mapping[str, Callable[[RecordReader], LineFormat]]
+FORMATS: Formats = {"csv": CsvLineFormat, "ndjson": JsonLineFormat}
 
 
 class Blocks:
     """Cuts an input in one format; `header` is its first line where it has one, or that of an input read on."""
 
-    def __init__(self, lines: Lines, reader: RecordReader, header: str | None = None) -> None:
+    def __init__(self, lines: LineFormat, reader: RecordReader, header: str | None = None) -> None:
         self._lines, self._reader, self.header = lines, reader, header
         self._rest = b""
         if header is not None:

@@ -32,7 +32,7 @@ class LineWriter:
         self._quasi, self._plain = policy.quasi, policy.plain
         self._sensitive = policy.sensitive[0]
         self._names = [*policy.quasi, *policy.plain]
-        self._core = _core.stream.Lines(self._names, len(policy.quasi))
+        self._core = _core.stream.LineWriter(self._names, len(policy.quasi))
         self._labels = 0
 
     def own(self, batch: Batch, placed: Placed) -> bytes:

@@ -70,7 +70,7 @@ def stream_codebook(
         "type": NAME,
         "kind": "stream",
         "method": method,
-        "columns": [line_column(policy, name) for name in policy.released],
+        "columns": [describe_stream_column(policy, name) for name in policy.released],
         "guarantee": _promised(guarantee),
         "policy": policy.hash,
         **metadata,
@@ -78,7 +78,7 @@ def stream_codebook(
     return book | ({"notes": [OMISSION_RATE_NOTE]} if "veil" in metadata else {})
 
 
-def line_column(policy: Policy, name: str) -> dict[str, Any]:
+def describe_stream_column(policy: Policy, name: str) -> dict[str, Any]:
     """What the codebook of a stream says of a column: what the policy does."""
     column = policy.columns[name]
     told: dict[str, Any] = {"name": name, "role": column.role}

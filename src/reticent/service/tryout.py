@@ -128,12 +128,12 @@ def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
     figures = _frame(policy.stream.method, engine.guarantee, asdict(engine.counts), table, policy)
     if lines:
         received = Received.of(from_lines(lines, orjson.loads(publication.codebook())))
-        figures |= {"asked": _asked(received, table, policy, policy.stream.method), "shown": _lines(lines)}
+        figures |= {"asked": _asked(received, table, policy, policy.stream.method), "shown": _line_preview(lines)}
         figures["guess"] = _veiled_guess(received)
     return figures | {"watched": {name: float(value) for name, value in engine.metrics.items()}}
 
 
-def _lines(lines: list[str]) -> dict[str, Any]:
+def _line_preview(lines: list[str]) -> dict[str, Any]:
     records = [record for record in map(orjson.loads, lines[: 8 * _ROWS]) if record["type"] != "group"][:_ROWS]
     names = list(records[0]["qi"]) if records else []
     said = [" / ".join(map(str, r.get("candidates", ()))) or str(r.get("group") or r.get("sensitive")) for r in records]

@@ -20,7 +20,7 @@ from reticent.connectors.files import read_table
 from reticent.connectors.stream import FileSource, Stream
 from reticent.errors import ConnectorError, ReticentError, StateError
 from reticent.policy import Policy
-from reticent.publication.blocks import CsvLines, JsonLines
+from reticent.publication.blocks import CsvLineFormat, JsonLineFormat
 from reticent.publication.records import RecordReader
 from reticent.store import Store
 
@@ -94,7 +94,7 @@ def test_bad_lines_are_set_aside_with_a_reason(policy, tmp_path):
 
 
 def test_bytes_that_are_not_text_are_set_aside(policy):
-    parser = CsvLines(RecordReader(policy))
+    parser = CsvLineFormat(RecordReader(policy))
     parser.begin(b"who,age,town,note,ill\n")
     batch, _ = parser.read(b"p0,1,t,x,a\np1,\xff,t,x,a\nx\np2,3,t,x,b\n", last=False)
     assert [(number, why) for number, why, _ in batch.bad] == [(1, "not UTF-8"), (2, "1 cells where the header has 5")]
@@ -103,7 +103,7 @@ def test_bytes_that_are_not_text_are_set_aside(policy):
 
 
 def test_a_short_line_with_bad_bytes_is_set_aside_in_silence(policy, capfd):
-    reader = CsvLines(RecordReader(policy))
+    reader = CsvLineFormat(RecordReader(policy))
     reader.begin(b"who,age,town,note,ill\n")
     batch, _ = reader.read(b"p0,1,t,x,a\n\x88,secret\np1,2,t,x,b\n", last=False)
     assert [why for _, why, _ in batch.bad] == ["not UTF-8"]
@@ -129,7 +129,7 @@ def test_ndjson_is_read_line_by_line(policy):
     assert batch.tokens["age"].to_pylist() == ["30", "2.5"]
     assert list(batch.tokens) == ["age"]
     assert RecordReader(policy, ("town",)).ndjson(orjson.dumps(good)).bad[0].reason == "no number in 'town'"
-    assert JsonLines(reader).read(b'{"a":1}\n{"b', last=False)[1] == 8
+    assert JsonLineFormat(reader).read(b'{"a":1}\n{"b', last=False)[1] == 8
 
 
 def test_postcodes_are_not_numbers(tmp_path, policy):
@@ -360,7 +360,7 @@ def test_a_few_broken_lines_are_set_aside_and_no_reason_to_read_all_in_another_w
 def test_a_decimal_comma_is_a_point_where_semicolons_part_the_cells(tmp_path):
     reader = RecordReader(Policy.from_dict({"version": 1, "columns": {"weight": "quasi", "note": "plain"}}))
     for text, weight in ((b"weight;note\n75,3;a,b\n", "75.3"), (b'weight,note\n"75,3","a,b"\n', "75,3")):
-        lines = CsvLines(reader)
+        lines = CsvLineFormat(reader)
         header, _, body = text.partition(b"\n")
         lines.begin(header)
         batch, size = lines.read(body, last=True)
@@ -381,7 +381,7 @@ def test_a_decimal_comma_is_a_point_where_semicolons_part_the_cells(tmp_path):
 )
 def test_a_header_is_read_as_csv(line, delimiter):
     reader = RecordReader(Policy.from_dict({"version": 1, "columns": dict.fromkeys(["a, b", "c", "d"], "quasi")}))
-    lines = CsvLines(reader)
+    lines = CsvLineFormat(reader)
     lines.begin(line)
     batch, _ = lines.read(delimiter.join("123").encode() + b"\n", last=True)
     assert batch.table.to_pylist() == [{"a, b": "1", "c": "2", "d": "3"}]

@@ -11,7 +11,7 @@ from wide_tables import DRUGS, admissions, encounters
 from reticent.cli.kinds import PolicyPlan, render
 from reticent.datasets import hospital
 from reticent.policy import Policy
-from reticent.policy.guess import guess, guess_l, guess_missing, guess_person, one_sensitive, settings_of
+from reticent.policy.guess import guess, guess_l, guess_missing, guess_person, keep_one_sensitive, settings_of
 from reticent.policy.guess_hierarchy import band_tree, nice, number_levels
 from reticent.policy.hierarchy import build_levels
 
@@ -100,7 +100,7 @@ def test_the_cautious_side():
 def test_two_illnesses_are_protected_together_unless_a_method_takes_one():
     table = pa.table({"diagnosis": ["flu", "cold", "gout"] * N, "treatment": ["rest", "tea"] * (3 * N // 2)})
     assert roles(table) == {"diagnosis": "sensitive", "treatment": "sensitive"}
-    assert [g.role for g in one_sensitive(guess(table))] == ["sensitive", "identifier"]
+    assert [g.role for g in keep_one_sensitive(guess(table))] == ["sensitive", "identifier"]
     assert guess_l(table, guess(table)) == 2
 
 
@@ -457,7 +457,7 @@ def test_of_several_illnesses_the_one_with_codes_is_protected():
     table = pa.table(
         {"morphology": ["8140/3", "8500/3", "8070/3"] * 50, "topography": ["C50.4", "C61.9", "C34.1"] * 50}
     )
-    assert [g.role for g in one_sensitive(guess(table))] == ["identifier", "sensitive"]
+    assert [g.role for g in keep_one_sensitive(guess(table))] == ["identifier", "sensitive"]
 
 
 def results(rows=N):

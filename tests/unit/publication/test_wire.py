@@ -13,7 +13,7 @@ import pytest
 import wire_twin
 
 from reticent.policy import Policy
-from reticent.publication.blocks import CsvLines
+from reticent.publication.blocks import CsvLineFormat
 from reticent.publication.records import RecordReader
 
 RULES = odd_records.RULES
@@ -148,7 +148,7 @@ def test_however_csv_is_cut_into_blocks_its_records_are_the_same(policy):
     whole = None
     for size in (7, 100, 1 << 20):
         reader = RecordReader(policy)
-        blocks, told = Blocks(CsvLines(reader), reader), []
+        blocks, told = Blocks(CsvLineFormat(reader), reader), []
         for at in range(0, len(data) + size, size):
             for batch, _ in blocks.cut(data[at : at + size], last=at >= len(data)):
                 told += seen(batch, policy, tokens=False)

@@ -49,7 +49,7 @@ def test_first_sights_are_counted_without_bias(asked):
 
 def test_later_events_are_counted_with_the_kernel_that_was_fitted():
     stay, within = np.full(SIZE, 0.6), 0.5
-    whole = core.ONE
+    whole = core.SLOT_LENGTH
     steps = core.Kernel.shares(
         np.full(SIZE, int(0.6 * whole), dtype=np.uint64), within=int(within * whole), parents=PARENTS.astype(np.uint32)
     )

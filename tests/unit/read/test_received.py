@@ -16,7 +16,7 @@ from reticent.connectors.sql.write import write_release
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.policy import Policy
 from reticent.read.draws import pool
-from reticent.read.estimate.channel import ONE
+from reticent.read.estimate.channel import SLOT_LENGTH
 from reticent.read.shape.labels import numbers
 
 ILLS = ["asthma", "croup", "flu", "gout", "hiv", "mumps", "ulcer", "zoster"]
@@ -185,7 +185,7 @@ def veil_stream(folder, simulate, stretched, n=6000, jump=True):
     if jump:
         truth[n // 2 :][rng.random(n - n // 2) < 0.3] = 2
     sets = simulate(rng, truth, rows, stretches, orders)
-    veil = {"l": 3, "one": ONE, "sensitive": "ill", "domain": ILLS, "stretches": stretches.tolist()}
+    veil = {"l": 3, "one": SLOT_LENGTH, "sensitive": "ill", "domain": ILLS, "stretches": stretches.tolist()}
     veil |= {"orders": orders.tolist(), "kernel": None, "eta": [0.0, 0.0], "eta_epsilon": None}
     items = [
         {
@@ -314,8 +314,8 @@ def test_what_the_sets_do_not_tell_is_said(tmp_path, simulate, stretched):
     file, _, _ = veil_stream(tmp_path, simulate, stretched, n=50)
     book = json.loads((tmp_path / "feed.ndjson.codebook.json").read_bytes())
     stretch = stretched(np.full(8, 2 / 21), 3)
-    stretch[0] = ONE
-    stretch[7] = 3 * ONE - stretch[:7].sum()
+    stretch[0] = SLOT_LENGTH
+    stretch[7] = 3 * SLOT_LENGTH - stretch[:7].sum()
     book["veil"]["stretches"] = [stretch.tolist()] * 2
     (tmp_path / "feed.ndjson.codebook.json").write_text(json.dumps(book))
     with pytest.raises(PolicyError, match="cannot be told"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reticent.errors import DataError, PolicyError
-from reticent.read.estimate.channel import ONE, channel
+from reticent.read.estimate.channel import SLOT_LENGTH, channel
 from reticent.read.estimate.totals import Totals
 from reticent.read.estimate.veil import Records, Veil, cells, counts, scores
 
@@ -31,7 +31,7 @@ def veil_of(stretches, orders, eta=0.0, eta_variance=0.0):
 
 def enumerate_sets(stretches, orders, truth, grid):
     """Every set and its probability given the truth, by walking U in steps of one grid cell; no code under test."""
-    lengths = stretches.astype(np.int64) // (ONE // grid)
+    lengths = stretches.astype(np.int64) // (SLOT_LENGTH // grid)
     l = int(lengths.sum() // grid)
     for order in orders:
         line = np.repeat(order, lengths[order])
@@ -53,8 +53,8 @@ def exact_mean(stretches, orders, truth, coefficients, grid):
 @pytest.mark.parametrize("asked", [[0], [3], [0, 2], [1, 4]])
 def test_the_mean_given_every_truth_is_the_indicator(name, l, asked):
     grid = 100
-    stretches = (np.round(np.array(SHARES[name]) * l * grid).astype(np.int64) * (ONE // grid)).astype(np.int64)
-    stretches[0] += l * ONE - stretches.sum()  # ONE is no multiple of the grid: the rest is far below one cell
+    stretches = (np.round(np.array(SHARES[name]) * l * grid).astype(np.int64) * (SLOT_LENGTH // grid)).astype(np.int64)
+    stretches[0] += l * SLOT_LENGTH - stretches.sum()  # ONE is no multiple of the grid: the rest is far below one cell
     orders = orders_of(5, 12)
     row = channel(stretches.astype(np.uint64), orders)
     target = np.isin(np.arange(5), asked).astype(float)
@@ -67,12 +67,12 @@ def test_the_mean_given_every_truth_is_the_indicator(name, l, asked):
 
 def test_moments_are_those_of_every_set():
     grid, orders = 100, orders_of(5, 6)
-    stretches = np.round(np.array(SHARES["frequent"]) * 3 * grid).astype(np.int64) * (ONE // grid)
-    stretches[0] += 3 * ONE - stretches.sum()
+    stretches = np.round(np.array(SHARES["frequent"]) * 3 * grid).astype(np.int64) * (SLOT_LENGTH // grid)
+    stretches[0] += 3 * SLOT_LENGTH - stretches.sum()
     row = channel(stretches.astype(np.uint64), orders)
     moments = np.zeros((5, 5))
     for order in orders:
-        line = np.repeat(order, (stretches // (ONE // grid))[order])
+        line = np.repeat(order, (stretches // (SLOT_LENGTH // grid))[order])
         for start in range(grid):
             copies = np.bincount(line[start + np.arange(3) * grid], minlength=5)
             moments += np.outer(copies, copies) / grid / len(orders)
@@ -110,7 +110,7 @@ def test_rows_without_records_do_not_matter(stretched):
 
 def test_a_line_that_is_not_filled_is_refused():
     with pytest.raises(DataError, match="does not fill"):
-        channel(np.array([ONE, 5], dtype=np.uint64), np.array([[0, 1]]))
+        channel(np.array([SLOT_LENGTH, 5], dtype=np.uint64), np.array([[0, 1]]))
 
 
 def world(seed, size, l, rows=1):

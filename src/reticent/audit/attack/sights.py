@@ -17,10 +17,10 @@ import pyarrow as pa
 from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.grouped import MOST, Grouped, stream_view, view
-from reticent.audit.attack.transcript import lines_of, wire_table
+from reticent.audit.attack.transcript import iter_lines, wire_table
 from reticent.audit.groups import normal, present
 from reticent.audit.published import Published, text
-from reticent.audit.veil.judge import Line, codes_of, whole
+from reticent.audit.veil.judge import CumulativeLine, codes_of, whole
 from reticent.policy import Policy
 
 _OWN = ("group", "seq", "row", "event", "person")
@@ -109,7 +109,7 @@ def latest(evidence: Evidence) -> Observations | None:
 
 def _stream(release: Published) -> Observations | None:
     if "veil" in release.metadata and release.wire is not None:
-        return _veiled_lines(release)
+        return _veiled_stream(release)
     shown = stream_view([release])
     if shown is None:
         return None
@@ -122,13 +122,13 @@ def _stream(release: Published) -> Observations | None:
     return replace(shown, fields=fields)
 
 
-def _veiled_lines(release: Published) -> Veiled | None:
+def _veiled_stream(release: Published) -> Veiled | None:
     """A stream of veiled records, with the codebook that stands beside it."""
-    lines = [line for line in lines_of([release]) if line.get("candidates")]
+    lines = [line for line in iter_lines([release]) if line.get("candidates")]
     if not lines:
         return None
     document = release.metadata["veil"]
-    names = Line(document).columns
+    names = CumulativeLine(document).columns
     rows = [
         line["qi"]
         | (line.get("plain") or {})
@@ -146,7 +146,7 @@ def _veiled(release: Published) -> Veiled | None:
 
 
 def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
-    line = Line(document)
+    line = CumulativeLine(document)
     return Veiled(
         fields=data.drop_columns(present((*line.columns, *_OWN), data)),
         values=tuple(line.domain),

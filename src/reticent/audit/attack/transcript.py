@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s
 from reticent.audit.published import Published, text
-from reticent.audit.stream.lines import table_lines
+from reticent.audit.stream.lines import iter_table_lines
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +52,7 @@ def transcript(releases: Iterable[Published], limit: int) -> Transcript:
     group: list[int] = []
     numbers: dict[str, int] = {}
     seq, qi, keys = [], [], dict[bytes, int]()
-    for line in lines_of(releases):
+    for line in iter_lines(releases):
         if len(group) >= limit:
             break
         if line.get("type") == "group":
@@ -69,7 +69,7 @@ def wire_table(release: Published) -> pa.Table:
     """The quasi-identifiers and plain columns of a stream's JSON lines, a row per tuple or record, as text."""
     columns: dict[str, list[str | None]] = {}
     rows = 0
-    for line in lines_of([release]):
+    for line in iter_lines([release]):
         if line.get("type") not in ("tuple", "record"):
             continue
         shown = {**line.get("qi", {}), **(line.get("plain") or {})}
@@ -93,11 +93,11 @@ def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi:
     return Transcript(members, opens, np.array(seq, dtype=np.int64), np.array(qi, dtype=np.int64), slots, tuple(codes))
 
 
-def lines_of(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
+def iter_lines(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
     """The lines of a stream as objects, as they stand in its files or tables."""
     for release in releases:
         if release.wire is not None:
             with release.wire.open("rb") as file:
                 yield from (orjson.loads(line) for line in file if line.strip())
         else:
-            yield from sorted(table_lines(release), key=lambda line: int(line.get("seq", -1)))
+            yield from sorted(iter_table_lines(release), key=lambda line: int(line.get("seq", -1)))

@@ -19,7 +19,7 @@ from typing import Any
 from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy import Policy
-from reticent.release.codebook import OMISSION_RATE_NOTE, citation, described, line_column, readme
+from reticent.release.codebook import OMISSION_RATE_NOTE, citation, described, describe_stream_column, readme
 from reticent.release.folder import FORMAT
 from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words, lacking, strange
 
@@ -262,7 +262,7 @@ def loose_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
         "type": lambda value: value == "codebook",
         "kind": lambda value: value == "stream",
         "method": _word(METHODS["stream"]),
-        "columns": lambda value: value == [line_column(policy, name) for name in policy.released],
+        "columns": lambda value: value == [describe_stream_column(policy, name) for name in policy.released],
         "guarantee": _entries(
             claims=_claims,
             words=lambda value: value == _in_words(claims),

@@ -29,7 +29,7 @@ from reticent.audit.labels.meaning import stands_for
 from reticent.audit.linked.shifts import Moves
 from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import demanded, requirements
-from reticent.audit.spellings import check_variants, same, under_one_name
+from reticent.audit.spellings import check_variants, same, merge_person_names
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.settings.linked import Layout
@@ -297,7 +297,7 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Int64s:
     """How many persons share each joined view of the input as it is; rows without a person are nobody's."""
     named = {}
     for name in layout_of(policy):
-        table = text_table(under_one_name(tables[name], policy.person))
+        table = text_table(merge_person_names(tables[name], policy.person))
         names = [_PERSON if column == policy.person else column for column in table.column_names]
         table = table.rename_columns(names)
         named[name] = table.filter(pc.is_valid(table[_PERSON]))
@@ -317,7 +317,7 @@ def compare(
     for name, one in layout_of(policy).items():
         rows, at = release.tables[name], places[name]
         source = original[name].select([str(policy.person), *one.linked[1:], *one.columns])
-        source = text_table(under_one_name(source, policy.person)).take(pa.array(at))
+        source = text_table(merge_person_names(source, policy.person)).take(pa.array(at))
         wrong = len(at) - len(np.unique(at)) + abs(len(at) - rows.num_rows)
         findings.append(none_of(f"{name}: every published record is one of the input", wrong))
         if wrong:

@@ -29,7 +29,7 @@ from reticent.audit.labels.meaning import stands_for
 from reticent.audit.order import check_shuffled
 from reticent.audit.original.order import check_standing
 from reticent.audit.requirements import check_l, check_size, check_t, demanded
-from reticent.audit.spellings import same, under_one_name
+from reticent.audit.spellings import same, merge_person_names
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy.labels import days_of
 
@@ -88,7 +88,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
         return VerificationResult((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
     table = original.table.select([column for column in original.table.column_names if column in needed])
-    release, table = _merged(release, under_one_name(table, policy.person), policy)
+    release, table = _merged(release, merge_person_names(table, policy.person), policy)
     cells = Cells(table)
     counted = records_that_count(cells, policy)
     places, doubt, sure = original.places, 0, np.zeros(0, dtype=np.bool_)

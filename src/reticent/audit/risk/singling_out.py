@@ -19,7 +19,7 @@ import pyarrow as pa
 from reticent.arrays import Bools, Int64s
 from reticent.audit.groups import codes, histograms, numbered
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
-from reticent.audit.spellings import under_one_name
+from reticent.audit.spellings import merge_person_names
 from reticent.notebook import picture, shown
 from reticent.svg import Bar, alone, bars
 
@@ -111,7 +111,7 @@ def singling_out(
 ) -> SinglingOut:
     """Measures a table as it is; with a person, persons are counted and not their records."""
     rows, size = numbered(table, list(quasi))
-    who = np.arange(table.num_rows) if person is None else codes(under_one_name(table, person)[person])[0]
+    who = np.arange(table.num_rows) if person is None else codes(merge_person_names(table, person)[person])[0]
     alone, small, sizes = _exposed(rows, size, who)
     return SinglingOut(
         records=table.num_rows,

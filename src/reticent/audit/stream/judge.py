@@ -29,7 +29,7 @@ from reticent.audit.anatomy import POSTERIOR_NOTE, check_posterior
 from reticent.audit.folder.papers import loose_entries
 from reticent.audit.published import Published, text
 from reticent.audit.requirements import requirements
-from reticent.audit.stream.lines import Drawn, Written, single, single_values, table_lines
+from reticent.audit.stream.lines import Drawn, Written, single, single_values, iter_table_lines
 from reticent.audit.veil.lines import VeiledLines
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
@@ -59,9 +59,9 @@ def verify_stream(releases: Sequence[Published], policy: Policy) -> Verification
         before = transcript.rows
         transcript.codebook(release.metadata.get("veil"), strict=release.codebook is not None)
         lines = (
-            transcript.lines(release.wire, has_codebook=release.codebook is not None) if release.wire is not None else None
+            transcript.iter_lines(release.wire, has_codebook=release.codebook is not None) if release.wire is not None else None
         )
-        for line in table_lines(release, policy.plain, policy.sensitive) if lines is None else lines:
+        for line in iter_table_lines(release, policy.plain, policy.sensitive) if lines is None else lines:
             transcript.read(line)
         if "published" in release.counts and transcript.rows - before != release.counts["published"]:
             transcript.offences["counts"] += 1
@@ -137,7 +137,7 @@ class Transcript:
         else:
             self.offences["form"] += 1
 
-    def lines(self, path: Path, *, has_codebook: bool = False) -> Iterator[Any]:
+    def iter_lines(self, path: Path, *, has_codebook: bool = False) -> Iterator[Any]:
         """The objects of a file, one a line; what cannot be read is None.
 
         A file with its codebook `beside` it has one writer, who writes as records come; clusters of CASTLE wait for one another.

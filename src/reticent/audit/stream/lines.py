@@ -82,7 +82,7 @@ def _follows(names: list[str], order: list[str]) -> bool:
     return places == sorted(places)
 
 
-def table_lines(
+def iter_table_lines(
     release: Published, plain: Sequence[str] = (), sensitive: Sequence[str] = ()
 ) -> Iterator[dict[str, Any]]:
     """The tables of a stream as its lines: group (group, value, count), tuple (group, seq, ...), record (seq, ...)."""

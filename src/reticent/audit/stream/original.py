@@ -25,7 +25,7 @@ from reticent.audit.labels.meaning import stands_for
 from reticent.audit.original.persons import Input, distinct, equal, matchings
 from reticent.audit.published import Published, text, text_table
 from reticent.audit.requirements import check_size, demanded
-from reticent.audit.spellings import same, under_one_name
+from reticent.audit.spellings import same, merge_person_names
 from reticent.audit.veil.original import above_of, strata_of_fields
 from reticent.audit.veil.steps import Possible
 from reticent.audit.veil.values import true_value_codes
@@ -42,7 +42,7 @@ def compare_with_original(releases: Sequence[Published], policy: Policy, origina
     """Compare the files of a stream with its input."""
     groups: dict[str, frozenset[str]] = {}
     records = [line for release in releases if release.wire is not None for line in _records(release.wire, groups)]
-    table = under_one_name(original.table, policy.person)
+    table = merge_person_names(original.table, policy.person)
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
         return VerificationResult((), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",))

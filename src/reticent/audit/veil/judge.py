@@ -106,11 +106,11 @@ _NOTE = (
 )
 
 
-class Line:
+class CumulativeLine:
     """The published numbers, as whole numbers and arrays; raises ValueError and the like where they are none."""
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
-        self.l, self.one = int(metadata["l"]), int(metadata["one"])
+        self.l, self.slot_length = int(metadata["l"]), int(metadata["one"])
         self.sensitive, self.domain = str(metadata["sensitive"]), [str(label) for label in metadata["domain"]]
         self.strata = [tuple(str(cell) for cell in cells) for cells in metadata["rows"]]
         self.by = [str(name) for name in metadata["by"]]
@@ -125,17 +125,17 @@ class Line:
     def _sets(self, segments: Int64s, permutation: Int64s) -> Int64s:
         ends = np.cumsum(segments[permutation])
         # Within a piece between two ends, taken modulo one, the candidates are the same: its first point stands for all.
-        points = np.concatenate([[0], ends % self.one])
-        places = points[:, None] + self.one * np.arange(self.l)[None, :]
+        points = np.concatenate([[0], ends % self.slot_length])
+        places = points[:, None] + self.slot_length * np.arange(self.l)[None, :]
         slots = permutation[np.searchsorted(ends, places, side="right")]
         return np.sort(slots, axis=1)
 
 
-def line_findings(line: Line, policy: Policy, release: Published) -> list[Finding]:
+def line_findings(line: CumulativeLine, policy: Policy, release: Published) -> list[Finding]:
     """Whether the published line is one, and as strict as the policy and the claims."""
     asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
     claimed = release.claims.get("veil")
-    crooked = int((line.segments.sum(axis=1) != line.l * line.one).sum() + (line.segments < 0).any(axis=1).sum())
+    crooked = int((line.segments.sum(axis=1) != line.l * line.slot_length).sum() + (line.segments < 0).any(axis=1).sum())
     values = np.arange(len(line.domain))
     return [
         Finding("l is what the policy asks for, at least", line.l >= asked, line.l, asked),
@@ -151,7 +151,7 @@ def line_findings(line: Line, policy: Policy, release: Published) -> list[Findin
     ]
 
 
-def prior_findings(line: Line, metadata: Mapping[str, Any], policy: Policy) -> list[Finding]:
+def prior_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Policy) -> list[Finding]:
     """The stretches are those of the policy's prior, up to rounding."""
     settings = policy.prior
     if settings is None or settings.file is None:
@@ -175,13 +175,13 @@ def prior_findings(line: Line, metadata: Mapping[str, Any], policy: Policy) -> l
                 strangers += code is None
                 if code is not None:
                     shares[row, code] += count
-        shares *= line.l * line.one / np.maximum(shares.sum(axis=1, keepdims=True), 1)
+        shares *= line.l * line.slot_length / np.maximum(shares.sum(axis=1, keepdims=True), 1)
         far = int((np.abs(shares - line.segments) > 1 + shares * 1e-4).sum())
         findings.append(none_of("the stretches are those of the policy's prior", far + strangers))
     return findings
 
 
-def _records(line: Line, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
+def _records(line: CumulativeLine, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
     own, named = {"row", "event", *line.columns}, "person" in data.column_names
     findings = [
         check_columns(data, (*policy.quasi, *policy.plain, "person"), policy, extra=tuple(own)),
@@ -229,7 +229,7 @@ def _single(policy: Policy, kind: str) -> bool:
     return kind == "table" and not several
 
 
-def _impossible(line: Line, listed: Int32s, strata: Int64s, which: Bools) -> int:
+def _impossible(line: CumulativeLine, listed: Int32s, strata: Int64s, which: Bools) -> int:
     offences = 0
     for row in np.unique(strata[(strata >= 0) & (strata < len(line.strata))]):
         here = packed(listed[(strata == row) & which])
@@ -237,15 +237,15 @@ def _impossible(line: Line, listed: Int32s, strata: Int64s, which: Bools) -> int
     return offences
 
 
-def line_of(release: Published) -> Line | None:
+def line_of(release: Published) -> CumulativeLine | None:
     """The line that a release publishes; None where it cannot be read."""
     try:
-        return Line(release.metadata.get(SHAPE, {}))
+        return CumulativeLine(release.metadata.get(SHAPE, {}))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
-def codes_of(line: Line, data: pa.Table) -> Int32s:
+def codes_of(line: CumulativeLine, data: pa.Table) -> Int32s:
     """Records x candidates, as places in the domain; -1 for what is not there."""
     domain = pa.array(line.domain, pa.string())
     columns = [pc.fill_null(pc.index_in(data[name], value_set=domain), -1) for name in line.columns]

@@ -43,7 +43,7 @@ _UNSEEN = {
     "codebook": "rows, sets and steps of veiled records (the codebook is not beside the stream)",
     "link": "which records are of one person (the stream has no pseudonyms)",
 }
-_LINE = frozenset(["type", "seq", "qi", "plain", "row", "event", "candidates"])
+_LINE_KEYS = frozenset(["type", "seq", "qi", "plain", "row", "event", "candidates"])
 _NAME = re.compile(r"p?[0-9a-f]{16}")
 _MANY = 4_096
 
@@ -55,7 +55,7 @@ class VeiledLines:
         self.rows = 0
         self._strict, self._form, self._drawn = strict, Written(policy), Drawn("p")
         self._policy, self._metadata = policy, metadata
-        self._keys = _LINE | {"person"} if linked(policy) else _LINE
+        self._keys = _LINE_KEYS | {"person"} if linked(policy) else _LINE_KEYS
         self._offences: Counter[str] = Counter()
         self._shown: dict[str, set[Any]] = {name: set() for name in policy.quasi}
         self._possible: Possible | None = None

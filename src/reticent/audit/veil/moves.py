@@ -14,10 +14,10 @@ import numpy as np
 from reticent.arrays import Bools, Integers
 
 if TYPE_CHECKING:
-    from reticent.audit.veil.judge import Line
+    from reticent.audit.veil.judge import CumulativeLine
 
 
-def moves_of(kernel: Mapping[str, Any] | None, line: Line) -> Moves:
+def moves_of(kernel: Mapping[str, Any] | None, line: CumulativeLine) -> Moves:
     """What may follow what, by the kernel as `veil.json` has it; None where nothing moves.
 
     Raises:
@@ -81,7 +81,7 @@ class _Matrix(Moves):
 class _Shares(Moves):
     by_stratum = True
 
-    def __init__(self, kernel: Mapping[str, Any], line: Line) -> None:
+    def __init__(self, kernel: Mapping[str, Any], line: CumulativeLine) -> None:
         stay, parents = np.array(kernel["stay"], dtype=np.uint64), np.array(kernel["parents"], dtype=np.int64)
         if not len(stay) == len(parents) == len(line.domain) or parents.min(initial=0) < 0:
             raise ValueError("the kernel does not fit the domain")
@@ -89,9 +89,9 @@ class _Shares(Moves):
         self._parents, self._offered = parents, np.asarray(line.segments) > 0
         others = self._offered.sum(axis=1, keepdims=True) - self._offered
         siblings = np.stack([np.bincount(parents, row, parents.max() + 1)[parents] for row in self._offered])
-        self._leaves = (stay < line.one) & (others > 0)
+        self._leaves = (stay < line.slot_length) & (others > 0)
         """Rows x values."""
-        self._anywhere = (int(kernel["within"]) < line.one) | (siblings - self._offered == 0)
+        self._anywhere = (int(kernel["within"]) < line.slot_length) | (siblings - self._offered == 0)
         self._stays = (stay > 0) | ~self._leaves
         self.all_stay = bool(self._stays.all())
 

@@ -31,9 +31,9 @@ from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct
 from reticent.audit.original.places import assigned, edges_of
 from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import check_size, demanded
-from reticent.audit.spellings import under_one_name
+from reticent.audit.spellings import merge_person_names
 from reticent.audit.veil import judge as veil
-from reticent.audit.veil.judge import Line
+from reticent.audit.veil.judge import CumulativeLine
 from reticent.audit.veil.papers import compared, totals_of
 from reticent.audit.veil.values import true_value_codes
 from reticent.audit.verdict import Finding, VerificationResult, none_of
@@ -50,7 +50,7 @@ Labels = set[str | None]
 def compare_with_original(release: Published, policy: Policy, original: Input) -> VerificationResult:
     """Compare a veiled table with its input."""
     data, line = release.tables.get("data"), veil.line_of(release)
-    table = text_table(under_one_name(original.table, policy.person))
+    table = text_table(merge_person_names(original.table, policy.person))
     if data is None or line is None or not {"row", "event"} <= set(data.column_names):
         return VerificationResult(())  # refuted elsewhere
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
@@ -149,7 +149,7 @@ def _check_classes(desk: _Desk, seats: Int64s) -> list[Finding]:
 class _Desk:
     """Input and release side by side: what may stand where, and what is offered there."""
 
-    def __init__(self, line: Line, data: pa.Table, policy: Policy, source: pa.Table, *, begun: bool) -> None:
+    def __init__(self, line: CumulativeLine, data: pa.Table, policy: Policy, source: pa.Table, *, begun: bool) -> None:
         self.line, self.data, self.policy, self.source = line, data, policy, source
         self.strata = np.clip(veil.whole(data["row"]), 0, len(line.strata) - 1)
         self._first, self._begun = veil.whole(data["event"]) == 0, begun
@@ -258,7 +258,7 @@ class _Desk:
         return Field(value, label, Segments.listed(known, shown, np.arange(len(values)), len(labels)))
 
 
-def strata_of_fields(line: Line, policy: Policy, source: pa.Table) -> Int64s:
+def strata_of_fields(line: CumulativeLine, policy: Policy, source: pa.Table) -> Int64s:
     """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
     names = [name for name in line.by if name in source.column_names]
     kind, count = numbered(source, names) if names else (np.zeros(source.num_rows, np.int64), 1)

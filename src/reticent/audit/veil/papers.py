@@ -35,7 +35,7 @@ from reticent.policy.prior import read_report
 from reticent.policy.updates import read_updates
 
 if TYPE_CHECKING:
-    from reticent.audit.veil.judge import Line
+    from reticent.audit.veil.judge import CumulativeLine
 
 PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
 _DEAREST = 1.0
@@ -46,7 +46,7 @@ _FEW, _DRIFT = 100, 6.0
 _WHOLE = 1 << 32
 
 
-def paper_findings(line: Line, metadata: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
+def paper_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
     """What `veil.json` says besides the line."""
     report = read_report(policy)
     stated = policy.prior.epsilon if policy.prior is not None else None
@@ -78,7 +78,7 @@ def share_finding(metadata: Mapping[str, Any], strata: Int64s, first: Bools) -> 
     return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
 
 
-def _has_omission_rates(line: Line, metadata: Mapping[str, Any], kind: str) -> bool:
+def _has_omission_rates(line: CumulativeLine, metadata: Mapping[str, Any], kind: str) -> bool:
     """A share for each row, with its price; nothing for a stream, whose records come one by one."""
     eta, price = metadata.get("eta"), metadata.get("eta_epsilon")
     if kind == "stream":
@@ -94,14 +94,14 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _kernel(line: Line, kernel: Any, policy: Policy) -> bool:
+def _kernel(line: CumulativeLine, kernel: Any, policy: Policy) -> bool:
     """Whether the published kernel is that of the file that the policy names."""
     updates = policy.columns[line.sensitive].updates
     named = policy.prior.kernel.file if policy.prior is not None and policy.prior.kernel is not None else None
     file = named or (updates.file if updates is not None else None)
     if file is None or not isinstance(kernel, dict):
         return file is None and kernel is None
-    lines = _lines(policy.path(file))
+    lines = _read_csv_lines(policy.path(file))
     try:
         if [cell.strip().lower() for cell in lines[0]] == ["value", "stay", "within"]:
             return _same_stays(line, kernel, lines[1:])
@@ -110,26 +110,26 @@ def _kernel(line: Line, kernel: Any, policy: Policy) -> bool:
         return False
 
 
-def _lines(path: Path) -> list[list[str]]:
+def _read_csv_lines(path: Path) -> list[list[str]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [line for line in csv.reader(file) if line]
 
 
-def _same_stays(line: Line, kernel: Mapping[str, Any], lines: list[list[str]]) -> bool:
+def _same_stays(line: CumulativeLine, kernel: Mapping[str, Any], lines: list[list[str]]) -> bool:
     """Few numbers: how often values stay, as the file says; those that it lacks stay alike."""
     if set(kernel) != {"stay", "within", "parents"}:
         return False
     stated = {label or MISSING: float(own) for label, own, _ in lines}
     stay = [int(number) for number in kernel["stay"]]
-    shares = [(stated.get(label), number / line.one) for label, number in zip(line.domain, stay, strict=True)]
+    shares = [(stated.get(label), number / line.slot_length) for label, number in zip(line.domain, stay, strict=True)]
     fits = all(own is None or abs(own - share) < 1e-9 for own, share in shares)
     fits &= len({share for own, share in shares if own is None}) <= 1 and all(0 <= share <= 1 for _, share in shares)
-    fits &= abs(float(lines[0][2]) - int(kernel["within"]) / line.one) < 1e-9
+    fits &= abs(float(lines[0][2]) - int(kernel["within"]) / line.slot_length) < 1e-9
     parents = [int(number) for number in kernel["parents"]]
     return fits and len(parents) == len(stay) and all(0 <= number < len(parents) for number in parents)
 
 
-def _same_matrix(line: Line, kernel: Mapping[str, Any], policy: Policy, path: Path) -> bool:
+def _same_matrix(line: CumulativeLine, kernel: Mapping[str, Any], policy: Policy, path: Path) -> bool:
     """A matrix: the steps of the file between values of the domain; a value without any stays."""
     if set(kernel) != {"starts", "targets", "weights"}:
         return False

@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent.arrays import Integers, UInt64s
 from reticent.audit.original.matching import matching
-from reticent.audit.veil.judge import Line
+from reticent.audit.veil.judge import CumulativeLine
 from reticent.audit.veil.moves import moves_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Possible:
     """
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
-        self.line = Line(metadata)
+        self.line = CumulativeLine(metadata)
         self.factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
         """One odd number per slot: the sum of the products with the codes names a set."""
         self._sets: dict[int, UInt64s] = {}

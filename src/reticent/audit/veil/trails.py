@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from reticent.arrays import Bools, Int32s, Int64s, UInt64s
 from reticent.audit.published import Published
-from reticent.audit.veil.judge import SHAPE, Line, codes_of, line_of, packed, whole
+from reticent.audit.veil.judge import SHAPE, CumulativeLine, codes_of, line_of, packed, whole
 from reticent.audit.veil.moves import moves_of
 from reticent.audit.veil.papers import PINNED
 from reticent.audit.verdict import Finding, VerificationResult, none_of
@@ -47,7 +47,7 @@ class Trajectories:
     codes: Int32s
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Published, int, Any, Int64s]], line: Line) -> Trajectories:
+    def of(cls, parts: Sequence[tuple[Published, int, Any, Int64s]], line: CumulativeLine) -> Trajectories:
         """From releases, each with its number, persons, and the line of every one of them."""
         tables = [(release.tables["data"], at) for release, _, _, at in parts]
         person = np.concatenate([persons for _, _, persons, _ in parts])
@@ -125,7 +125,7 @@ def _off(release: Published, ledger: Ledger, number: int) -> bool:
     return not np.array_equal(np.sort(lines), np.arange(release.tables["data"].num_rows))
 
 
-def _findings(trajectories: Trajectories, line: Line, release: Published, policy: Policy) -> list[Finding]:
+def _findings(trajectories: Trajectories, line: CumulativeLine, release: Published, policy: Policy) -> list[Finding]:
     same_person = trajectories.person[1:] == trajectories.person[:-1]
     same = same_person & (trajectories.event[1:] == trajectories.event[:-1])
     other = packed(trajectories.codes)[1:] != packed(trajectories.codes)[:-1]

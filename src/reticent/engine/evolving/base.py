@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.encode.columns import single_names
-from reticent.engine.base import Publisher, check_batch, one_sensitive
+from reticent.engine.base import Publisher, check_batch, sole_sensitive
 from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records
 from reticent.engine.rng import Rng
@@ -364,7 +364,7 @@ def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
 
 
 def _roles(policy: Policy) -> tuple[str, str | None]:
-    sensitive = one_sensitive(policy, "An evolving table needs")
+    sensitive = sole_sensitive(policy, "An evolving table needs")
     if policy.person is None:
         raise PolicyError(
             "An evolving table needs to know persons.", hint="Write person: and the identifier column that names them."

@@ -41,7 +41,7 @@ from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
 
-_ONE_EACH = (
+_ONE_RECORD_HINT = (
     "Name the column of their order, person: {column: ..., events: ...}, or keep one of them: "
     "person: {column: ..., records: first} or records: last."
 )
@@ -56,8 +56,8 @@ class Veil(VeilPublisher, EvolvingPublisher):
         self._veiling = Veiling(policy, rng, self.kind)
         house = self._veiling.parameters
         persons = policy.persons
-        self._one_each = persons is not None and persons.records != "all"
-        self.person_states = PersonStates(house.veil(rng.veil_key("veil")), house.l, visits=not self._one_each)
+        self._one_record_each = persons is not None and persons.records != "all"
+        self.person_states = PersonStates(house.veil(rng.veil_key("veil")), house.l, visits=not self._one_record_each)
         super().__init__(policy, rng=rng)
         self._places = Places(house.levels, policy, house.by)
         self._person, self._events = str(policy.person), persons.events if persons else None
@@ -74,7 +74,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
             return super().insert(batch)
         batch = check_batch(batch, self.policy)
         batch = batch.take(pa.array(np.argsort(self._event_positions(batch), kind="stable")))
-        batch = _one_each(batch, self._person, which)
+        batch = _keep_one_record(batch, self._person, which)
         here = pa.array([bool(self.records.of_person(person)) for person in self._identities(batch)[0]], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
         return change if which == "first" else change.then(self.update(self._later(batch.filter(here))))
@@ -93,7 +93,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
                 raise DataError(
                     f"{further:,} records are a further one of a person, in no order that the policy names; "
                     "nothing was changed.",
-                    hint=f"Use update for a record that changed. {_ONE_EACH}",
+                    hint=f"Use update for a record that changed. {_ONE_RECORD_HINT}",
                 )
         arrivals = self._arrivals(batch)
         self.person_states.refuse_early(arrivals)
@@ -140,7 +140,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
 
     def _elsewhere(self, rows: UInt32s, arrivals: Arrivals) -> dict[int, bytes | None]:
         """By person the life whose events lie where the records of an update say; None where their order would be another."""
-        if self._events is None or self._one_each:
+        if self._events is None or self._one_record_each:
             return {}
         orders: dict[int, dict[int, int]] = {}
         for row, person, order in zip(rows.tolist(), arrivals.persons.tolist(), arrivals.positions.tolist(), strict=True):
@@ -233,7 +233,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _revise(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         # Of one record each, all say where the last event of their person lies now.
-        corrected = np.flatnonzero((self._codes(self.records.values(rows)) != notes.values) | self._one_each)
+        corrected = np.flatnonzero((self._codes(self.records.values(rows)) != notes.values) | self._one_record_each)
         elsewhere = (seen(self.records.shown[rows]).strata != notes.strata) | (self.records.hashes[rows, 2] != notes.households)
         lives = {person: life for person, life in self._elsewhere(rows, notes).items() if life is not None}
         self.person_states.load(lives)
@@ -308,7 +308,7 @@ def _key(person: int) -> str:
     return f"{person:016x}"
 
 
-def _one_each(batch: pa.Table, person: str, which: str) -> pa.Table:
+def _keep_one_record(batch: pa.Table, person: str, which: str) -> pa.Table:
     """The first or the last record of every person, in the order of the batch."""
     persons = batch.column(person).cast(pa.string()).to_pylist()
     places = range(len(persons))

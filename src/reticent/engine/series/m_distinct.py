@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Float32s, Int32s
-from reticent.engine.base import Members, one_sensitive, refuse_group
+from reticent.engine.base import Members, sole_sensitive, refuse_group
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.grouping import Grouping
@@ -63,7 +63,7 @@ class MDistinct(SeriesPublisher):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
-        self._sensitive = one_sensitive(policy, "A series needs")
+        self._sensitive = sole_sensitive(policy, "A series needs")
         refuse_group(policy)
         self.history = History()
         self._domain: tuple[str | None, ...] = ()

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
-from reticent.engine.base import one_sensitive
+from reticent.engine.base import sole_sensitive
 from reticent.engine.spellings import refuse_variants
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -116,7 +116,7 @@ def starting_counts(policy: Policy) -> tuple[Mapping[Label, int], bool]:
 def sensitive_column(policy: Policy) -> str:
     """The one sensitive column of a stream."""
     hint = "Merge them into one column, or keep the others inside as identifiers."
-    return one_sensitive(policy, "A stream needs", hint)
+    return sole_sensitive(policy, "A stream needs", hint)
 
 
 ARC = 1 << 32

@@ -26,7 +26,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
-from reticent.engine.base import check_values, one_sensitive, refuse_group
+from reticent.engine.base import check_values, sole_sensitive, refuse_group
 from reticent.engine.identifiers import beyond
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
@@ -173,7 +173,7 @@ def requirement(policy: Policy) -> tuple[int, str]:
     """The l and the sensitive column that Anatomy needs; refuses what it cannot promise."""
     refuse_group(policy)
     several = "Use --method optimal, or join them: {role: sensitive, combine: [a, b]}."
-    sensitive = one_sensitive(policy, "Anatomy needs", *([several] if policy.sensitive else []))
+    sensitive = sole_sensitive(policy, "Anatomy needs", *([several] if policy.sensitive else []))
     privacy = policy.privacy
     if privacy.l is None or privacy.k is not None or privacy.t is not None:
         # Both at once: who adds l and is then told of k has been sent into a second error.

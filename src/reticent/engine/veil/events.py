@@ -166,7 +166,7 @@ class Paths:
         at = self.starts[who] + within
         return who, values[self.order[at]], values[self.order[at + 1]]
 
-    def one_step(self, values: Integers, persons: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    def sample_step(self, values: Integers, persons: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
         """One transition of each of the persons who have any, drawn at random: before, after."""
         several = persons[self.several[persons]]
         at = self.starts[several] + (rng.random(len(several)) * (self.lengths[several] - 1)).astype(np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 
 from reticent import _core
 from reticent.arrays import UInt16s, UInt64s
-from reticent.engine.base import Publisher, one_sensitive
+from reticent.engine.base import Publisher, sole_sensitive
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import PublishedLevels
@@ -177,7 +177,7 @@ class VeilParameters:
         settings = self.policy.prior
         return {
             "l": self.l,
-            "one": int(_core.veil.ONE),
+            "one": int(_core.veil.SLOT_LENGTH),
             "sensitive": self.sensitive,
             "domain": list(self.domain.labels),
             "by": list(self.by),
@@ -214,7 +214,7 @@ def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:
 
 
 def _sensitive(policy: Policy) -> str:
-    sensitive = one_sensitive(policy, "The veil covers", "Join them into one: {role: sensitive, combine: [a, b]}.")
+    sensitive = sole_sensitive(policy, "The veil covers", "Join them into one: {role: sensitive, combine: [a, b]}.")
     if policy.privacy.t is not None:
         raise PolicyError(
             "t does not apply to the veil.", hint="Take t out, and write prior: {order: hierarchy} against similarity."

@@ -66,7 +66,7 @@ class Stays:
     def stays(self, segments: UInt64s) -> Floats:
         """Rows x values: how likely a value stays; for certain where its row has no other."""
         alone = (segments > 0).sum(axis=1) <= 1
-        return np.where(alone[:, None], 1.0, self.stay / _core.veil.ONE)
+        return np.where(alone[:, None], 1.0, self.stay / _core.veil.SLOT_LENGTH)
 
     def to_metadata(self) -> dict[str, Any]:
         """As `veil.json` says it."""
@@ -122,8 +122,8 @@ def _stays(lines: list[list[str]], file: str, domain: Domain) -> Stays:
             hint="Write the same on every line.",
         )
     usual = sum(known.values()) / len(known)
-    stay = [round(known.get(code, usual) * _core.veil.ONE) for code in range(len(domain))]
-    return Stays(np.array(stay, dtype=np.uint64), round(shares.pop() * _core.veil.ONE), domain.parents())
+    stay = [round(known.get(code, usual) * _core.veil.SLOT_LENGTH) for code in range(len(domain))]
+    return Stays(np.array(stay, dtype=np.uint64), round(shares.pop() * _core.veil.SLOT_LENGTH), domain.parents())
 
 
 def _shares(line: list[str], place: str) -> tuple[float, float]:

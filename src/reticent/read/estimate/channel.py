@@ -15,7 +15,7 @@ import numpy as np
 from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
 from reticent.errors import DataError
 
-ONE = 1 << 40
+SLOT_LENGTH = 1 << 40
 """A unit of the line."""
 
 # Pairs of candidates counted at a time: bounds the memory of the moments.
@@ -131,11 +131,11 @@ def channel(segments: UInt64s, permutations: Integers) -> Channel:
     """
     lengths = segments.astype(np.int64)
     total = int(lengths.sum())
-    if total == 0 or total % ONE:
+    if total == 0 or total % SLOT_LENGTH:
         raise DataError("A row of the prior does not fill its line.", hint="Take the veil.json of the release again.")
-    parts = [_pieces(lengths[order], order, total // ONE) for order in np.asarray(permutations)]
-    weights = np.concatenate([weight for _, weight in parts]) / (ONE * len(parts))
-    return Channel(lengths / ONE, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
+    parts = [_pieces(lengths[order], order, total // SLOT_LENGTH) for order in np.asarray(permutations)]
+    weights = np.concatenate([weight for _, weight in parts]) / (SLOT_LENGTH * len(parts))
+    return Channel(lengths / SLOT_LENGTH, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
 
 
 def scaled(weights: Floats) -> Floats:
@@ -147,7 +147,7 @@ def scaled(weights: Floats) -> Floats:
 def _pieces(lengths: Int64s, permutation: Integers, l: int) -> tuple[Integers, Int64s]:
     """The sets of one order and the lengths of U that give them."""
     ends = np.cumsum(lengths)
-    starts = np.unique(np.append(ends % ONE, 0))
-    points = starts[:, None] + np.arange(l, dtype=np.int64) * ONE
+    starts = np.unique(np.append(ends % SLOT_LENGTH, 0))
+    points = starts[:, None] + np.arange(l, dtype=np.int64) * SLOT_LENGTH
     # A stretch of no length ends where the one before it ends, so the first end beyond a point is never its own.
-    return permutation[np.searchsorted(ends, points, side="right")], np.diff(np.append(starts, ONE))
+    return permutation[np.searchsorted(ends, points, side="right")], np.diff(np.append(starts, SLOT_LENGTH))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.errors import DataError, PolicyError
 from reticent.read.draws import veiled_values
-from reticent.read.estimate.channel import ONE, scaled
+from reticent.read.estimate.channel import SLOT_LENGTH, scaled
 from reticent.read.estimate.persons import Step
 from reticent.read.estimate.totals import Cells, Totals
 from reticent.read.estimate.veil import Counts, Records, Veil, cells, counts, excess, scores
@@ -68,7 +68,7 @@ class Veiled:
     def veil(self) -> Veil:
         """What the release publishes of its veil."""
         document, rows = self.metadata, np.asarray(self.metadata["stretches"], dtype=np.uint64)
-        if int(document.get("one", ONE)) != ONE:
+        if int(document.get("one", SLOT_LENGTH)) != SLOT_LENGTH:
             raise DataError("The veil's line has another unit than this version reads.", hint="Update Reticent.")
         eta = np.asarray(document.get("eta") or np.zeros(len(rows)), dtype=np.float64)
         # The noise is that of a share of persons, who are as many as first sights.
@@ -231,7 +231,7 @@ def _sparse(kernel: Mapping[str, Any], size: int) -> Floats:
 
 def _few(kernel: Mapping[str, Any], shares: Floats) -> Floats:
     """Stay; of the changes a share within the parent, the rest anywhere, both as the row's prior says."""
-    stay, within = np.asarray(kernel["stay"], dtype=np.float64) / ONE, float(kernel["within"]) / ONE
+    stay, within = np.asarray(kernel["stay"], dtype=np.float64) / SLOT_LENGTH, float(kernel["within"]) / SLOT_LENGTH
     parents = np.asarray(kernel["parents"])
     anywhere = np.tile(shares, (len(shares), 1))
     np.fill_diagonal(anywhere, 0)

@@ -26,7 +26,7 @@ async def data(context: PageContext) -> None:
     if tables:
         with card("Tables that were sent"):
             for table in tables[:50]:
-                _one(context, table)
+                _table_row(context, table)
 
 
 def upload(context: PageContext) -> None:
@@ -64,7 +64,7 @@ async def texts_of(event: events.MultiUploadEventArguments) -> tuple[list[str], 
     return [texts.pop(name) for name in policies], texts
 
 
-def _one(context: PageContext, table: dict[str, Any]) -> None:
+def _table_row(context: PageContext, table: dict[str, Any]) -> None:
     async def forget() -> None:
         await trying(aside(lambda: context.hub.forget(table["id"], at_once=True)))
         ui.navigate.to("/")

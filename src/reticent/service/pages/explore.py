@@ -21,7 +21,7 @@ from reticent.service.problems import ServiceError
 from reticent.service.questions import About
 from reticent.service.routes.common import aside
 
-_LINES = 20_000
+_MAX_LINES = 20_000
 _ANSWERS = 30
 _WHOLE = 10
 """Counts from here on are whole numbers, and so are those beside them."""
@@ -70,13 +70,13 @@ def _stream(hub: Hub, name: str) -> Place:
     stream = hub.stream(name)
     last, step, number = stream.cursor, 200, 0
     parts: list[bytes] = []
-    while last >= stream.retention.oldest and number < _LINES:
+    while last >= stream.retention.oldest and number < _MAX_LINES:
         entries = list(islice(hub.store.outbox(stream.publisher, after=max(-1, last - step)), min(step, last + 1)))
         parts = [*(entry.payload for entry in entries), *parts]
         last, number = last - step, sum(part.count(b"\n") for part in parts)
     if not number:
         raise ServiceError(409, "empty", "The stream has released nothing yet.", "Feed it first.")
-    lines, codebook = b"".join(b"".join(parts).splitlines(keepends=True)[-_LINES:]), stream.codebook()
+    lines, codebook = b"".join(b"".join(parts).splitlines(keepends=True)[-_MAX_LINES:]), stream.codebook()
     return Place(f"stream:{name}:{stream.cursor}", lambda: (lines, codebook))
 
 

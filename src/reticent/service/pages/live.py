@@ -105,7 +105,7 @@ def _charts(context: PageContext, name: str) -> None:
     def look() -> None:
         _plot(rates, _rates(stream))
         _plot(shares, _shares(stream))
-        latest.set_text("\n".join(map(_line, list(stream.latest)[-8:])) or "Nothing since the server began.")
+        latest.set_text("\n".join(map(_line_text, list(stream.latest)[-8:])) or "Nothing since the server began.")
 
     look()
     ui.timer(1.0, look)
@@ -208,7 +208,7 @@ def _text(key: str, value: Any) -> str:
     return f"{value:,.0f}"
 
 
-def _line(line: bytes) -> str:
+def _line_text(line: bytes) -> str:
     record = orjson.loads(line)
     if record["type"] == "group":
         return f"group {record['group']}: {', '.join(str(value) for value, _ in record['candidates'])}"

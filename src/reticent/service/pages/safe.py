@@ -52,7 +52,7 @@ def chooser(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
     """A table of text whose rows can be searched and chosen; the second column stands below the first on a phone."""
     table = _table(names, rows, selection="multiple")
     table.add_slot("header-selection", _ALL)
-    table.add_slot("body-selection", _ONE)
+    table.add_slot("body-selection", _SELECT_ROW)
     table.add_slot("body-cell-c0", _FIRST)
     return table.classes("r-columns")
 
@@ -63,7 +63,7 @@ def numbered(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 _ALL = '<q-checkbox v-model="props.selected" dense aria-label="Choose all that are shown" />'
-_ONE = """<q-checkbox v-model="props.selected" dense :aria-label="'Choose ' + props.row.c0" />"""
+_SELECT_ROW = """<q-checkbox v-model="props.selected" dense :aria-label="'Choose ' + props.row.c0" />"""
 _FIRST = """<q-td :props="props"><div class="font-medium r-cells">{{ props.row.c0 }}</div>
 <div class="r-muted r-cells r-phone">{{ props.row.c2 }}</div></q-td>"""
 

@@ -121,14 +121,14 @@ async def _list(context: PageContext, plan: Plan, listed: ui.column) -> None:
         if known:
             with card("Drafts"):
                 for draft in reversed(known):
-                    _one(context, plan, draft, listed)
+                    _draft_row(context, plan, draft, listed)
                 compare = partial(ui.navigate.to, f"/compare?table={plan.table['id']}")
                 ui.button("Compare", icon="compare", on_click=compare).props("outline")
         if any(draft["job"]["state"] in OPEN for draft in known):
             ui.timer(0.7, lambda: _list(context, plan, listed), once=True)
 
 
-def _one(context: PageContext, plan: Plan, draft: dict[str, Any], listed: ui.column) -> None:
+def _draft_row(context: PageContext, plan: Plan, draft: dict[str, Any], listed: ui.column) -> None:
     async def remove() -> None:
         await trying(aside(lambda: drafts.remove(context.hub, draft["id"])))
         await _list(context, plan, listed)

@@ -12,7 +12,7 @@ from reticent._core import veil
 
 KEY = bytes(range(32))
 SEED = bytes(32)
-ONE = veil.ONE
+ONE = veil.SLOT_LENGTH
 
 
 def array(items, dtype):

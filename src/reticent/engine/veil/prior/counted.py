@@ -232,7 +232,7 @@ def steps_of(
 ) -> Kernel:
     """The kernel of some persons, or of everybody, from one transition of each; `few` is the epsilon of one for few persons."""
     shares = prior.sizes @ prior.shares / prior.sizes.sum()
-    before, after = paths.one_step(values, np.arange(len(paths)) if persons is None else persons, rng)
+    before, after = paths.sample_step(values, np.arange(len(paths)) if persons is None else persons, rng)
     parents = past.domain.parents()
     if few is not None:
         return fit_few(before, after, parents, shares, epsilon=few, rng=rng)

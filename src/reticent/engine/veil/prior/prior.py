@@ -12,7 +12,7 @@ from reticent.engine.veil.prior.fields import Field
 from reticent.engine.veil.prior.strata import Stratum
 from reticent.errors import DataError
 
-ONE = 1 << 40
+SLOT_LENGTH = 1 << 40
 """A unit of the veil's line, as whole numbers see it."""
 
 
@@ -64,7 +64,7 @@ class Prior:
 
         A share above 0 keeps a stretch above 0, whatever rounding says.
         """
-        return np.array([_integer_segments(row, l * ONE) for row in self.shares], dtype=np.uint64)
+        return np.array([_integer_segments(row, l * SLOT_LENGTH) for row in self.shares], dtype=np.uint64)
 
 
 def nudge_shares(shares: Floats, l: int) -> Floats:
@@ -106,7 +106,7 @@ def candidates(
     """Records x l codes, unsorted: by the truth and the row of the prior of each record, stretches (rows x values) and orders (orders x values)."""
     lengths = segments.astype(np.int64)
     whole = int(lengths[0].sum())
-    out = np.empty((len(values), whole // ONE), dtype=np.int32)
+    out = np.empty((len(values), whole // SLOT_LENGTH), dtype=np.int32)
     mine = rng.integers(len(permutations), size=len(values))
     for number, order in enumerate(permutations):
         at = np.flatnonzero(mine == number)
@@ -114,10 +114,10 @@ def candidates(
         place = np.argsort(order)[values[at]]
         own = lengths[strata[at], values[at]]
         offset = (rng.random(len(at)) * own).astype(np.int64)
-        free = rng.integers(ONE, size=len(at))
-        start = np.where(own > 0, ends[strata[at], place] - own + offset, free) % ONE
+        free = rng.integers(SLOT_LENGTH, size=len(at))
+        start = np.where(own > 0, ends[strata[at], place] - own + offset, free) % SLOT_LENGTH
         # All rows' lines one behind the other, so that one search serves them all.
         line = (ends + np.arange(len(ends))[:, None] * whole).ravel()
-        points = (start + strata[at].astype(np.int64) * whole)[:, None] + np.arange(out.shape[1]) * ONE
+        points = (start + strata[at].astype(np.int64) * whole)[:, None] + np.arange(out.shape[1]) * SLOT_LENGTH
         out[at] = order[np.searchsorted(line, points, side="right") % len(order)]
     return out

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.prior.fields import published
-from reticent.engine.veil.prior.prior import ONE, Prior, nudge_shares
+from reticent.engine.veil.prior.prior import SLOT_LENGTH, Prior, nudge_shares
 from reticent.errors import DataError
 from reticent.policy import Policy
 
@@ -30,9 +30,9 @@ def test_stretches_fill_the_line(l):
     shares /= shares.sum(axis=1, keepdims=True)
     stretches = prior_of(shares).segments(l)
     assert stretches.dtype == np.uint64
-    assert all(sum(row) == l * ONE for row in stretches.tolist())
+    assert all(sum(row) == l * SLOT_LENGTH for row in stretches.tolist())
     assert ((stretches > 0) == (shares > 0)).all()
-    assert np.abs(stretches / (l * ONE) - shares).max() < 1e-8
+    assert np.abs(stretches / (l * SLOT_LENGTH) - shares).max() < 1e-8
 
 
 def test_a_label_matches_on_any_level():

@@ -6,7 +6,7 @@ import pytest
 
 from reticent.engine.veil.prior.fields import published
 from reticent.engine.veil.prior.measure import odds_ratios, measure, measure_disclosure
-from reticent.engine.veil.prior.prior import ONE, Prior, candidates, random_permutations
+from reticent.engine.veil.prior.prior import SLOT_LENGTH, Prior, candidates, random_permutations
 from reticent.engine.veil.prior.reader import posterior, sample, train
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
@@ -62,7 +62,7 @@ def test_sets_are_those_of_the_channel():
 
 
 def test_the_truth_is_offered_however_short_its_stretch():
-    stretches = np.array([[1, ONE - 1, 1, ONE - 1]], dtype=np.uint64)
+    stretches = np.array([[1, SLOT_LENGTH - 1, 1, SLOT_LENGTH - 1]], dtype=np.uint64)
     values = np.repeat([0, 2], 500)
     sets = candidates(
         values,
