@@ -34,7 +34,7 @@ _OTHERS = {
     "veil": "each sensitive value stands among {} candidates, each slot of which is the true one with probability 1/{}",
 }
 
-READERS = {
+ATTACKERS = {
     "informed": "a reader who knows how likely each value is for a person with these published fields (age, sex, ward): she is right "
     "more often than the claim says; `reticent audit --original` measures how often",
     "insiders": "a reader who knows sensitive values of other persons in the same group or class",
@@ -52,7 +52,7 @@ def not_covered(*own: str, persons: bool = False) -> tuple[str, ...]:
         own: of the method.
         persons: the claims are of persons, whatever number of records they have.
     """
-    readers = READERS | ({"linked records": "persons whose values depend on one another"} if persons else {})
+    readers = ATTACKERS | ({"linked records": "persons whose values depend on one another"} if persons else {})
     return (*own, *readers.values())
 
 
@@ -259,7 +259,7 @@ def lacking(method: str, kind: str, open_ends: Sequence[str], *, household: bool
         "l-diversity": L_DIVERSITY,
         **dict.fromkeys(("indexed", "enc", "encc", "eac", "red"), EVOLVING),
     }.get(method, SERIES if kind == "series" else ())
-    readers = () if method == "veil" else tuple(words for name, words in READERS.items() if name != "linked records")
+    readers = () if method == "veil" else tuple(words for name, words in ATTACKERS.items() if name != "linked records")
     return len({*own, *readers} - set(open_ends))
 
 

@@ -71,7 +71,7 @@ class Hub:
         self.evolving: dict[str, Evolving] = {}
         self.series: dict[str, Series] = {}
         self._making = threading.Lock()
-        self._readers: set[tuple[str, str, str]] = set()
+        self._logged_reads: set[tuple[str, str, str]] = set()
         self.writer = Writer(self.store)
         self._exit.callback(self.writer.close)
         for publisher in self.store.publishers():
@@ -106,13 +106,13 @@ class Hub:
         """Adds an act of the present actor to the audit trail; returns when it is on disk."""
         self.write(lambda tx: self.audit_log.note(tx, act, on))
 
-    def note_reader(self, on: str) -> None:
+    def log_read(self, on: str) -> None:
         """Adds to the audit trail that the actor reads a stream or asks a release: once a day, not at every page."""
         who, day = actor(), now()[:10]
         key = (who.id if who else "", on, day)
-        if who is None or key in self._readers:
+        if who is None or key in self._logged_reads:
             return
-        self._readers = {known for known in self._readers if known[2] == day} | {key}
+        self._logged_reads = {known for known in self._logged_reads if known[2] == day} | {key}
         self.note("read", on)
 
     def forget(self, table: str, *, at_once: bool = False) -> None:

@@ -59,10 +59,10 @@ def _names(hub: Hub) -> dict[str, str]:
 def open_release(hub: Hub, name: str) -> Place:
     """A release as its recipient has it; of a stream the latest records. To be opened for each question: it may be withdrawn."""
     if name.startswith("stream:"):
-        hub.note_reader(name)
+        hub.log_read(name)
         return _stream(hub, name.partition(":")[2])
     place, about = hub.releases.place(name), hub.releases.get(name)
-    hub.note_reader(f"{about['kind']}:{about['source']}")
+    hub.log_read(f"{about['kind']}:{about['source']}")
     return place
 
 

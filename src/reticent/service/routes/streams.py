@@ -127,7 +127,7 @@ async def read(
 ) -> Response:
     """Released lines after a cursor, at most `limit` batches and 4 MiB; `Reticent-Cursor` is where to go on."""
     stream = hub.stream(name)
-    await aside(lambda: hub.note_reader(f"stream:{name}"))
+    await aside(lambda: hub.log_read(f"stream:{name}"))
     _check_epoch(hub, generation)
     sizes = await aside(lambda: _sizes(hub, stream, cursor, limit))
     total = sum(size for _, size in sizes)
@@ -173,7 +173,7 @@ async def events(
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
     stream, start = hub.stream(name), int(last_event_id) if last_event_id is not None else cursor
     await aside(partial(_sizes, hub, stream, start, 1))  # refused before the stream of events begins
-    await aside(lambda: hub.note_reader(f"stream:{name}"))
+    await aside(lambda: hub.log_read(f"stream:{name}"))
     follow = _follow(hub, stream, start, limit, stays=partial(request.app.state.access.stays, request))
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 

@@ -96,7 +96,7 @@ def report(fitted: FittedPrior) -> str:
     else:
         lines += [
             f"{fitted.persons} persons of the past, {noise}.",
-            *_reader(measures),
+            *_attacker_lines(measures),
             *_odds_ratio_lines(measures),
             f"Not offered: {measures.omission_rate:.1%} of the truths.",
             f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
@@ -121,7 +121,7 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
         "persons": fitted.persons,
         "held_out": measures.persons,
         "epsilon": fitted.epsilon,
-        "likelihood": {"prior": measures.prior_likelihood, "reader": measures.reader_likelihood},
+        "likelihood": {"prior": measures.prior_likelihood, "reader": measures.attacker_likelihood},
         "reader": {"before": asdict(measures.before), "after": asdict(measures.after), "ratio": measures.ratio},
         "kappa": {"mean": measures.mean_odds_ratio, "50": half, "90": nine, "99": most},
         "eta": measures.omission_rate,
@@ -149,14 +149,14 @@ def _rounded(plain: Any) -> Any:
     return float(f"{plain:.4g}") if isinstance(plain, float) else plain
 
 
-def _reader(measures: Measures) -> list[str]:
+def _attacker_lines(measures: Measures) -> list[str]:
     before, after = measures.before, measures.after
     return [
         f"An informed reader of {measures.persons} held-out persons is right in {before.right:.1%} without the release,",
         f"in {after.right:.1%} with it: {measures.ratio:.2f} times the larger of that and 1/l.",
         f"She is surer than .5 of {before.above_half:.1%} before, of {after.above_half:.1%} after;",
         f"surer than .9 of {before.above_nine_tenths:.2%} before, of {after.above_nine_tenths:.2%} after.",
-        f"Likelihood per person (nats): prior {measures.prior_likelihood:.3f}, reader {measures.reader_likelihood:.3f}.",
+        f"Likelihood per person (nats): prior {measures.prior_likelihood:.3f}, reader {measures.attacker_likelihood:.3f}.",
     ]
 
 

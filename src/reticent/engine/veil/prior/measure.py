@@ -13,7 +13,7 @@ import numpy as np
 from reticent.arrays import Bools, Floats, Integers
 from reticent.engine.veil.prior.fields import Field
 from reticent.engine.veil.prior.prior import Prior, candidates, random_permutations
-from reticent.engine.veil.prior.reader import Reader, Sample, likelihood, posterior, train
+from reticent.engine.veil.prior.reader import Attacker, Sample, likelihood, posterior, train
 from reticent.engine.veil.prior.strata import drawn
 
 QUANTILES = (0.5, 0.9, 0.99)
@@ -71,7 +71,7 @@ class Measures:
     persons: int
     l: int
     prior_likelihood: float
-    reader_likelihood: float
+    attacker_likelihood: float
     before: Score
     after: Score
     odds_ratio: tuple[float, ...]
@@ -107,7 +107,7 @@ def measure(
         persons=len(test),
         l=l,
         prior_likelihood=likelihood(shares[offered], test.values[offered]),
-        reader_likelihood=likelihood(belief[offered], test.values[offered]),
+        attacker_likelihood=likelihood(belief[offered], test.values[offered]),
         before=_score(belief, test.values),
         after=scores[best],
         odds_ratio=tuple(np.quantile(ratios, QUANTILES).tolist()),
@@ -159,10 +159,10 @@ def _stratum_odds_ratios(ratios: Floats, strata: Integers, number: int) -> Float
     return np.array([np.quantile(part, QUANTILES) if len(part) else np.full(3, np.nan) for part in parts])
 
 
-def _useful_l(prior: Prior, reader: Reader, test: Sample, rng: np.random.Generator) -> int:
+def _useful_l(prior: Prior, attacker: Attacker, test: Sample, rng: np.random.Generator) -> int:
     """The first number of candidates with which she is right hardly more often than with the most that are tried."""
     some = test.take(rng.permutation(len(test))[:_TRIAL])
-    belief, shares = reader.belief(some), prior.shares[some.strata]
+    belief, shares = attacker.belief(some), prior.shares[some.strata]
     orders = random_permutations(len(prior.labels), rng)
     sets = [candidates(some.values, some.strata, prior.segments(l), orders, rng) for l in _TRIED]
     right = [_score(posterior(belief, each, shares), some.values).right for each in sets]

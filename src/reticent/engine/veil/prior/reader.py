@@ -90,7 +90,7 @@ def _mutual_information(nodes: Integers, values: Integers) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Reader:
+class Attacker:
     """Weights of the marks (marks x values) on top of the prior's logarithms."""
 
     offset: Floats
@@ -101,11 +101,11 @@ class Reader:
         return _softmax(self.offset[seen.strata] + seen.features @ self.weights)
 
 
-def train(seen: Sample, shares: Floats) -> list[Reader]:
+def train(seen: Sample, shares: Floats) -> list[Attacker]:
     """Readers of a sample, from one who believes the prior to one who believes every accident of the sample."""
     # Values that a row does not offer are thought as likely as one record in the sample.
     offset = np.log(np.maximum(shares, 1 / max(len(seen), 1)))
-    readers = [Reader(offset, np.zeros((seen.features.shape[1], offset.shape[1])))]
+    readers = [Attacker(offset, np.zeros((seen.features.shape[1], offset.shape[1])))]
     for ridge in _RIDGES:
         readers.append(_train(seen, readers[-1], ridge))
     return readers
@@ -124,7 +124,7 @@ def posterior(belief: Floats, sets: Integers, shares: Floats) -> Floats:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
+def _train(seen: Sample, start: Attacker, ridge: float) -> Attacker:
     from scipy.optimize import minimize
     from threadpoolctl import threadpool_limits
 
@@ -141,7 +141,7 @@ def _train(seen: Sample, start: Reader, ridge: float) -> Reader:
     # Its steps are small: threads that wait for each other by turning take ten times as long on a busy machine.
     with threadpool_limits(1):
         best = minimize(loss, start.weights.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    return Reader(start.offset, best.x.reshape(shape))
+    return Attacker(start.offset, best.x.reshape(shape))
 
 
 def _softmax(logits: Floats) -> Floats:

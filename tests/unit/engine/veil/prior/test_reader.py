@@ -101,7 +101,7 @@ def test_a_prior_that_leaves_out_what_is_published_is_found_out():
     found = measured(odds.mean(axis=0)[None], ({},))
     assert found.ratio > 1.35
     assert found.odds_ratio[0] > 2.5
-    assert found.reader_likelihood > found.prior_likelihood + 0.1
+    assert found.attacker_likelihood > found.prior_likelihood + 0.1
     assert found.disclosive_columns[0].column == "sex"
     assert found.disclosive_columns[0].nats[0] > 0.1 > found.disclosive_columns[1].nats[0]
 
