@@ -25,7 +25,7 @@ class Classes:
         self,
         rows: npt.NDArray[np.uint32],
         values: npt.NDArray[np.int32],
-        qi: npt.NDArray[np.int32],
+        quasi: npt.NDArray[np.int32],
         *,
         key: bytes,
     ) -> Change: ...
@@ -34,7 +34,7 @@ class Classes:
         self,
         rows: npt.NDArray[np.uint32],
         values: npt.NDArray[np.int32],
-        qi: npt.NDArray[np.int32],
+        quasi: npt.NDArray[np.int32],
         classes: npt.NDArray[np.int32],
     ) -> None: ...
     def classes_of(self, rows: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]: ...

@@ -19,8 +19,8 @@ def board(audit: Path, output: Path) -> None:
     In the outline that EMA policy 0070 and Health Canada share.
     """
     from reticent.connectors.files import write_text
-    from reticent.report.board import board_report
+    from reticent.report.board import anonymization_report
 
-    text = board_report(audit)
+    text = anonymization_report(audit)
     write_text(output, text)
     say(f"Written to {output}; {text.count('[TO BE FILLED IN')} gaps are left to fill in.")

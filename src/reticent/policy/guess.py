@@ -233,10 +233,10 @@ def _promote_dependent(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
     """Plain columns that tell a quasi-identifier, or are told by one, become quasi-identifiers themselves."""
     codes = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role in ("quasi", "plain")}
     known = {g.column: codes[g.column] for g in guesses if g.role == "quasi" and 1 < g.distinct <= len(sample) / 20}
-    return [_with_twin(g, codes[g.column], known) if g.role == "plain" and g.distinct > 1 else g for g in guesses]
+    return [_promote_column(g, codes[g.column], known) if g.role == "plain" and g.distinct > 1 else g for g in guesses]
 
 
-def _with_twin(guess: Guess, own: Int64s, known: Mapping[str, Int64s]) -> Guess:
+def _promote_column(guess: Guess, own: Int64s, known: Mapping[str, Int64s]) -> Guess:
     twin = next((name for name, codes in known.items() if discloses(own, codes) or discloses(codes, own)), None)
     if twin is None or guess.distinct > len(own) / 20:
         return guess

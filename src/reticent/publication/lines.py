@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TEXT, _NUMBER, _TOKEN = 0, 1, 2
 """What the text of a column is to the core: text, a number where it is written as one, JSON already."""
 # Lines compress about sixfold at a gigabyte a second, and the store writes every byte twice.
-_WORTH_PACKING = 4_096
+_MIN_COMPRESS_SIZE = 4_096
 
 
 class LineWriter:
@@ -89,7 +89,7 @@ def _form(batch: Batch, name: str) -> int:
 
 def packed(lines: bytes) -> tuple[str, bytes]:
     """Lines as the outbox keeps them: the kind, and the bytes."""
-    if len(lines) < _WORTH_PACKING:
+    if len(lines) < _MIN_COMPRESS_SIZE:
         return "ndjson", lines
     return "ndjson+lz4", len(lines).to_bytes(8, "little") + pa.compress(lines, codec="lz4", asbytes=True)
 

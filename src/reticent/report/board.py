@@ -25,7 +25,7 @@ _CRITERIA = {
 """The three questions of the Article 29 Working Party (opinion 05/2014), and the attacks that speak to each."""
 
 
-def board_report(file: Path) -> str:
+def anonymization_report(file: Path) -> str:
     """The report as Markdown, for people to complete and sign.
 
     Raises:

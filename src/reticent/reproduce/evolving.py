@@ -107,8 +107,8 @@ class Census:
         _, first = np.unique(tuples, return_index=True)
         self.table = drawn.take(pa.array(np.sort(first)[:n])).combine_chunks()
         coded = encode_table(self.table, [*names, "occupation"])
-        self.qi = np.stack([coded.codes[name] for name in names], axis=1)
-        self.qi[:, names.index("age")] = self.table.column("age").to_numpy()  # a number, unlike the others
+        self.quasi = np.stack([coded.codes[name] for name in names], axis=1)
+        self.quasi[:, names.index("age")] = self.table.column("age").to_numpy()  # a number, unlike the others
         self.values = coded.codes["occupation"]
         # Information loss: age has a width, all other attributes are categorical.
         self.scale = [1 / 80 if name == "age" else 0.0 for name in names]
@@ -116,7 +116,7 @@ class Census:
     def classes(self, method: str, n: int, l: int) -> _core.evolving.Classes:
         """The first n records under a method, in the native core."""
         core = _core.evolving.Classes(method, l=l, scale=self.scale)
-        core.insert(np.arange(n, dtype=np.uint32), self.values[:n], self.qi[:n], key=bytes(32))
+        core.insert(np.arange(n, dtype=np.uint32), self.values[:n], self.quasi[:n], key=bytes(32))
         return core
 
 
@@ -134,7 +134,7 @@ class Study:
             engine = self._engine(WHOLE[method], n)
             return _timed(lambda: engine.push(self.data.table.slice(n, n // 10)))
         core = self.data.classes(method, n, self.scale.l)
-        return _timed(lambda: core.insert(rows, self.data.values[rows], self.data.qi[rows], key=bytes(32)))
+        return _timed(lambda: core.insert(rows, self.data.values[rows], self.data.quasi[rows], key=bytes(32)))
 
     def deletion(self, method: str, n: int, *, each: bool = False, l: int | None = None) -> float:
         """Milliseconds to delete a random 10% of n records, as one batch or one by one."""

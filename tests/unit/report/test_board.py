@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from reticent import Policy, anonymize, audit
 from reticent.cli import app
 from reticent.errors import DataError
-from reticent.report.board import board_report
+from reticent.report.board import anonymization_report
 
 RULES = {
     "version": 1,
@@ -49,7 +49,7 @@ def test_every_section_is_there_and_gaps_are_marked(tmp_path, figures):
 
 
 def test_what_was_measured_is_no_gap(tmp_path, figures):
-    without, with_original = (board_report(write(tmp_path, one)) for one in figures)
+    without, with_original = (anonymization_report(write(tmp_path, one)) for one in figures)
     assert "audit with --original" in without
     assert "audit with --original to have it measured" not in with_original
     assert f"mean risk: {figures[1]['initial_risk']['mean']:.1%}" in with_original
@@ -77,7 +77,7 @@ def test_linked_tables_are_told_of_as_persons(tmp_path):
         "ills": pa.table({"pid": ids, "day": ["2024-03-05"] * 60, "ill": [f"D{i * 7 % 11}" for i in range(60)]}),
     }
     release = anonymize(tables, policy, seed=1)
-    text = board_report(write(tmp_path, audit(release, policy, original=tables, seed=1).to_dict()))
+    text = anonymization_report(write(tmp_path, audit(release, policy, original=tables, seed=1).to_dict()))
     assert "highest risk of a person" in text
     assert "of a record" not in text
     assert "moved by the same number of days, at most 9" in text
@@ -87,13 +87,13 @@ def test_linked_tables_are_told_of_as_persons(tmp_path):
 
 
 def test_a_refuted_release_is_called_so(tmp_path, figures):
-    said = board_report(write(tmp_path, figures[0] | {"refuted": True}))
+    said = anonymization_report(write(tmp_path, figures[0] | {"refuted": True}))
     assert "REFUTED: do not release" in said
     risky = figures[0]["risk"] | {"prosecutor": figures[0]["risk"]["prosecutor"] | {"highest": 0.5}}
-    assert "50.0%, ABOVE the threshold" in board_report(write(tmp_path, figures[0] | {"risk": risky}))
+    assert "50.0%, ABOVE the threshold" in anonymization_report(write(tmp_path, figures[0] | {"risk": risky}))
 
 
 @pytest.mark.parametrize("content", ["x", [], {"format": 2}, {"format": 1}])
 def test_something_else_is_refused(tmp_path, content):
     with pytest.raises(DataError, match="audit"):
-        board_report(write(tmp_path, content))
+        anonymization_report(write(tmp_path, content))

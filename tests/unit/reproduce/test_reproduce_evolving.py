@@ -18,4 +18,4 @@ def test_a_quick_run_writes_figures_and_plots(tmp_path):
 def test_no_two_tuples_of_the_census_have_the_same_quasi_identifiers():
     data = Census(20_000, 1)
     assert data.table.num_rows == len(data.values) == 20_000
-    assert len(np.unique(data.qi, axis=0)) == 20_000
+    assert len(np.unique(data.quasi, axis=0)) == 20_000

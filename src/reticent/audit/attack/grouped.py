@@ -148,7 +148,7 @@ def stream_view(releases: Sequence[Published]) -> Grouped | None:
         return None
     rows, places = np.nonzero(seen.slots >= 0)
     offers = Groups.counted(rows, seen.slots[rows, places], len(seen.slots), seen.values)
-    return Grouped(pa.table({"qi": pa.array(seen.qi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens)
+    return Grouped(pa.table({"qi": pa.array(seen.quasi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens)
 
 
 def _fitted(belief: Floats, counts: Int64s) -> Floats:

@@ -46,7 +46,7 @@ def barred(transcript: Transcript) -> dict[int, Int64s]:
     """Per tuple, the groups that hold its quasi-identifier already; tuples without such groups are left out."""
     held: dict[int, list[int]] = {}
     rules = {}
-    for time, (group, qi) in enumerate(zip(transcript.group.tolist(), transcript.qi.tolist(), strict=True)):
+    for time, (group, qi) in enumerate(zip(transcript.group.tolist(), transcript.quasi.tolist(), strict=True)):
         if qi in held:
             rules[time] = np.array(held[qi], dtype=np.int64)
         held.setdefault(qi, []).append(group)

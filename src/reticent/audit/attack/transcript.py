@@ -31,7 +31,7 @@ class Transcript:
     group: Int64s
     opens: Bools
     seq: Int64s
-    qi: Int64s
+    quasi: Int64s
     slots: Int64s
     values: tuple[str | None, ...]
 

@@ -203,15 +203,15 @@ class Transcript:
         self.worst = (distinct if fewest is None else min(fewest, distinct), max(share, most / total if total else 1.0))
         self._open[group] = (total, [])
 
-    def _tuple(self, group: str, seq: Any, qi: Any, plain: Any) -> None:
+    def _tuple(self, group: str, seq: Any, quasi: Any, plain: Any) -> None:
         self._number(seq)
-        self.offences["columns"] += not self._form.columns(qi, plain, strict=self._strict)
+        self.offences["columns"] += not self._form.columns(quasi, plain, strict=self._strict)
         place = self._open.get(group)
         if place is None:
             self.offences["full" if hash(group) in self._closed else "late"] += 1
             return
         total, members = place
-        key = hash(orjson.dumps(qi, option=orjson.OPT_SORT_KEYS))
+        key = hash(orjson.dumps(quasi, option=orjson.OPT_SORT_KEYS))
         if key in members:
             self.offences["twice"] += 1
         members.append(key)
@@ -224,14 +224,14 @@ class Transcript:
         self.veiled = self.veiled or VeiledLines(self._policy, self._document, strict=self._strict)
         self.veiled.read(line)
 
-    def _record(self, seq: Any, qi: Any, plain: Any, sensitive: dict[str, Any]) -> None:
+    def _record(self, seq: Any, quasi: Any, plain: Any, sensitive: dict[str, Any]) -> None:
         self._number(seq)
         if not single_values(sensitive):
             self.offences["form"] += 1
             return
         known = set(sensitive) <= set(self._sensitive)
-        self.offences["columns"] += not (known and self._form.columns(qi, plain, strict=self._strict))
-        self.records.append({name: text(value) for name, value in {**qi, **sensitive}.items()})
+        self.offences["columns"] += not (known and self._form.columns(quasi, plain, strict=self._strict))
+        self.records.append({name: text(value) for name, value in {**quasi, **sensitive}.items()})
 
     def _number(self, seq: int) -> None:
         self.rows += 1

@@ -41,11 +41,11 @@ class Written:
         self._order = {"qi": list(policy.quasi), "plain": list(policy.plain)}
         self._quasi, self._plain = set(policy.quasi), set(policy.plain)
 
-    def columns(self, qi: Mapping[str, Any], plain: Mapping[str, Any], *, strict: bool) -> bool:
+    def columns(self, quasi: Mapping[str, Any], plain: Mapping[str, Any], *, strict: bool) -> bool:
         """Whether no column but the policy's is there; and all of them, where a codebook makes it strict."""
         if strict:
-            return qi.keys() == self._quasi and plain.keys() == self._plain
-        return qi.keys() <= self._quasi and plain.keys() <= self._plain
+            return quasi.keys() == self._quasi and plain.keys() == self._plain
+        return quasi.keys() <= self._quasi and plain.keys() <= self._plain
 
     def fits(self, line: bytes, read: Any) -> bool:
         """Whether a line is written as what it says is."""
