@@ -100,7 +100,7 @@ class _Codes:
     def people(self) -> Any:
         stretches = veil.segments_of_counts(np.array([self.counts], dtype=np.uint64), l=L)
         orders = veil.random_permutations(DOMAIN, count=64, seed=bytes(32))
-        kernel = veil.Kernel.shares(
+        kernel = veil.Kernel.from_stays(
             np.full(DOMAIN, veil.SLOT_LENGTH // 2, dtype=np.uint64), within=0, parents=np.zeros(DOMAIN, dtype=np.uint32)
         )
         return veil.People(veil.Veil(key=bytes(32), l=L, segments=stretches, permutations=orders, kernel=kernel))

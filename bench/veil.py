@@ -48,7 +48,7 @@ def _house(rng: np.random.Generator, values: int, l: int, rows: int) -> veil.Vei
         l=l,
         segments=veil.segments_of_counts(counts, l=l),
         permutations=veil.random_permutations(values, count=ORDERS, seed=bytes(32)),
-        kernel=veil.Kernel.shares(stay, within=veil.SLOT_LENGTH // 2, parents=parents),
+        kernel=veil.Kernel.from_stays(stay, within=veil.SLOT_LENGTH // 2, parents=parents),
     )
 
 

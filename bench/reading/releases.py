@@ -108,7 +108,7 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as t
     codes = {label: code for code, label in enumerate(labels)}
     values = np.array([codes.get(value, -1) for value in data[world.hidden].to_pylist()], dtype=np.int32)
     persons = _persons(data, world)
-    seen = _core.veil.People(house).take(persons, persons, rows, values)
+    seen = _core.veil.People(house).add_events(persons, persons, rows, values)
     rows, lost = seen.strata.astype(np.int64), ~seen.offered
     eta = np.bincount(rows[lost], minlength=len(strata)) / np.maximum(np.bincount(rows, minlength=len(strata)), 1)
     about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "stretches": stretches.tolist()}
@@ -154,7 +154,7 @@ def _kernel(world: World, labels: list[str], shares: np.ndarray) -> tuple[Any, d
         stay, within = fitted.stay, fitted.within
     stay, within = (stay * one).astype(np.uint64), int(within * one)
     document = {"stay": stay.tolist(), "within": within, "parents": parents.tolist()}
-    return _core.veil.Kernel.shares(stay, within=within, parents=parents), document
+    return _core.veil.Kernel.from_stays(stay, within=within, parents=parents), document
 
 
 def _key(seed: int) -> bytes:

@@ -462,7 +462,7 @@ def test_the_core_keeps_copies_over_l_along_lives(kind, decoys):
     rng = np.random.default_rng(7)
     counts, one = np.array([[4, 3, 2, 1]], np.uint64), veil.SLOT_LENGTH
     plain = twin.Shares([one * 3 // 4] * 4, one // 2, [0, 0, 1, 1])
-    kernel = veil.Kernel.shares(
+    kernel = veil.Kernel.from_stays(
         np.array(plain.stay, np.uint64), within=one // 2, parents=np.array([0, 0, 1, 1], np.uint32)
     )
     shape = {

@@ -76,7 +76,7 @@ def adult():
         codes.append(np.array([place[v] for v in table[name]], dtype=np.int32))
         ladders.append(ladder(name, values))
     sensitive = (codes[-1], len(ladders[-1][0][0]), ladders[-1][0])
-    return codes[:-1], ladders[:-1], sensitive, _core.table.Collapsed(codes[:-1], ladders[:-1], [sensitive])
+    return codes[:-1], ladders[:-1], sensitive, _core.table.CollapsedTable(codes[:-1], ladders[:-1], [sensitive])
 
 
 def model_of(case):
@@ -232,7 +232,7 @@ def synthetic(rows=3000, seed=5):
 def test_the_census_optimum_is_the_best_of_all_nodes(model, loss, share):
     """The always-run twin: every node of a mid-sized lattice evaluated one by one."""
     codes, ladders, sensitive = synthetic()
-    collapsed = _core.table.Collapsed(codes, ladders, [sensitive])
+    collapsed = _core.table.CollapsedTable(codes, ladders, [sensitive])
     rules, limit, weights = _core.table.Model(**model), int(share * len(codes[0])), [1.0] * len(codes)
     found = collapsed.search(rules, loss=loss, weights=weights, limit=limit)
     best = math.inf

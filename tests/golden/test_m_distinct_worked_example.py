@@ -93,7 +93,7 @@ def test_the_attack_on_tables_iii_and_iv_finds_what_the_paper_says(updates):
     assert candidates(history, updates, "Lily") == [{"glaucoma"}, {"glaucoma"}]
     risk = risk_of(history, updates, history.last(hashes(["Ben", "Julia", "Ken", "Lily"])))
     assert risk.disclosed.tolist() == [2, 1, 2, 2]
-    np.testing.assert_allclose(risk.own, 1.0)
+    np.testing.assert_allclose(risk.true_value, 1.0)
 
 
 def test_examples_2_and_3_julias_risk_in_each_release(updates):
@@ -101,13 +101,13 @@ def test_examples_2_and_3_julias_risk_in_each_release(updates):
         return risk_of(history, updates, history.last(hashes(["Julia"])))
 
     first = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
-    assert risk(first).own.tolist() == [0.5]
+    assert risk(first).true_value.tolist() == [0.5]
     both = publish(first, updates, plain(TABLE_IV, SECOND), SECOND)
-    assert (risk(both).own.tolist(), risk(both).disclosed.tolist()) == ([1.0], [1])
+    assert (risk(both).true_value.tolist(), risk(both).disclosed.tolist()) == ([1.0], [1])
     # With the value that is excluded as her first one, only the second release counts.
     other = tuple("dyspepsia" if name == "Julia" else ill for name, ill in zip(NAMES, FIRST, strict=True))
     first = publish(History(), updates, plain(TABLE_III, FIRST), other)
-    np.testing.assert_allclose(risk(publish(first, updates, plain(TABLE_IV, SECOND), SECOND)).own, 0.5)
+    np.testing.assert_allclose(risk(publish(first, updates, plain(TABLE_IV, SECOND), SECOND)).true_value, 0.5)
 
 
 def test_table_v_is_2_distinct_with_the_counterfeits_of_table_vi(updates):

@@ -46,7 +46,7 @@ def decided(dense, model):
     each, one = np.arange(len(dense), dtype=np.int32), np.zeros(len(dense), dtype=np.int32)
     ladders = [([each, one], [np.ones(len(dense), dtype=np.int64), np.array([len(dense)])], len(dense))]
     tree = [np.unique(table[live], return_inverse=True)[1].astype(np.int32) for table in TABLES]
-    collapsed = _core.table.Collapsed([rows], ladders, [(codes, len(live), tree)])
+    collapsed = _core.table.CollapsedTable([rows], ladders, [(codes, len(live), tree)])
     return bool((collapsed.classes(_core.table.Model(**model), [0]) >= 0).all())
 
 

@@ -106,7 +106,7 @@ def test_forward_backward_equals_enumeration(graph):
         return
     np.testing.assert_allclose(risk.worst[0], float(max(max(layer.values()) for layer in exact)), rtol=1e-9)
     np.testing.assert_allclose(
-        risk.own[0], float(max(layer[g[0]] for layer, g in zip(exact, groups, strict=True))), atol=1e-9
+        risk.true_value[0], float(max(layer[g[0]] for layer, g in zip(exact, groups, strict=True))), atol=1e-9
     )
 
 
@@ -160,7 +160,7 @@ def test_lemma_4_does_not_hold_for_sets_of_different_sizes():
     """Value 0 stays or becomes 1, value 2 stays: whoever still stands between 0 and 2 has 2 with probability 2/3, not 1/2."""
     half, one = Fraction(1, 2), Fraction(1)
     edge = {(0, 0): half, (0, 1): half, (1, 1): one, (2, 2): one}
-    np.testing.assert_allclose(measured(3, edge, [(0, 2), (0, 2)], (2, 2)).own[0], 2 / 3)
+    np.testing.assert_allclose(measured(3, edge, [(0, 2), (0, 2)], (2, 2)).true_value[0], 2 / 3)
 
 
 def test_example_4():
@@ -176,7 +176,7 @@ def test_example_4():
     exact = enumerate_paths(groups, [share_of(g) for g in groups], edge)
     assert (exact[0][1], exact[1][5], exact[2][9]) == (Fraction(1, 3), Fraction(1, 6), Fraction(1, 12))
     for true, expected in (((1, 3, 7), 1 / 3), ((0, 5, 7), 1 / 3), ((1, 5, 9), 1 / 3)):
-        np.testing.assert_allclose(measured(12, edge, groups, true).own[0], expected)
+        np.testing.assert_allclose(measured(12, edge, groups, true).true_value[0], expected)
     for layer, value, expected in ((1, 5, 1 / 6), (2, 9, 1 / 12)):
         np.testing.assert_allclose(float(exact[layer][value]), expected)
 
@@ -192,4 +192,4 @@ def test_a_person_who_misses_a_release_is_linked_over_two_steps():
     twice = {(u, v): sum(edge.get((u, w), 0) * edge.get((w, v), 0) for w in (0, 1)) for u in (0, 1) for v in (0, 1)}
     exact = enumerate_paths([(0, 1), (0, 1)], [share_of((0, 1))] * 2, twice)
     risk = risk_of(history, Updates(("0", "1"), sparse.csr_array(matrix)), history.last(person))
-    np.testing.assert_allclose(risk.own[0], float(max(exact[0][0], exact[1][0])))
+    np.testing.assert_allclose(risk.true_value[0], float(max(exact[0][0], exact[1][0])))

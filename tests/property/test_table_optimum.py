@@ -185,7 +185,7 @@ def test_the_optimum_equals_brute_force(name, loss, table, share, weights):
     model, limit = MODELS[name], int(share * len(values))
     weights = weights[: len(ladders)]
     totals = np.bincount(values, minlength=domain).tolist()
-    collapsed = _core.table.Collapsed(quasi, ladders, [(values, domain, tree)])
+    collapsed = _core.table.CollapsedTable(quasi, ladders, [(values, domain, tree)])
     found = collapsed.search(_core.table.Model(**model), loss=loss, weights=weights, limit=limit)
     every = brute(model, loss, quasi, ladders, values, totals, tree, weights, limit)
     assert found["complete"]
@@ -206,7 +206,7 @@ def test_the_optimum_equals_brute_force(name, loss, table, share, weights):
 def test_every_node_is_judged_as_the_twin_judges_it(table, name):
     ladders, quasi, values, domain, tree = table
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
-    collapsed = _core.table.Collapsed(quasi, ladders, [(values, domain, tree)])
+    collapsed = _core.table.CollapsedTable(quasi, ladders, [(values, domain, tree)])
     weights = [1.0] * len(ladders)
     every = {
         levels: value
@@ -225,7 +225,7 @@ def test_local_recoding_satisfies_the_model_and_never_loses_more_than_the_coarse
     ladders, quasi, values, domain, tree = table
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
     limit = int(share * len(values))
-    collapsed = _core.table.Collapsed(quasi, ladders, [(values, domain, tree)])
+    collapsed = _core.table.CollapsedTable(quasi, ladders, [(values, domain, tree)])
     recoding = collapsed.localize(
         _core.table.Model(**model), loss="loss", weights=[1.0] * len(ladders), limit=limit, values=values
     )
@@ -246,10 +246,10 @@ def axis(place, codes, ladder):
     tables, leaves, size = ladder
     if place % 3 == 0:
         levels = [(table, (below - 1) / max(1, size - 1)) for table, below in zip(tables, leaves, strict=True)]
-        return _core.table.Axis.tree(codes, levels, weight=1.0)
+        return _core.table.Axis.from_tree(codes, levels, weight=1.0)
     if place % 3 == 1:
-        return _core.table.Axis.set(codes, len(tables[0]), size, missing=False, weight=0.5)
-    return _core.table.Axis.ordered(codes, np.linspace(0, 1, len(tables[0])), missing=True, weight=2.0)
+        return _core.table.Axis.from_set(codes, len(tables[0]), size, missing=False, weight=0.5)
+    return _core.table.Axis.from_scale(codes, np.linspace(0, 1, len(tables[0])), missing=True, weight=2.0)
 
 
 @pytest.mark.parametrize("relaxed", [False, True])
@@ -260,7 +260,7 @@ def test_mondrians_parts_satisfy_the_model(table, name, relaxed):
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
     axes = [axis(j, *pair) for j, pair in enumerate(zip(quasi, ladders, strict=True))]
     partition = _core.table.mondrian(axes, [(values, domain, tree)], _core.table.Model(**model), relaxed=relaxed)
-    classes, whole = partition.classes, partition.holds
+    classes, whole = partition.classes, partition.is_valid
     assert whole == holds(model, totals, totals, tree)
     if whole:
         for part in range(int(classes.max()) + 1):
@@ -291,5 +291,5 @@ def test_mondrian_cuts_counted_rows_as_the_rows_themselves(table, name, data):
     counted = classes(np.arange(len(values)), times)
     each = np.repeat(np.arange(len(values)), times)
     written = classes(each, None)
-    assert counted.holds == written.holds
+    assert counted.is_valid == written.is_valid
     assert counted.classes[each].tolist() == written.classes.tolist()

@@ -15,11 +15,11 @@ def table(attributes, rows=300, seed=2):
         tables = [np.arange(8, dtype=np.int32) // w for w in (1, 2, 4)] + [np.zeros(8, dtype=np.int32)]
         codes.append(rng.choice(8, rows, p=rng.dirichlet(np.ones(8))).astype(np.int32))
         ladders.append(([t.astype(np.int32) for t in tables], [np.bincount(t).astype(np.int64) for t in tables], 8))
-    return _core.table.Collapsed(codes, ladders, [])
+    return _core.table.CollapsedTable(codes, ladders, [])
 
 
 def within(seconds):
-    return _core.table.CancellationToken().within(seconds=seconds)
+    return _core.table.CancellationToken().with_limits(seconds=seconds)
 
 
 @pytest.mark.parametrize("limit", [0, 15])

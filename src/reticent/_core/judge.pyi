@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-class Followed:
+class TrajectoryVerifier:
     def __init__(
         self,
         *,
@@ -14,9 +14,9 @@ class Followed:
         parents: list[int] | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...
-    def strange(self, strata: npt.NDArray[np.uint32]) -> list[int]: ...
-    def learn(self, stratum: int, names: npt.NDArray[np.uint64]) -> None: ...
-    def offence(
+    def unknown_strata(self, strata: npt.NDArray[np.uint32]) -> list[int]: ...
+    def learn_stratum(self, stratum: int, names: npt.NDArray[np.uint64]) -> None: ...
+    def find_violation(
         self,
         persons: npt.NDArray[np.uint64],
         strata: npt.NDArray[np.uint32],

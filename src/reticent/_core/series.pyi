@@ -8,7 +8,7 @@ _Longs: TypeAlias = npt.NDArray[np.int64]
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
 @final
-class Published:
+class PublishedGroups:
     @property
     def offsets(self) -> _Longs: ...
     @property
@@ -25,14 +25,14 @@ class Risks:
     @property
     def worst(self) -> _Floats: ...
     @property
-    def own(self) -> _Floats: ...
+    def true_value(self) -> _Floats: ...
     @property
     def disclosed(self) -> _Ints: ...
     @property
     def versions(self) -> _Ints: ...
 
 @final
-class Grouped:
+class Groups:
     @property
     def groups(self) -> _Ints: ...
     @property
@@ -46,11 +46,11 @@ def publish(
     *,
     past: tuple[_Longs, _Ints],
     sets: tuple[_Longs, _Ints, _Floats],
-    colours: _Ints,
+    colors: _Ints,
     relax: bool,
     m: int,
     key: bytes,
-) -> Published | None: ...
+) -> PublishedGroups | None: ...
 def risks(
     heads: _Ints,
     *,
@@ -62,4 +62,4 @@ def estimate(
     from_: _Ints, to: _Ints, *, low: _Ints, high: _Ints, records: _Ints, groups: tuple[_Longs, _Ints]
 ) -> _Floats: ...
 def count(from_: _Ints, to: _Ints, records: _Ints) -> _Longs: ...
-def l_diverse(values: _Ints, points: npt.NDArray[np.float32], *, l: int) -> Grouped: ...
+def group_l_diverse(values: _Ints, points: npt.NDArray[np.float32], *, l: int) -> Groups: ...

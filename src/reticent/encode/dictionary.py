@@ -121,7 +121,7 @@ class Dictionary:
 
 def numbered_texts(column: pa.Array) -> tuple[Int32s, pa.Array]:
     """The codes of texts of which none is missing, and the different ones in the order they come; twice as quick as Arrow."""
-    numbered = _core.table.number_texts(*_texts(column))
+    numbered = _core.table.encode_texts(*_texts(column))
     return numbered.codes, column.take(pa.array(numbered.firsts))
 
 
@@ -129,7 +129,7 @@ def values_of(codes: Int32s, values: pa.Array) -> pa.Array:
     """The values of codes, each at the place of its code; texts quicker than by Arrow."""
     if not pa.types.is_string(values.type) or values.null_count:
         return values.take(pa.array(codes))
-    spelled = _core.table.spell_texts(np.ascontiguousarray(codes, dtype=np.int32), *_texts(values))
+    spelled = _core.table.decode_texts(np.ascontiguousarray(codes, dtype=np.int32), *_texts(values))
     return pa.StringArray.from_buffers(len(codes), pa.py_buffer(spelled.ends), pa.py_buffer(spelled.text))
 
 

@@ -46,7 +46,7 @@ class LineWriter:
         if placed.veiled is not None:
             veiled = placed.veiled
             arrays, forms, codes = self._columns(batch, veiled.published)
-            return self._core.write_veiled(
+            return self._core.write_veil(
                 arrays, forms, codes, placed.seqs, veiled.strata, veiled.events, veiled.candidates, veiled.names
             )
         return b""

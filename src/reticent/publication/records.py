@@ -160,13 +160,13 @@ class RecordReader:
         table = pa.table({name: pa.array([], _TEXT) for name in self._names})
         return Batch(table, np.empty(0, dtype=np.int64), total, bad)
 
-    def _batch(self, read: _core.wire.Read) -> Batch:
+    def _batch(self, read: _core.wire.ReadBatch) -> Batch:
         # One array for all columns: to make an array costs microseconds, to slice one almost nothing.
         whole, size = _array(read.cells, len(read.rows) * len(self._names)), len(read.rows)
         arrays = [whole.slice(at * size, size) for at in range(len(self._names))]
         tokens = {self._names[at]: arrays[at] if json is None else _array(json, size) for at, json in read.tokens}
         table = pa.Table.from_arrays(arrays, names=self._names)
-        return self._named(Batch(table, read.rows, read.total, [Bad(*bad) for bad in read.bad], tokens))
+        return self._named(Batch(table, read.rows, read.total, [Bad(*bad) for bad in read.bad_lines], tokens))
 
     def _named(self, batch: Batch) -> Batch:
         """The batch with each person and unit under one name; records whose name is blanks alone are set aside."""

@@ -200,7 +200,7 @@ class _BatchVerifier:
         self._person, self._key = (policy.person if policy.stream.method == "castle" else None), key
         waiting = policy.stream.delta + 1 if self._person is not None else 0
         self._records = RecordVerifier(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
-        self._veil = VeilVerifier(policy, metadata["veil"], _core.judge.Followed) if "veil" in metadata else None
+        self._veil = VeilVerifier(policy, metadata["veil"], _core.judge.TrajectoryVerifier) if "veil" in metadata else None
         self.following = 0
         if state:
             self._groups.restore(state[0])

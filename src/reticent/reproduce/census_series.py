@@ -125,7 +125,7 @@ def l_diverse(values: npt.NDArray[np.int32], where: npt.NDArray[np.float32], *, 
     Cost: O(n log n) in the native core.
     Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006; cuts as in K. LeFevre et al., "Mondrian", ICDE 2006.
     """
-    cuts = _core.series.l_diverse(values, where, l=l)
+    cuts = _core.series.group_l_diverse(values, where, l=l)
     if not cuts.count:
         raise GuaranteeError(f"The table has fewer than {l} values; nothing was published.", hint="Lower l.")
     group = cuts.groups

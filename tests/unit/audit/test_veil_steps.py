@@ -31,7 +31,7 @@ def follows(before, after):
 
 def followed(possible):
     """The judge of a running stream, who knows the sets of all rows."""
-    memory = possible.followed(judge.Followed)
+    memory = possible.followed(judge.TrajectoryVerifier)
     for row in memory.strange(np.arange(len(possible.line.rows) + 1, dtype=np.uint32)):
         memory.learn(row, possible.names(row))
     return memory
@@ -104,7 +104,7 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
         for row, a, b in cases
     ]
     assert [possible.leads(*case) for case in cases] == expected
-    memory = possible.followed(judge.Followed)
+    memory = possible.followed(judge.TrajectoryVerifier)
     assert [lets_follow(memory, *case) for case in cases] == expected
     assert 0 < expected.count(False) < len(cases)
 
@@ -175,7 +175,7 @@ def test_a_stream_is_judged_as_record_by_record_in_plain_words():
             holds = twin.lets(*records[-1])
         persons, rows, events, sets = zip(*records, strict=True)
         columns = np.array(persons, np.uint64), np.array(rows, np.uint32), np.array(events, np.uint32)
-        word = followed(possible).offence(*columns, np.array(sets, np.uint16))
+        word = followed(possible).find_violation(*columns, np.array(sets, np.uint16))
         assert (word is None) is holds, records
         one_by_one = followed(possible)
         assert [offence(one_by_one, *record) for record in records] == [None] * (len(records) - 1) + [word]
@@ -193,4 +193,4 @@ def test_a_memory_of_another_stream_is_refused():
         with pytest.raises(ValueError, match="memory"):
             followed(possible).load(damaged)
     with pytest.raises(ValueError, match="kernel"):
-        judge.Followed(values=3, strata=1, factors=possible.factors, starts=[0, 1], targets=[1])
+        judge.TrajectoryVerifier(values=3, strata=1, factors=possible.factors, starts=[0, 1], targets=[1])

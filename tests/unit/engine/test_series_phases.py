@@ -28,7 +28,7 @@ def publish(updates, values, previous, before, groups, *, m=2, colours=None, rel
             np.array([v for g in groups for v in g], dtype=np.int32),
         ),
         sets=updates.steps(1)[0],
-        colours=np.arange(len(updates), dtype=np.int32) if colours is None else np.array(colours, dtype=np.int32),
+        colors=np.arange(len(updates), dtype=np.int32) if colours is None else np.array(colours, dtype=np.int32),
         relax=relax,
         m=m,
         key=key,

@@ -50,7 +50,7 @@ def test_first_sights_are_counted_without_bias(asked):
 def test_later_events_are_counted_with_the_kernel_that_was_fitted():
     stay, within = np.full(SIZE, 0.6), 0.5
     whole = core.SLOT_LENGTH
-    steps = core.Kernel.shares(
+    steps = core.Kernel.from_stays(
         np.full(SIZE, int(0.6 * whole), dtype=np.uint64), within=int(within * whole), parents=PARENTS.astype(np.uint32)
     )
     mechanism, veil = house(steps)

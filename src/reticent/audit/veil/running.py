@@ -37,7 +37,7 @@ class VeilVerifier:
     """
 
     def __init__(
-        self, policy: Policy, metadata: Mapping[str, Any], followed: Callable[..., _core.judge.Followed]
+        self, policy: Policy, metadata: Mapping[str, Any], followed: Callable[..., _core.judge.TrajectoryVerifier]
     ) -> None:
         self._possible = Possible(metadata)
         line = self._possible.line
@@ -54,9 +54,9 @@ class VeilVerifier:
         if offences or not len(seqs):
             return offences
         self._last = int(seqs[-1])
-        for row in self._followed.strange(veiled.rows):
-            self._followed.learn(row, self._possible.names(row))
-        offence = self._followed.offence(veiled.persons, veiled.rows, veiled.events, veiled.candidates)
+        for row in self._followed.unknown_strata(veiled.rows):
+            self._followed.learn_stratum(row, self._possible.names(row))
+        offence = self._followed.find_violation(veiled.persons, veiled.rows, veiled.events, veiled.candidates)
         if offence is None and veiled.names is not None and _names_differ(veiled.persons, veiled.names):
             offence = "a pseudonym is not that of one person"
         return [] if offence is None else [offence]

@@ -38,7 +38,7 @@ class Possible:
         """One number for each set that a row can give."""
         return np.unique(self._names(self.line.sets(stratum)))
 
-    def followed(self, make: Callable[..., _core.judge.Followed]) -> _core.judge.Followed:
+    def followed(self, make: Callable[..., _core.judge.TrajectoryVerifier]) -> _core.judge.TrajectoryVerifier:
         """A memory of persons that lets through what is possible; it asks for the names of each row."""
         line = self.line
         return make(values=len(line.domain), rows=len(line.strata), factors=self.factors, **self._moves.numbers())

@@ -157,7 +157,7 @@ def _veil_batch(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | No
     persons = hashes_of(table.column(house.policy.person), rng, house.policy.person)
     published, rows = house.levels.publish(table)
     values = house.domain.encode(table.column(house.sensitive))
-    seen = _core.veil.People(core).take(persons, persons, rows, values)
+    seen = _core.veil.People(core).add_events(persons, persons, rows, values)
     data = data_table(house, published, seen, np.arange(table.num_rows))
     facts = facts_of(persons, values.astype(np.uint64), seen.offered)
     more = {_OFFERED: seen.offered, **dict(zip(_NOISE_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}

@@ -190,7 +190,7 @@ class Castle(StreamPublisher):
             columns.append(column.to_numpy())
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.float64)
 
-    def _placed(self, released: _core.stream.Released) -> Placed:
+    def _placed(self, released: _core.stream.ReleasedRecords) -> Placed:
         seqs, safe = released.seqs, released.published
         if not len(seqs) or self._pending is None:
             return Placed(_NONE)
@@ -201,7 +201,7 @@ class Castle(StreamPublisher):
         self._suppressed += len(seqs) - records.num_rows
         return Placed(_NONE, records=records if records.num_rows else None)
 
-    def _table(self, released: _core.stream.Released, safe: Bools) -> pa.Table:
+    def _table(self, released: _core.stream.ReleasedRecords, safe: Bools) -> pa.Table:
         assert self._pending is not None  # noqa: S101 - records that leave were held
         seqs, leaves, levels = released.seqs[safe], released.leaves[safe], released.levels[safe]
         low, high = released.low[safe], released.high[safe]

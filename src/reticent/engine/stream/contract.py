@@ -36,7 +36,7 @@ class Groups(NamedTuple):
     counts: Int32s
 
     @classmethod
-    def of(cls, core: _core.stream.Placed) -> Groups:
+    def of(cls, core: _core.stream.PlacedRecords) -> Groups:
         """What the core placed."""
         return cls(core.groups, core.opened, core.at, core.offsets, core.codes, core.counts)
 

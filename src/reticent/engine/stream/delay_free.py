@@ -136,7 +136,7 @@ class DelayFree(AtOnce):
     def _look(self, rows: int) -> None:
         """The evidence has doubled. The pool follows what has been seen; the paper, too, takes it from the stream's past."""
         self._look_at = self._evidence + 2 * rows if rows < _LAST_LOOK else 1 << 62
-        seen = self._core.seen().tolist()
+        seen = self._core.value_counts().tolist()
         self._weigh([self._past.get(label, 0) + seen[code] for code, label in enumerate(self.values.labels)])
 
     def _put(self, records: Records) -> Groups:

@@ -144,7 +144,7 @@ class RecordHasher:
                 f"{hashes.missing:,} records have no '{self._person}'.",
                 hint="Every record needs its person: without it a returning person cannot be protected.",
             )
-        qis, persons, codes = hashes.qis, hashes.persons, hashes.codes
+        qis, persons, codes = hashes.quasi, hashes.persons, hashes.codes
         if persons is None:
             persons = seqs  # without a person column every record stands for someone else
         if codes is not None:
@@ -215,7 +215,7 @@ Shown = list[tuple[int, Labels]]
 """Columns that are released otherwise than they came: the number of the field, and its labels."""
 
 
-def leveled(coded: _core.stream.Coded, shown: Shown) -> dict[str, Leveled]:
+def leveled(coded: _core.stream.CodedBatch, shown: Shown) -> dict[str, Leveled]:
     """The columns of a batch that are released otherwise than they came."""
     return {labels.name: Leveled(coded.field(number), labels) for number, labels in shown}
 
@@ -248,7 +248,7 @@ class Fields:
         """Whether the last batch came with this schema."""
         return self._batches.knows(schema)
 
-    def read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.Coded, Shown]:
+    def read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.CodedBatch, Shown]:
         """The codes of a batch, the sensitive ones last, and what is shown of it; new values are climbed.
 
         `named` says that each person and unit is written in one way.
@@ -260,12 +260,12 @@ class Fields:
         capsules, columns = piece.__arrow_c_array__(), self._columns
         for lesson in range(_LESSONS):
             coded = self._core.read(capsules, *columns, named)
-            if coded.whole:
+            if coded.is_complete:
                 shown = self._shown
-                if lesson and self._core.remembered() > _MOST:
+                if lesson and self._core.cache_size() > _MOST:
                     self._forget()
                 return coded, shown
-            if coded.unnamed:
+            if coded.has_odd_names:
                 return self.read(self._named(batch), named=True)
             self._refuse_missing(coded.missing)
             self._teach(coded)
@@ -278,12 +278,12 @@ class Fields:
             batch = batch.set_column(place, name, names)
         return batch
 
-    def _teach(self, coded: _core.stream.Coded) -> None:
-        for field, values in coded.strange:
+    def _teach(self, coded: _core.stream.CodedBatch) -> None:
+        for field, values in coded.unknown_values:
             own = field < len(self._labels)
             codes = self._labels[field].learn(values) if own else self._parameters.domain.codes(values)
             self._core.learn(field, values, codes)
-        for codes in coded.combinations:
+        for codes in coded.unknown_combinations:
             nodes = tuple(self._labels[field].nodes[code] for field, code in zip(self._by, codes, strict=True))
             self._core.learn_stratum(codes, self._parameters.levels.stratum_of(nodes))
 

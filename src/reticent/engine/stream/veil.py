@@ -104,12 +104,12 @@ class Veil(VeilPublisher, AtOnce):
         journal = entry({}, seqs, columns if units is None else (*columns, units))
         return self._placed(seqs, leveled(coded, shown), seen, persons, journal)
 
-    def _read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.Coded, Shown]:
+    def _read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.CodedBatch, Shown]:
         if not self._fields.knows(batch.schema):
             check_batch(batch, self.policy)
         return self._fields.read(batch, named=named)
 
-    def _look(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown) -> None:
+    def _look(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: Shown) -> None:
         """Refuses columns that tell the value, by the first large batch of a run: whoever looks at each pays for each."""
         if self._looked or batch.num_rows < _LARGE:
             return
@@ -118,13 +118,13 @@ class Veil(VeilPublisher, AtOnce):
         )
         self._looked = True
 
-    def _columns(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown) -> dict[str, Any]:
+    def _columns(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: Shown) -> dict[str, Any]:
         """What is published of a batch beside the candidates."""
         published = {name: column.array() for name, column in leveled(coded, shown).items()}
         names = (*self.policy.quasi, *self.policy.plain)
         return {name: published.get(name, batch.column(name)) for name in names}
 
-    def _settled(self, seen: _core.veil.Seen, after: int) -> _core.veil.Seen:
+    def _settled(self, seen: _core.veil.VeiledEvents, after: int) -> _core.veil.VeiledEvents:
         """A batch is veiled; the next one begins at position `after`."""
         self._monitor.take(seen)
         self._done(len(seen), after)
@@ -134,7 +134,7 @@ class Veil(VeilPublisher, AtOnce):
         self,
         seqs: UInt64s,
         published: Mapping[str, Leveled],
-        seen: _core.veil.Seen,
+        seen: _core.veil.VeiledEvents,
         persons: UInt64s,
         journal: bytes,
     ) -> Placed:
@@ -148,7 +148,7 @@ class Veil(VeilPublisher, AtOnce):
         for _, seqs, (persons, rows, codes, *units) in entries(journal, kinds):
             values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
             self._begin()
-            seen = self._people.take(persons, units[0] if units else persons, rows.astype(np.uint32), values)
+            seen = self._people.add_events(persons, units[0] if units else persons, rows.astype(np.uint32), values)
             yield self._placed(seqs, {}, self._settled(seen, self._after(seqs)), persons, b"")
 
     # The contract of all engines
@@ -163,7 +163,7 @@ class Veil(VeilPublisher, AtOnce):
         self._settled(seen, self._next + len(seen))  # whoever pushes keeps no journal
         return [self._release(batch, coded, shown, seen)] if len(seen) else []
 
-    def _release(self, batch: pa.Table, coded: _core.stream.Coded, shown: Shown, seen: _core.veil.Seen) -> Release:
+    def _release(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: Shown, seen: _core.veil.VeiledEvents) -> Release:
         def tables() -> dict[str, pa.Table]:
             columns = pa.table(self._columns(batch, coded, shown))
             return {"data": data_table(self.parameters, columns, seen, np.arange(len(seen)))}
@@ -212,9 +212,9 @@ class OmissionMonitor:
         """The share at the last look, and whether it is too large; nothing before the first look."""
         return {} if self._omission_rate is None else {"eta": self._omission_rate, "alarm": float(self._omission_rate > MOST_UNSEEN)}
 
-    def take(self, seen: _core.veil.Seen) -> None:
+    def take(self, seen: _core.veil.VeiledEvents) -> None:
         """Counts records, in the order they came; how they are cut into batches changes nothing."""
-        size, lost = len(seen), seen.lost
+        size, lost = len(seen), seen.omitted
         while self._size + size >= self._until:
             size -= self._until - self._size
             before = lost

@@ -77,7 +77,7 @@ def select_method(
     for place, part in enumerate(parts):
         if encoded.cancellation.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
-        if entries and part.seconds > (math.inf if encoded.cancellation.left is None else encoded.cancellation.left):
+        if entries and part.seconds > (math.inf if encoded.cancellation.seconds_left is None else encoded.cancellation.seconds_left):
             continue  # a search that is stopped finds little, and takes its time
         least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
         share = 1 if part.favourite else len(parts) - place

@@ -56,7 +56,7 @@ class EncodedTable:
     quasi: tuple[str, ...]
     columns: Encoded
     hierarchies: dict[str, HierarchyLevels]
-    collapsed: _core.table.Collapsed
+    collapsed: _core.table.CollapsedTable
     model: _core.table.Model
     rows: int
     sensitive: list[SensitiveColumn]
@@ -132,8 +132,8 @@ class EncodedTable:
 
     def sharing(self, parts: int) -> EncodedTable:
         """The same table with an equal share of the time that is left."""
-        left = self.cancellation.left
-        return replace(self, watch=self.cancellation.within(seconds=None if left is None else left / parts))
+        left = self.cancellation.seconds_left
+        return replace(self, watch=self.cancellation.with_limits(seconds=None if left is None else left / parts))
 
     @property
     def values(self) -> Int32s | None:
@@ -181,10 +181,10 @@ def _collapsed(
     known: dict[str, HierarchyLevels],
     sensitive: list[SensitiveColumn],
     times: UInt32s | None,
-) -> _core.table.Collapsed:
+) -> _core.table.CollapsedTable:
     codes = [columns.codes[name] for name in policy.quasi]
     charges = [charged(known[name], policy.table.loss) for name in policy.quasi]
-    return _core.table.Collapsed(codes, charges, sensitive, times=times)
+    return _core.table.CollapsedTable(codes, charges, sensitive, times=times)
 
 
 def _sort_codes(columns: Encoded, names: Sequence[str]) -> Encoded:
@@ -200,7 +200,7 @@ def _sort_codes(columns: Encoded, names: Sequence[str]) -> Encoded:
 
 def limited(cancellation: _core.table.CancellationToken, policy: Policy) -> _core.table.CancellationToken:
     """The same watch with the limits of the policy, from now on."""
-    return cancellation.within(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
+    return cancellation.with_limits(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
 
 
 def refuse_empty(policy: Policy) -> None:

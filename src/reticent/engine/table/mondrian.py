@@ -135,7 +135,7 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
         linked_k=encoded.linked_k,
         cancellation=encoded.cancellation,
     )
-    if not parts.holds:
+    if not parts.is_valid:
         raise GuaranteeError(
             "Even the whole table as one class does not meet the policy; nothing was published.",
             hint="Lower k or l, or raise t.",
@@ -162,16 +162,16 @@ def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bo
         axis = tree_axis(ladder, codes, weight)
     elif numeric:
         steps = scale if encoded.policy.table.loss == "ncp" else even
-        axis = _core.table.Axis.ordered(rows, steps, missing=missing, weight=weight)
+        axis = _core.table.Axis.from_scale(rows, steps, missing=missing, weight=weight)
     else:
-        axis = _core.table.Axis.set(rows, len(values), ladder.size, missing=missing, weight=weight)
+        axis = _core.table.Axis.from_set(rows, len(values), ladder.size, missing=missing, weight=weight)
     return AttributeView(axis, values, places, rows, scale, tree, numeric)
 
 
 def tree_axis(hierarchy: HierarchyLevels, codes: Int32s, weight: float) -> _core.table.Axis:
     """An attribute that is published by the nodes of its hierarchy."""
     levels = [(t, node_loss(n, hierarchy.size)) for t, n in zip(hierarchy.tables, hierarchy.leaves, strict=True)]
-    return _core.table.Axis.tree(codes, levels, weight=weight)
+    return _core.table.Axis.from_tree(codes, levels, weight=weight)
 
 
 def _free(encoded: EncodedTable, name: str, *, sets: bool | None) -> bool:

@@ -63,7 +63,7 @@ def search(encoded: EncodedTable, *, weights: list[float], loss: str | None = No
         limit=encoded.limit,
         gs_factor=settings.gs_factor,
         cancellation=encoded.cancellation,
-        below=encoded.below,
+        loss_limit=encoded.below,
     )
     if "levels" not in node:
         why = (

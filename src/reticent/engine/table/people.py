@@ -198,10 +198,10 @@ def linked(encoded: EncodedTable, outcome: Outcome) -> Outcome:
     columns = [(codes, width) for codes, width, _ in people.columns] if l is not None else []
     fewest = math.ceil(l.l) if l is not None else 1
     while (classes >= 0).any() and int((classes < 0).sum()) <= encoded.limit:
-        holds = _core.table.classes_hold(encoded.model, classes, people.pairs)
+        holds = _core.table.check_classes(encoded.model, classes, people.pairs)
         bad = (classes >= 0) & ~holds[classes]
         classes = np.where(bad, -1, classes)
-        broken = _core.table.breaking(classes, people.persons, columns, fewest)
+        broken = _core.table.find_violations(classes, people.persons, columns, fewest)
         classes = np.where(broken, -1, classes)
         if not bad.any() and not broken.any():
             break

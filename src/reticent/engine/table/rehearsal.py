@@ -83,7 +83,7 @@ class _PilotResult:
 def _tried(sample: EncodedTable, part: Part) -> _PilotResult:
     """What a part loses on the sample, the fewest persons that it can begin with, and how long one run takes."""
     sample = replace(sample, emphasis=part.emphasis)
-    begin = sample.cancellation.left
+    begin = sample.cancellation.seconds_left
     try:
         outcome = settled(sample, part.find)
     except GuaranteeError:
@@ -92,7 +92,7 @@ def _tried(sample: EncodedTable, part: Part) -> _PilotResult:
     seconds = _since(begin, sample)
     if sample.people is None or part.whole or outcome.explain.get("stopped"):
         return _PilotResult(loss, 0, seconds)
-    begin, low, high, runs = sample.cancellation.left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
+    begin, low, high, runs = sample.cancellation.seconds_left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
     while high - low > max(1, high // _CLOSE):
         middle, runs = (low + high) // 2, runs + 1
         fewer = linked(sample, part.find(sample.linking(middle)))
@@ -107,5 +107,5 @@ def _tried(sample: EncodedTable, part: Part) -> _PilotResult:
 
 def _since(begin: float | None, sample: EncodedTable) -> float:
     """Seconds that have gone; 0 where nobody counts them."""
-    left = sample.cancellation.left
+    left = sample.cancellation.seconds_left
     return 0.0 if begin is None or left is None else begin - left

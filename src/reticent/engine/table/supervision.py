@@ -66,7 +66,7 @@ class Supervised(TablePublisher):
         critic = critic_of(encoded, table, self.rng)
         # The searches and the scores of what they find take the rest.
         part = encoded.sharing(3).cancellation
-        tree = utility_tree(encoded.quasi, critic.of_attributes, late=lambda: part.late)
+        tree = utility_tree(encoded.quasi, critic.of_attributes, late=lambda: part.is_late)
         recoding = self.policy.table.supervision.recoding
 
         def find(asked: EncodedTable) -> Outcome:

@@ -91,7 +91,7 @@ def _column(levels: PublishedLevels, name: str, table: pa.Table) -> tuple[Hierar
 def _recode(k: int, people: People | None, columns: dict[str, tuple[HierarchyLevels, Int32s]], part: Int64s) -> list[Int64s]:
     """How far every record of a row climbs, column by column; the whole row together is a crowd, so that none is lost."""
     sensitive: list[SensitiveColumn] = [] if people is None else [(people.pairs, len(people.owner), [])]
-    collapsed = _core.table.Collapsed(
+    collapsed = _core.table.CollapsedTable(
         [np.ascontiguousarray(codes[part]) for _, codes in columns.values()],
         [charged(rungs, "loss") for rungs, _ in columns.values()],
         sensitive,

@@ -102,7 +102,7 @@ def _not_offered(figures: dict[str, Any]) -> str:
 
 
 def data_table(
-    parameters: VeilParameters, published: pa.Table, seen: Seen | _core.veil.Seen, row_order: Int64s, names: pa.Array | None = None
+    parameters: VeilParameters, published: pa.Table, seen: Seen | _core.veil.VeiledEvents, row_order: Int64s, names: pa.Array | None = None
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(parameters.domain.labels, pa.string())

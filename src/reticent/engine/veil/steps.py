@@ -36,7 +36,7 @@ class Matrix:
 
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""
-        return _core.veil.Kernel.matrix(self.starts, self.targets, self.weights)
+        return _core.veil.Kernel.from_matrix(self.starts, self.targets, self.weights)
 
     def stays(self, segments: UInt64s) -> Floats:
         """Rows x values: how likely a value stays."""
@@ -61,7 +61,7 @@ class Stays:
 
     def kernel(self) -> _core.veil.Kernel:
         """As the core takes it."""
-        return _core.veil.Kernel.shares(self.stay, within=self.within, parents=self.parents)
+        return _core.veil.Kernel.from_stays(self.stay, within=self.within, parents=self.parents)
 
     def stays(self, segments: UInt64s) -> Floats:
         """Rows x values: how likely a value stays; for certain where its row has no other."""

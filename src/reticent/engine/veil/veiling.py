@@ -120,7 +120,7 @@ class Veiling:
         persons, units = self._persons(table)
         published, rows = self.parameters.levels.publish(table)
         values = self.parameters.domain.encode(table.column(self.parameters.sensitive))
-        seen = self.people.take(persons, units, rows, values, now=now)
+        seen = self.people.add_events(persons, units, rows, values, now=now)
         shown = Seen(seen.candidates, seen.strata, seen.events, seen.offered)
         return Veiled(published, shown, self._listed(table, persons), persons, values)
 

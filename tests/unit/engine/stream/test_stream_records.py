@@ -86,7 +86,7 @@ def test_values_met_first_are_told_once():
 def test_the_core_refuses_what_is_no_whole_batch():
     hasher = _core.stream.Hasher(KEY)
     rows = pa.record_batch({"a": ["x", "y"], "b": [1.5, 2.5]})
-    assert len(hasher.read(rows.__arrow_c_array__(), [0, 1], None, 0).qis) == 2
+    assert len(hasher.read(rows.__arrow_c_array__(), [0, 1], None, 0).quasi) == 2
     with pytest.raises(ValueError, match="no such column"):
         hasher.read(rows.__arrow_c_array__(), [2], None, 0)
     with pytest.raises(TypeError, match="record batch"):

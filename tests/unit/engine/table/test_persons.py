@@ -238,7 +238,7 @@ def engine_says(claim, table):
     if encoded.people is None:
         by_level = np.asarray(encoded.collapsed.classes(encoded.model, [0]))
         return [bool((by_level[classes == g] >= 0).all()) for g in range(classes.max() + 1)]
-    return _core.table.classes_hold(encoded.model, classes, encoded.people.pairs).tolist()
+    return _core.table.check_classes(encoded.model, classes, encoded.people.pairs).tolist()
 
 
 def judge_says(claim, table, size):

@@ -94,11 +94,11 @@ def kernels(draw, size):
 
 def core_kernel(kernel):
     if isinstance(kernel, twin.Shares):
-        return veil.Kernel.shares(u64(kernel.stay), within=kernel.within, parents=u32(kernel.parents))
+        return veil.Kernel.from_stays(u64(kernel.stay), within=kernel.within, parents=u32(kernel.parents))
     if isinstance(kernel, twin.Matrix):
         cells = [cell for row in kernel.rows for cell in sorted(row.items())]
         starts = np.cumsum([0, *map(len, kernel.rows)])
-        return veil.Kernel.matrix(u64(starts), array([u for u, _ in cells], np.uint16), u64([w for _, w in cells]))
+        return veil.Kernel.from_matrix(u64(starts), array([u for u, _ in cells], np.uint16), u64([w for _, w in cells]))
     return None
 
 
@@ -123,7 +123,7 @@ def test_candidates_equal_the_twin(house, data):
     found = core.candidates(u64(persons), u32(at), i32(values), u32(events))
     assert found.tolist() == [plain.candidates(*one) for one in zip(persons, at, values, events, strict=True)]
     offers = [value >= 0 and rows[row][value] > 0 for row, value in zip(at, values, strict=True)]
-    assert core.offered(u32(at), i32(values)).tolist() == offers
+    assert core.is_offered(u32(at), i32(values)).tolist() == offers
 
 
 def check(sights, memories):
@@ -204,8 +204,8 @@ GOOD = {"key": KEY, "l": 2, "stretches": np.full((1, 2), ONE, np.uint64), "order
         {"orders": np.array([[0, 0]], np.uint16)},
         {"orders": np.array([[0, 2]], np.uint16)},
         {"orders": np.zeros((0, 2), np.uint16)},
-        {"kernel": veil.Kernel.shares(u64([0]), within=0, parents=u32([0]))},
-        {"kernel": veil.Kernel.matrix(u64([0, 1, 1]), array([2], np.uint16), u64([1]))},
+        {"kernel": veil.Kernel.from_stays(u64([0]), within=0, parents=u32([0]))},
+        {"kernel": veil.Kernel.from_matrix(u64([0, 1, 1]), array([2], np.uint16), u64([1]))},
     ],
 )
 def test_a_house_that_does_not_fit_is_refused(wrong):
@@ -226,7 +226,7 @@ def test_a_house_that_does_not_fit_is_refused(wrong):
 )
 def test_a_matrix_that_does_not_fit_is_refused(starts, targets, weights):
     with pytest.raises(ValueError, match="does not fit"):
-        veil.Kernel.matrix(u64(starts), array(targets, np.uint16), u64(weights))
+        veil.Kernel.from_matrix(u64(starts), array(targets, np.uint16), u64(weights))
 
 
 def test_batches_that_do_not_fit_are_refused():
