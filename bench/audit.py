@@ -13,9 +13,9 @@ import pyarrow as pa
 from reticent.api import anonymize
 from reticent.audit.attack import Evidence, Outcome
 from reticent.audit.attack.join_or_open import Effort, join_or_open
-from reticent.audit.attack.outcome import SURE
+from reticent.audit.attack.outcome import REFUTE_DEVIATIONS
 from reticent.audit.attack.subtraction import subtraction
-from reticent.audit.published import published, text_table
+from reticent.audit.published import read_release, text_table
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
@@ -80,7 +80,7 @@ def _stream(method: str, seeds: range, effort: Effort = FULL, *, sloping: bool, 
         "design_effect": float(np.mean([outcome.design for outcome in found])),
         "cpu_seconds_each": (time.process_time() - start) / len(found),
     }
-    return {**out, "refuted_had_it_claimed_chance": sum(outcome.bounds(SURE)[0] > 1 / L for outcome in found)}
+    return {**out, "refuted_had_it_claimed_chance": sum(outcome.bounds(REFUTE_DEVIATIONS)[0] > 1 / L for outcome in found)}
 
 
 def _attacked(method: str, seed: int, shares: NDArray[np.float64], effort: Effort, more: dict[str, Any]) -> Outcome:
@@ -97,7 +97,7 @@ def _attacked(method: str, seed: int, shares: NDArray[np.float64], effort: Effor
         ill = [names[v] for v in np.random.default_rng(seed).choice(DOMAIN, TUPLES, p=shares)]
         table = pa.table({"id": people, "age": people, "ill": ill})
         engine = publisher(policy, "stream", method, rng=Rng.from_seed(seed))
-        seen = tuple(published(release, "") for release in [*engine.push(table), *engine.close()])
+        seen = tuple(read_release(release, "") for release in [*engine.push(table), *engine.close()])
         rng = np.random.default_rng([seed, 1])
         outcome = join_or_open(Evidence(seen, policy, text_table(table), rng=rng), effort)
     if outcome is None:
@@ -132,5 +132,5 @@ def _evolving(method: str, rows: int) -> dict[str, float]:
             live = [i for i in live if i not in gone] + list(range(following, following + rows // 10))
             following += rows // 10
         releases += engine.cut(again=True)
-    outcome = subtraction(Evidence(tuple(published(release, "") for release in releases), policy))
+    outcome = subtraction(Evidence(tuple(read_release(release, "") for release in releases), policy))
     return {} if outcome is None else {"persons": outcome.tried, "accuracy": outcome.accuracy, **outcome.figures}

@@ -18,11 +18,11 @@ from bench.readers import World, _adult, _hospital
 from bench.reading.queries import queries
 from reticent.audit import verify
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.informed import figures_of, read
+from reticent.audit.attack.informed import figures_of, update_beliefs
 from reticent.audit.attack.linkage import linkage
 from reticent.audit.attack.sights import observations_of
 from reticent.audit.original.persons import Input
-from reticent.audit.published import published, text_table
+from reticent.audit.published import read_release, text_table
 from reticent.datasets import adult
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.fitted import write_prior
@@ -97,7 +97,7 @@ def _method(world: World, place: Path, method: str, privacy: dict[str, Any]) -> 
 
 def _linkage(release: Release, policy: Policy, original: pa.Table) -> dict[str, float]:
     """The surest and the mean guess at which record is a person's, and how many stand alone."""
-    evidence = Evidence((published(release, ""),), policy, text_table(original), rng=np.random.default_rng(2))
+    evidence = Evidence((read_release(release, ""),), policy, text_table(original), rng=np.random.default_rng(2))
     outcome = linkage(evidence)
     assert outcome is not None
     return {
@@ -108,12 +108,12 @@ def _linkage(release: Release, policy: Policy, original: pa.Table) -> dict[str, 
 
 
 def _reader(world: World, release: Release, policy: Policy, last: pa.Table, second: pa.Table) -> dict[str, Any]:
-    seen = observations_of(published(release, ""), policy)
+    seen = observations_of(read_release(release, ""), policy)
     names = [*world.columns, world.sensitive]
     both = pa.concat_tables([text_table(last.select(names)), text_table(second.select(names))])
     source = np.arange(both.num_rows) >= last.num_rows
     assert seen is not None
-    reading = read(seen, both, source, ~source[: last.num_rows], policy, np.random.default_rng(3), limit=4_000)
+    reading = update_beliefs(seen, both, source, ~source[: last.num_rows], policy, np.random.default_rng(3), limit=4_000)
     assert reading is not None
     figures = figures_of(reading, seen)
     return {key: figures[key] for key in ("before", "after", "above_half", "above_nine_tenths")}

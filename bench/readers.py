@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from bench.priors import adult_fields
 from bench.reading.bounds import veil_bounds
-from reticent.audit.attack.grouped import Grouped, normal
-from reticent.audit.attack.informed import figures_of, read
+from reticent.audit.attack.grouped import GroupedRecords, normalize_rows
+from reticent.audit.attack.informed import figures_of, update_beliefs
 from reticent.audit.attack.sights import Observations, observations_of
-from reticent.audit.published import published, text_table
+from reticent.audit.published import read_release, text_table
 from reticent.datasets import adult, feed, hospital
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
@@ -227,7 +227,7 @@ def _delay_free(world: World, folder: Path) -> Release:
 
 
 def _seen(world: World, release: Release) -> Observations:
-    seen = observations_of(published(release, ""), world.policy())
+    seen = observations_of(read_release(release, ""), world.policy())
     assert seen is not None
     return seen
 
@@ -240,7 +240,7 @@ def _reader(world: World, release: Release) -> dict[str, Any]:
     both = pa.concat_tables([text_table(world.released.select(names)), text_table(teachers.select(names))])
     size = world.released.num_rows
     source = np.arange(both.num_rows) >= size
-    reading = read(seen, both, source, ~source[:size], policy, np.random.default_rng(3), limit=10_000)
+    reading = update_beliefs(seen, both, source, ~source[:size], policy, np.random.default_rng(3), limit=10_000)
     assert reading is not None
     figures = figures_of(reading, seen)
     figures["ratio"] = round(figures["after"] / max(1 / world.l, figures["before"]), 3)
@@ -375,14 +375,14 @@ def _coarse(fields: pa.Table) -> pa.Table:
 def _shares(world: World, release: Release, table: pa.Table) -> dict[str, float]:
     """The same error where every record counts as its group's shares."""
     seen = _seen(world, release)
-    assert isinstance(seen, Grouped)
+    assert isinstance(seen, GroupedRecords)
     truth = _truth(seen, world, table)
     asked = _questions(seen.fields, truth, len(seen.values), truth >= 0)
     misses, total, questions = 0.0, 0.0, 0
     for name, (code, labels) in asked.groups.items():
         members = np.zeros((int(code.max()) + 1, seen.offers.size))
         np.add.at(members, (code, seen.group), 1)
-        sums = members @ normal(seen.counts(np.arange(seen.offers.size)))
+        sums = members @ normalize_rows(seen.counts(np.arange(seen.offers.size)))
         error = np.abs(sums - asked.truth[name])[np.ix_(labels, asked.values)]
         misses, questions = misses + float(error.sum()), questions + error.size
         total += float(asked.truth[name][np.ix_(labels, asked.values)].sum())

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from reticent.audit import verify as judge
 from reticent.audit.original.persons import Input
-from reticent.audit.published import is_wire, text_table
+from reticent.audit.published import is_stream_file, text_table
 from reticent.connectors.inputs import read_input
 from reticent.errors import PolicyError, StateError
 from reticent.frames import table_of
@@ -224,7 +224,7 @@ def sources_of(releases: Published | Sequence[Published], policy: Policy) -> lis
 def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
     if isinstance(release, Release):
         return release
-    if isinstance(release, str | os.PathLike) and ((path := Path(release)).is_dir() or is_wire(path)):
+    if isinstance(release, str | os.PathLike) and ((path := Path(release)).is_dir() or is_stream_file(path)):
         return path
     return _whole(release, policy)
 

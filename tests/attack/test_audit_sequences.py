@@ -13,7 +13,7 @@ from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.subtraction import subtraction
 from reticent.audit.attack.sug import sug
-from reticent.audit.published import published
+from reticent.audit.published import read_release
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
@@ -21,7 +21,7 @@ from reticent.release import Counts, Guarantee, Ledger, LedgerEntry, Release
 
 
 def evidence(releases, policy, **more):
-    return Evidence(tuple(published(r, "") for r in releases), policy, key=b"k", rng=np.random.default_rng(1), **more)
+    return Evidence(tuple(read_release(r, "") for r in releases), policy, key=b"k", rng=np.random.default_rng(1), **more)
 
 
 def run(method):

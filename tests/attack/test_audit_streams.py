@@ -9,12 +9,12 @@ import pytest
 from reticent.audit.attack import Evidence
 from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.join_or_open import Effort, infer, join_or_open
-from reticent.audit.attack.rules import rules
+from reticent.audit.attack.rules import rules_from_prior
 from reticent.audit.attack.transcript import Transcript
-from reticent.audit.published import published, text_table
+from reticent.audit.published import read_release, text_table
 
 FLAT = np.full(30, 1 / 30)
-QUICK = Effort(tuples=300, particles=200, chains=40, sweeps=16, burn=4)
+QUICK = Effort(tuples=300, particles=200, chains=40, sweeps=16, burn_in=4)
 
 
 def seen(group, slots, qi=None):
@@ -30,7 +30,7 @@ def seen(group, slots, qi=None):
 
 
 def posterior(transcript, effort=Effort()):  # noqa: B008
-    known = rules(transcript.values, None, 2, "uniform")
+    known = rules_from_prior(transcript.values, None, 2, "uniform")
     return infer(transcript, known, np.random.default_rng(5), effort)
 
 
@@ -58,7 +58,7 @@ def test_sampling_agrees_with_enumeration(groups):
     short = seen(groups, slots, qi=[0, 1, 2, 0, 3, 4])
     exact = posterior(short)
     assert exact.exact
-    sampled = posterior(short, Effort(worlds=-1, particles=400, chains=200, sweeps=120, burn=20))
+    sampled = posterior(short, Effort(worlds=-1, particles=400, chains=200, sweeps=120, burn_in=20))
     assert not sampled.exact
     assert np.abs((sampled.guess + sampled.evaluation) / 2 - exact.guess).max() < 0.05
 
@@ -66,7 +66,7 @@ def test_sampling_agrees_with_enumeration(groups):
 def evidence(run, seed=1):
     releases, policy, table = run
     return Evidence(
-        tuple(published(release, "") for release in releases),
+        tuple(read_release(release, "") for release in releases),
         policy,
         text_table(table),
         rng=np.random.default_rng(seed),
@@ -78,14 +78,14 @@ def test_faithful_delay_free_is_broken(tmp_path):
     """The stated size: 1,000 tuples, 30 values, l = 10. Chance is 10%."""
     sloping = 1 / (np.arange(30) + 8.0)
     sloping /= sloping.sum()
-    effort = Effort(particles=300, chains=40, sweeps=16, burn=4)
+    effort = Effort(particles=300, chains=40, sweeps=16, burn_in=4)
     run = cases.stream(tmp_path, method="delay-free", n=1000, l=10, shares=sloping, seed=0, pool="uniform")
     broken = join_or_open(evidence(run), effort)
     assert broken.counted
     assert broken.accuracy >= 0.2
 
 
-SLIGHT = Effort(particles=24, chains=8, sweeps=4, burn=1)
+SLIGHT = Effort(particles=24, chains=8, sweeps=4, burn_in=1)
 
 
 def test_the_truth_keeps_the_score_and_nothing_else(tmp_path):
@@ -104,7 +104,7 @@ def test_a_stream_that_claims_one_in_l_against_this_reader_is_refuted(tmp_path):
     releases, policy, table = cases.stream(
         tmp_path, method="delay-free", n=600, l=10, shares=sloping / sloping.sum(), seed=4, pool="uniform"
     )
-    renamed = [published(release, "") for release in releases]
+    renamed = [read_release(release, "") for release in releases]
     for release in renamed:
         object.__setattr__(release, "claims", {"posterior": 0.1})
     outcome = join_or_open(Evidence(tuple(renamed), policy, text_table(table), rng=np.random.default_rng(1)), QUICK)

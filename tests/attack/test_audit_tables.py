@@ -14,7 +14,7 @@ from reticent.audit.attack.linkage import linkage
 from reticent.audit.attack.minimality import minimality
 from reticent.audit.attack.similarity import similarity
 from reticent.audit.attack.skewness import skewness
-from reticent.audit.published import published, text_table
+from reticent.audit.published import read_release, text_table
 from reticent.policy import Policy
 
 TREE = {"lungs": ["asthma", "flu", "croup", "angina"], "gut": ["ulcer", "colic", "crohn", "hernia"]}
@@ -39,7 +39,7 @@ def people(n, seed=0):
 
 def evidence(release, rules, original=None, **more):
     table = text_table(original) if original is not None else None
-    return Evidence((published(release, ""),), rules, table, key=b"k", rng=np.random.default_rng(1), **more)
+    return Evidence((read_release(release, ""),), rules, table, key=b"k", rng=np.random.default_rng(1), **more)
 
 
 def naive(original, rules, claims):
@@ -143,6 +143,6 @@ def test_pseudonyms_depend_on_the_key_and_never_name_a_person():
     table = people(200)
     release = anonymize(table, rules, seed=1)
     first = linkage(evidence(release, rules, table))
-    other = Evidence((published(release, ""),), rules, text_table(table), key=b"other", rng=np.random.default_rng(1))
+    other = Evidence((read_release(release, ""),), rules, text_table(table), key=b"other", rng=np.random.default_rng(1))
     assert [p.pseudonym for p in first.worst] != [p.pseudonym for p in linkage(other).worst]
     assert not {p.pseudonym for p in first.worst} & set(table["id"].to_pylist())

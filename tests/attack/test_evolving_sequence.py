@@ -8,19 +8,19 @@ import pyarrow as pa
 import pytest
 
 from reticent.audit import verify
-from reticent.audit.published import published
-from reticent.audit.sequence import Attack, Publication, linked
+from reticent.audit.published import read_release
+from reticent.audit.sequence import CandidateElimination, Publication, unique_keys
 from reticent.errors import GuaranteeError
 from reticent.release import Ledger
 
 
 def attack(run):
     """Candidates per person after a run; linked by the quasi-identifiers alone."""
-    found, releases = Attack(), []
+    found, releases = CandidateElimination(), []
     for release, engine, truth in run:  # noqa: B007 - the last one is returned
-        shown = published(release, "")
+        shown = read_release(release, "")
         qit, st = shown.tables["qit"], shown.tables["st"]
-        found.add(Publication.read(qit, st, linked(qit, engine.policy)))
+        found.add(Publication.from_tables(qit, st, unique_keys(qit, engine.policy)))
         releases.append(release)
     return found, releases, engine, truth
 
@@ -49,13 +49,13 @@ def test_the_other_strategies_are_refuted_too(method):
 def test_the_worked_example_one_insertion_tells_its_value():
     engine = cases.build("enc", 3)
     engine.insert(cases.table(range(3), [0, 1, 2]))
-    found = Attack()
+    found = CandidateElimination()
     for step in range(2):
         if step:
             engine.insert(cases.table([3], [0]))
         (release,) = engine.cut(again=True)
-        shown = published(release, "")
-        found.add(Publication.read(shown.tables["qit"], shown.tables["st"], linked(shown.tables["qit"], engine.policy)))
+        shown = read_release(release, "")
+        found.add(Publication.from_tables(shown.tables["qit"], shown.tables["st"], unique_keys(shown.tables["qit"], engine.policy)))
     assert found.values()["23", "z3"] == {"v00"}
 
 
@@ -90,7 +90,7 @@ def release_with(release, age):
 
 def test_the_attack_ignores_groups_with_spare_seats():
     st = pa.table({"group": ["1", "1"], "value": ["a", "b"], "count": ["1", "1"]})
-    found = Attack()
-    found.add(Publication.read(pa.table({"group": ["1"]}), st, ["p"]))
-    found.add(Publication.read(pa.table({"group": ["1", "1"]}), st, ["p", "q"]))
+    found = CandidateElimination()
+    found.add(Publication.from_tables(pa.table({"group": ["1"]}), st, ["p"]))
+    found.add(Publication.from_tables(pa.table({"group": ["1", "1"]}), st, ["p", "q"]))
     assert found.candidates() == {"p": 2, "q": 2}

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reticent import EvolvingTable, Policy, Series, anonymize, audit, verify
-from reticent.audit.published import published
+from reticent.audit.published import read_release
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release.codebook import described, readme
 from reticent.release.folder import read_csv
@@ -117,7 +117,7 @@ def judged(folder, policy, *, follow=True):
     if follow:
         content = json.loads((folder / "release.json").read_text())
         book = json.loads((folder / "codebook.json").read_text())
-        book["records"], seen = content["counts"], published(folder, "")
+        book["records"], seen = content["counts"], read_release(folder, "")
         book["columns"] = described(dict(seen.tables), seen.shape, policy)
         with contextlib.suppress(TypeError, ValueError, AttributeError):
             book["guarantee"] = content["guarantee"] | {"words": claims_in_words(content["guarantee"]["claims"])}

@@ -14,7 +14,7 @@ from reticent.audit.attack.informed import informed
 from reticent.audit.attack.joint import joint
 from reticent.audit.attack.presence import presence
 from reticent.audit.attack.sights import observations_of
-from reticent.audit.published import Published, published
+from reticent.audit.published import Published, read_release
 from reticent.policy import Policy
 
 L = 5
@@ -172,9 +172,9 @@ def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rule
         for row in rows
     ]
     wire.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    stream = Published("out", "stream", wire=wire, metadata=release.documents)
-    seen, table = observations_of(stream, rules), observations_of(published(release, ""), rules)
+    stream = Published("out", "stream", stream_file=wire, metadata=release.documents)
+    seen, table = observations_of(stream, rules), observations_of(read_release(release, ""), rules)
     assert (seen.candidates == table.candidates).all()
     assert (seen.strata == table.strata).all()
     assert seen.fields.column("age").equals(table.fields.column("age"))
-    assert seen.place[0] == int(rows[0]["ticket"][1:])
+    assert seen.position[0] == int(rows[0]["ticket"][1:])

@@ -6,7 +6,7 @@ import pytest
 
 from reticent import _core
 from reticent.api import anonymize
-from reticent.audit.groups import histograms, numbered
+from reticent.audit.groups import histograms, number_rows
 from reticent.engine.rng import Rng
 from reticent.engine.table.anatomy import Anatomy
 from reticent.policy import Policy
@@ -64,7 +64,7 @@ def tables(release):
 
 
 def test_table_2_is_2_anonymous_and_2_diverse_in_three_classes():
-    rows, size = numbered(TABLE_2, QUASI)
+    rows, size = number_rows(TABLE_2, QUASI)
     groups = histograms(rows, size, TABLE_2.column("disease"))
     assert groups.sizes().tolist() == [2, 2, 2]
     assert groups.distinct().tolist() == [2, 2, 2]

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from reticent.api import anonymize, audit
-from reticent.audit.groups import histograms, numbered
+from reticent.audit.groups import histograms, number_rows
 from reticent.engine.table.supervision import utility_tree
 from reticent.policy import Policy
 
@@ -34,7 +34,7 @@ POLICY = {
 
 
 def classes(table):
-    rows, size = numbered(table, QUASI)
+    rows, size = number_rows(table, QUASI)
     return histograms(rows, size, table.column("disease"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labels_twin import stands
 
-from reticent.audit.labels.meaning import cover, stands_for
+from reticent.audit.labels.meaning import coverage_matrix, stands_for
 from reticent.audit.order import check_row_order
 from reticent.policy import Policy
 
@@ -107,4 +107,4 @@ def test_a_label_stands_for_a_cell_as_is_said_plainly(kind: str, data: st.DataOb
     )
     plainly = [stands(values[v], labels[label], policy, "c") for v, label in at.tolist()]
     assert stands_for(*rows, policy, "c").tolist() == plainly
-    assert cover(values, labels, policy, "c").toarray().reshape(-1).tolist() == plainly
+    assert coverage_matrix(values, labels, policy, "c").toarray().reshape(-1).tolist() == plainly

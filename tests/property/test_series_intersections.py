@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from reticent.audit.series import matched
+from reticent.audit.series import can_match
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import FirstGroupRules, grouped
 from reticent.engine.series.sug import People
@@ -61,7 +61,7 @@ def test_random_series_are_m_unique_and_legal(first):
             for row, now in zip(rows[last[rows] >= 0].tolist(), group[last[rows] >= 0].tolist(), strict=True):
                 was = history.group[last[row]]
                 before = history.values[history.offsets[was] : history.offsets[was + 1]]
-                assert matched([sets[v] for v in before.tolist()], groups[now].tolist())
+                assert can_match([sets[v] for v in before.tolist()], groups[now].tolist())
 
 
 def test_intersections_save_counterfeits():

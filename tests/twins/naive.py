@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack import Evidence
-from reticent.audit.published import published, text_table
+from reticent.audit.published import read_release, text_table
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
@@ -114,5 +114,5 @@ def veiled(table, rules, seed=3):
 
 def evidence(releases, rules, original, **more):
     """What a reader holds of some releases."""
-    shown = tuple(published(release, str(at)) for at, release in enumerate(releases))
+    shown = tuple(read_release(release, str(at)) for at, release in enumerate(releases))
     return Evidence(shown, rules, text_table(original), key=b"k", rng=np.random.default_rng(1), **more)

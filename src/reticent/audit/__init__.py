@@ -11,11 +11,11 @@ from reticent.audit.verify import verify
 __all__ = ["Finding", "VerificationResult", "verify"]
 
 
-class _Callable(ModuleType):
+class _CallableModule(ModuleType):
     """The package has the name of the verb: `reticent.audit(...)` calls the front door."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return import_module("reticent.api").audit(*args, **kwargs)
 
 
-sys.modules[__name__].__class__ = _Callable
+sys.modules[__name__].__class__ = _CallableModule

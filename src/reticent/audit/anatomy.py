@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int64s
-from reticent.audit.generalised import check_columns, check_counts, left_out, unchecked
-from reticent.audit.groups import Groups, numbers
+from reticent.audit.generalised import check_columns, check_counts, count_policy_suppression, unchecked_claims
+from reticent.audit.groups import Groups, arrow_codes
 from reticent.audit.order import check_row_order
 from reticent.audit.published import Published
 from reticent.audit.requirements import (
@@ -27,7 +27,7 @@ from reticent.audit.requirements import (
     check_l,
     check_size,
     check_t,
-    demanded,
+    policy_requirements,
     requirements,
 )
 from reticent.audit.spellings import check_variants
@@ -61,20 +61,20 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     findings += broken
     findings.append(check_variants(groups.values, "table 'st'"))
     findings += check_row_order(qit, st)
-    findings += _agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
+    findings += _check_agreement(members, groups.sizes(), float(release.metrics.get("counterfeits") or 0))
     column = policy.sensitive[0] if policy.sensitive else "value"
-    for requirement in _wanted(release, policy):
-        findings.append(_check(requirement, release, groups, policy, column))
+    for requirement in _requirements_of(release, policy):
+        findings.append(_check_requirement(requirement, release, groups, policy, column))
     posterior = check_posterior([release], float(groups.shares().max(initial=0)))
     findings += posterior
     limit = policy.privacy.suppression if release.method == "anatomy" else None
-    findings += check_counts(release.counts, qit.num_rows, limit, left_out(release, policy))
+    findings += check_counts(release.counts, qit.num_rows, limit, count_policy_suppression(release, policy))
     notes = (POSTERIOR_NOTE,) if posterior else ()
-    open_claims = unchecked(release.claims, ("k", "l", "t", "posterior"))
+    open_claims = unchecked_claims(release.claims, ("k", "l", "t", "posterior"))
     return VerificationResult(tuple(findings), notes, open_claims)
 
 
-def _check(requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str) -> Finding:
+def _check_requirement(requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str) -> Finding:
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{column}'")
     if requirement.model == "t":
@@ -100,14 +100,14 @@ def check_posterior(releases: Iterable[Published], worst: float) -> list[Finding
     return [Finding(POSTERIOR, worst <= min(claimed) + 1e-12, round(worst, 12), min(claimed))] if claimed else []
 
 
-def _wanted(release: Published, policy: Policy) -> list[Requirement]:
+def _requirements_of(release: Published, policy: Policy) -> list[Requirement]:
     """The claims, and the l that the policy asks for whatever the release calls itself.
 
     One table by Anatomy also promises that no value exceeds 1/l of its group. k and t speak of generalised classes: an
     evolving table states in its guarantee that it does not meet them, and they are judged where they are claimed.
     """
     rules = requirements(release.claims)
-    asked = demanded(policy)
+    asked = policy_requirements(policy)
     rules += [requirement for requirement in asked if requirement.model == "l" or release.kind in ("table", "")]
     rules.append(Requirement("l", "distinct", (Fraction(policy.l_of(_kind(release))),)))
     if release.kind in ("table", ""):
@@ -123,9 +123,9 @@ def _kind(release: Published) -> str:
 
 def _groups(release: Published, st: pa.Table) -> tuple[Int64s, Groups, list[Finding]]:
     """Rows per group of the first table, histograms of the second, and what is malformed."""
-    in_qit, in_st, size = release.grouped
-    counts = _whole(st["count"])
-    value, values = numbers(st["value"])
+    in_qit, in_st, size = release.group_codes
+    counts = _whole_numbers(st["count"])
+    value, values = arrow_codes(st["value"])
     key = in_st * max(1, len(values)) + value
     if (key[1:] < key[:-1]).any():  # rows stand by group and value, as they should, or are brought into this order
         order = np.argsort(key, kind="stable")
@@ -140,7 +140,7 @@ def _groups(release: Published, st: pa.Table) -> tuple[Int64s, Groups, list[Find
     return np.bincount(in_qit, minlength=size), groups, broken
 
 
-def _agreement(members: Int64s, slots: Int64s, counterfeits: float) -> list[Finding]:
+def _check_agreement(members: Int64s, slots: Int64s, counterfeits: float) -> list[Finding]:
     findings = [
         none_of("every group of 'qit' has its values in 'st'", int(((members > 0) & (slots == 0)).sum())),
         none_of("no group holds more records than values", int((members > slots).sum())),
@@ -154,9 +154,9 @@ def _agreement(members: Int64s, slots: Int64s, counterfeits: float) -> list[Find
     return [*findings, Finding("values without a record = counterfeits stated", stated, share, counterfeits)]
 
 
-def _whole(column: pa.ChunkedArray) -> Int64s:
+def _whole_numbers(column: pa.ChunkedArray) -> Int64s:
     """The counts as numbers; -1 for what is none."""
-    code, texts = numbers(column)
+    code, texts = arrow_codes(column)
     try:
         counts = texts.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:

@@ -22,32 +22,32 @@ import pyarrow as pa
 
 from reticent.arrays import Int64s
 from reticent.audit import measures
-from reticent.audit.groups import codes, histograms, present
+from reticent.audit.groups import codes, histograms, present_columns
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import Published
 from reticent.audit.requirements import (
-    OVERALL,
+    OVERALL_CLAIMS,
     Requirement,
     check_l,
     check_overall,
     check_size,
     check_t,
-    demanded,
-    of_persons,
+    policy_requirements,
+    person_requirements,
     requirements,
 )
 from reticent.audit.spellings import check_variants
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 
-TOTALS_NOTE = (
+REFERENCE_NOTE = (
     "t-closeness of '{}': the reference distribution is the release's own, which lies at most the share of suppressed "
     "records away from the input's; the input's is compared with --original, and was when the release was made."
 )
 
-BY_ITSELF = "l-diversity"
+INDEPENDENT_METHOD = "l-diversity"
 """The method of a series whose releases know nothing of one another."""
-_ALONE = "Each release was judged by itself: l-diversity claims nothing against a reader of several releases."
+_INDEPENDENT_NOTE = "Each release was judged by itself: l-diversity claims nothing against a reader of several releases."
 
 
 def verify_release(release: Published, policy: Policy) -> VerificationResult:
@@ -55,68 +55,68 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     if "data" not in release.tables:
         return VerificationResult((Finding("the table 'data' is there", holds=False),))
     data = release.coded["data"]
-    several = policy.person is not None and _several(release)
+    several = policy.person is not None and _has_repeated_persons(release)
     series = release.kind == "series"
-    asked = demanded(policy, persons=several) + (requirements({"l": policy.m}) if series else [])
-    rules = of_records(requirements(release.claims) + asked)
-    quasi = present(policy.quasi, data)
+    asked = policy_requirements(policy, persons=several) + (requirements({"l": policy.m}) if series else [])
+    rules = record_requirements(requirements(release.claims) + asked)
+    quasi = present_columns(policy.quasi, data)
     findings = [check_columns(data, policy.released, policy)]
     if series:  # judged by itself: any other method of a series promises more than one release can show
         findings.append(
-            Finding("the policy asks each release of the series by itself", policy.series.method == BY_ITSELF)
+            Finding("the policy asks each release of the series by itself", policy.series.method == INDEPENDENT_METHOD)
         )
-    if not release.bare:  # others name their groups as they like
+    if not release.no_manifest:  # others name their groups as they like
         findings += [check_labels(codes(data[name])[1], policy, name, release.method) for name in quasi]
     rows, size = release.classes("data", quasi)
     sizes = np.bincount(rows, minlength=size)
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     findings += check_overall(data, rows, size, release.claims, policy)
-    slack = suppressed_share(release.counts, left_out(release, policy))
+    slack = suppressed_share(release.counts, count_policy_suppression(release, policy))
     findings += check_sensitive(data, rows, size, rules, policy, slack)
-    notes = [TOTALS_NOTE.format(name) for name in present(policy.sensitive, data) if any(r.model == "t" for r in rules)]
-    notes += [*_plain(release, policy), *([_ALONE] if series else [])]
-    if release.bare:
-        notes += [] if rules else [_NOTHING_ASKED]
+    notes = [REFERENCE_NOTE.format(name) for name in present_columns(policy.sensitive, data) if any(r.model == "t" for r in rules)]
+    notes += [*_plain_notes(release, policy), *([_INDEPENDENT_NOTE] if series else [])]
+    if release.no_manifest:
+        notes += [] if rules else [_NO_REQUIREMENT_NOTE]
     else:
-        findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
-    open_claims = unchecked(release.claims) + _unnamed(release, policy)
-    measured = _figures(release, policy) if release.bare else {}
+        findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, count_policy_suppression(release, policy))
+    open_claims = unchecked_claims(release.claims) + _person_demands(release, policy)
+    measured = _measure(release, policy) if release.no_manifest else {}
     return VerificationResult(tuple(findings), tuple(dict.fromkeys(notes)), open_claims, measured)
 
 
-_NOTHING_ASKED = "The policy asks for neither k nor l nor t: nothing was required, see what was measured."
+_NO_REQUIREMENT_NOTE = "The policy asks for neither k nor l nor t: nothing was required, see what was measured."
 
 
-def _plain(release: Published, policy: Policy) -> list[str]:
+def _plain_notes(release: Published, policy: Policy) -> list[str]:
     """What plain columns add to the quasi-identifiers: rows that only they make unique."""
     data = release.coded["data"]
-    plain = present(policy.plain, data)
+    plain = present_columns(policy.plain, data)
     if not plain or not data.num_rows:
         return []
-    alone = _alone(release, [*policy.quasi, *plain]) / data.num_rows
+    alone = _count_unique_rows(release, [*policy.quasi, *plain]) / data.num_rows
     shown = ", ".join(plain[:5]) + (f" and {len(plain) - 5} more" if len(plain) > 5 else "")
     words = f"Plain columns ({shown}) are in no class: with them {alone:.0%} of the published rows are unique."
     return [f"{words} They are quasi-identifiers in disguise until shown otherwise."]
 
 
-def _alone(release: Published, names: Sequence[str]) -> int:
+def _count_unique_rows(release: Published, names: Sequence[str]) -> int:
     """Published rows that read like no other in some columns."""
-    rows, size = release.classes("data", present(names, release.coded["data"]))
+    rows, size = release.classes("data", present_columns(names, release.coded["data"]))
     return int((np.bincount(rows, minlength=size) == 1).sum())
 
 
-def of_records(rules: list[Requirement]) -> list[Requirement]:
+def record_requirements(rules: list[Requirement]) -> list[Requirement]:
     """What records must show, where the claim is of persons too: k persons have k records, l persons l values."""
     return list(dict.fromkeys(replace(requirement, persons=False) for requirement in rules if requirement.visible))
 
 
-def _unnamed(release: Published, policy: Policy) -> tuple[str, ...]:
+def _person_demands(release: Published, policy: Policy) -> tuple[str, ...]:
     """What the policy asks of persons, of a table that claims nothing."""
-    asked = demanded(policy, persons=True) if release.bare and policy.person is not None else []
+    asked = policy_requirements(policy, persons=True) if release.no_manifest and policy.person is not None else []
     return tuple(f"{requirement} (needs the original)" for requirement in asked)
 
 
-def left_out(release: Published, policy: Policy) -> int:
+def count_policy_suppression(release: Published, policy: Policy) -> int:
     """Records that the policy's choice of one per person leaves out, by the manifest; none where it makes no choice."""
     if policy.persons is None or policy.persons.records == "all":
         return 0
@@ -124,14 +124,14 @@ def left_out(release: Published, policy: Policy) -> int:
     return number if isinstance(number, int) and number >= 0 else 0
 
 
-def _several(release: Published) -> bool:
+def _has_repeated_persons(release: Published) -> bool:
     """Whether the release says that some persons have several records: then also l and t are of persons."""
-    return any(requirement.model != "k" for requirement in of_persons(release.claims))
+    return any(requirement.model != "k" for requirement in person_requirements(release.claims))
 
 
-def unchecked(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL)) -> tuple[str, ...]:
+def unchecked_claims(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL_CLAIMS)) -> tuple[str, ...]:
     """Claims that the judge of this kind of release does not recompute, and those of persons: records show at most that they can hold."""
-    hidden = (f"{requirement} (needs the original)" for requirement in of_persons(claims))
+    hidden = (f"{requirement} (needs the original)" for requirement in person_requirements(claims))
     return (*(claim for claim in claims if claim not in known), *hidden)
 
 
@@ -142,7 +142,7 @@ def check_columns(table: pa.Table, allowed: tuple[str, ...], policy: Policy, ext
     return none_of("only columns the policy releases", len(stray), f"{inside} of them identifiers" if stray else "")
 
 
-def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, left_out: int = 0) -> list[Finding]:
+def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, policy_suppressed: int = 0) -> list[Finding]:
     """The numbers of the manifest agree with the tables and with each other."""
     if not counts:
         return [Finding("the manifest carries its counts", holds=False)]
@@ -156,24 +156,24 @@ def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, left
         Finding("rows in = published + held + suppressed", came == out + held + gone, out + held + gone, came),
     ]
     if limit is not None:
-        allowed = math.floor(Fraction(str(limit)) * (came - left_out)) + left_out
+        allowed = math.floor(Fraction(str(limit)) * (came - policy_suppressed)) + policy_suppressed
         findings.append(Finding("suppressed rows within the policy's limit", gone <= allowed, gone, allowed))
     return findings
 
 
-def _figures(release: Published, policy: Policy) -> dict[str, float]:
+def _measure(release: Published, policy: Policy) -> dict[str, float]:
     """What holds of a table, whoever made it: classes, the records that are alone, k, and per sensitive column distinct l, entropy l and t with equal distances."""
     data = release.coded["data"]
-    rows, size = release.classes("data", present(policy.quasi, data))
+    rows, size = release.classes("data", present_columns(policy.quasi, data))
     if not data.num_rows:
         return {}
     figures: dict[str, float] = {
         "k": int(np.bincount(rows, minlength=size).min()),
         "classes": size,
-        "alone": _alone(release, policy.quasi),
-        "alone_with_plain": _alone(release, (*policy.quasi, *policy.plain)),
+        "alone": _count_unique_rows(release, policy.quasi),
+        "alone_with_plain": _count_unique_rows(release, (*policy.quasi, *policy.plain)),
     }
-    for name in present(policy.sensitive, data):
+    for name in present_columns(policy.sensitive, data):
         groups = histograms(rows, size, data[name])
         whole = np.array(list(groups.totals().values()))
         varied, _ = measures.entropy_l(groups, Fraction(1))
@@ -213,7 +213,7 @@ def check_sensitive(
     return findings
 
 
-def suppressed_share(counts: Mapping[str, Any], left_out: int = 0) -> Fraction:
+def suppressed_share(counts: Mapping[str, Any], policy_suppressed: int = 0) -> Fraction:
     """How far the release's own distribution can lie from that of the input: the share of records left out."""
     came, gone = (n if isinstance(n := counts.get(name), int) else 0 for name in ("rows_in", "suppressed"))
-    return Fraction(max(0, gone - left_out), max(1, came - left_out))
+    return Fraction(max(0, gone - policy_suppressed), max(1, came - policy_suppressed))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from reticent.arrays import Floats, Int64s
 
-_NEAR = 4
+_NEAR_FACTOR = 4
 """Whole numbers lie near each other if so many times as many would fit between them."""
 
 
@@ -33,7 +33,7 @@ class Groups:
     values: tuple[str | None, ...]
 
     @classmethod
-    def counted(
+    def from_records(
         cls, group: Int64s, value: Int64s, size: int, values: tuple[str | None, ...], times: Int64s | None = None
     ) -> Groups:
         """From the group and the value of every record, each counted once, or so many times."""
@@ -74,7 +74,7 @@ class Groups:
         sums = np.bincount(self.value, weights=self.count, minlength=len(self.values)).astype(np.int64)
         return {value: int(total) for value, total in zip(self.values, sums, strict=True)}
 
-    def matrices(self, width: int, places: Int64s) -> Iterator[tuple[int, Floats]]:
+    def iter_shares(self, width: int, places: Int64s) -> Iterator[tuple[int, Floats]]:
         """Shares per group over ``width`` values, a block of groups at a time; places maps value codes to columns."""
         step = max(1, (1 << 21) // max(1, width))
         sizes = np.maximum(self.sizes(), 1)
@@ -86,24 +86,24 @@ class Groups:
             yield first, block
 
 
-def present(names: Iterable[str], table: pa.Table) -> list[str]:
+def present_columns(names: Iterable[str], table: pa.Table) -> list[str]:
     """The names that are columns of a table."""
     return [name for name in names if name in table.column_names]
 
 
 def codes(column: pa.ChunkedArray) -> tuple[Int64s, tuple[str | None, ...]]:
     """Number the distinct values of a column; a missing value is a value of its own."""
-    code, values = numbers(column)
+    code, values = arrow_codes(column)
     return code, tuple(values.to_pylist())
 
 
-def numbers(column: pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
+def arrow_codes(column: pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
     """`codes` with the values as they lie in Arrow: a column of days has tens of thousands."""
-    encoded = _encoded(column)
+    encoded = _dictionary_encode(column)
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
-def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+def _dictionary_encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
     if column.num_chunks == 1 and pa.types.is_dictionary(column.type):
         return column.chunk(0)
     if not column.num_chunks:
@@ -129,20 +129,20 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
-def coded(table: pa.Table) -> pa.Table:
+def encode_table(table: pa.Table) -> pa.Table:
     """The table as text, the texts of every column numbered, so that `codes` need not do it again."""
-    return pa.table([coded_column(column) for column in table.columns], names=table.column_names)
+    return pa.table([encode_column(column) for column in table.columns], names=table.column_names)
 
 
-def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def encode_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Equal cells are equal texts: only the different ones are written out, and those that read alike get one number."""
-    if pa.types.is_dictionary(column.type) and (own := _own_numbers(column)) is not None:
+    if pa.types.is_dictionary(column.type) and (own := _reuse_codes(column)) is not None:
         return pa.chunked_array([own])
     if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
         column = as_text(column)
-    if pa.types.is_int64(column.type) and (own := _near_numbers(column)) is not None:
+    if pa.types.is_int64(column.type) and (own := _encode_near_integers(column)) is not None:
         return pa.chunked_array([own])
-    encoded, kind = _encoded(column), column.type
+    encoded, kind = _dictionary_encode(column), column.type
     if not pa.types.is_string(kind):
         texts = encoded.dictionary.cast(pa.string())
         if pa.types.is_integer(kind) or pa.types.is_date32(kind):  # no two of them read alike
@@ -152,7 +152,7 @@ def coded_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([encoded])
 
 
-def _own_numbers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+def _reuse_codes(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     """A column that came with numbers, as they are if they are as good as those given here: each for one text that some cell has."""
     if column.num_chunks != 1 or column.null_count or not pa.types.is_string(column.type.value_type):
         return None
@@ -162,13 +162,13 @@ def _own_numbers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     return encoded if alone and len(times) == len(words) and times.all() else None
 
 
-def _near_numbers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+def _encode_near_integers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     """Whole numbers that lie near each other, as those of groups: numbered by their size, without looking each up."""
     if column.null_count or not len(column):
         return None
     cells = column.to_numpy()
     low = int(cells.min())
-    if int(cells.max()) - low >= _NEAR * len(cells):
+    if int(cells.max()) - low >= _NEAR_FACTOR * len(cells):
         return None
     there = np.bincount(cells - low) > 0
     place = (np.cumsum(there) - 1).astype(np.int32)
@@ -176,7 +176,7 @@ def _near_numbers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     return pa.DictionaryArray.from_arrays(place[cells - low], texts)
 
 
-def shared(*columns: pa.Array) -> list[Int64s]:
+def common_codes(*columns: pa.Array) -> list[Int64s]:
     """Texts under common numbers, a missing one as one more."""
     texts = pa.concat_arrays([column.cast(pa.string()) for column in columns])
     code = pc.dictionary_encode(texts, null_encoding="encode").indices.to_numpy(zero_copy_only=False)
@@ -184,19 +184,19 @@ def shared(*columns: pa.Array) -> list[Int64s]:
     return [code[end - len(column) : end].astype(np.int64) for end, column in zip(ends, columns, strict=True)]
 
 
-def numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Int64s, int]:
+def number_rows(table: pa.Table, columns: Sequence[str]) -> tuple[Int64s, int]:
     """The group of every row: rows alike in all the columns share a number."""
     key, cardinality = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in columns:
-        code, values = numbers(table[name])
+        code, values = arrow_codes(table[name])
         width = max(1, len(values))
         if cardinality * width >= 2**62:
-            key, cardinality = _dense(key)
+            key, cardinality = _renumber(key)
         key, cardinality = key * width + code, cardinality * width
-    return _dense(key)
+    return _renumber(key)
 
 
-def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> Int64s:
+def rank_texts(texts: Sequence[str | None], *, missing_last: bool = False) -> Int64s:
     """The place of each text among all: as numbers where all are, else by their text; a missing one first, or last."""
     try:
         keys = [((text is None) == missing_last, float(text or 0), "") for text in texts]
@@ -207,13 +207,13 @@ def by_size(texts: Sequence[str | None], *, missing_last: bool = False) -> Int64
     return place
 
 
-def ranks(column: pa.ChunkedArray, *, missing_last: bool = False) -> Int64s:
+def rank_cells(column: pa.ChunkedArray, *, missing_last: bool = False) -> Int64s:
     """The place of each cell among the different ones of its column, as `by_size` has them."""
-    code, texts = codes(coded_column(column))
-    return by_size(texts, missing_last=missing_last)[code]
+    code, texts = codes(encode_column(column))
+    return rank_texts(texts, missing_last=missing_last)[code]
 
 
-def different(key: Int64s) -> Int64s:
+def distinct_numbers(key: Int64s) -> Int64s:
     """The different numbers, sorted."""
     ordered = np.sort(key)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
@@ -222,15 +222,15 @@ def different(key: Int64s) -> Int64s:
 def histograms(rows: Int64s, size: int, column: pa.ChunkedArray, times: Int64s | None = None) -> Groups:
     """Count a sensitive column within groups."""
     code, values = codes(column)
-    return Groups.counted(rows, code, size, values, times)
+    return Groups.from_records(rows, code, size, values, times)
 
 
-def normal(weights: Floats) -> Floats:
+def normalize_rows(weights: Floats) -> Floats:
     """Rows that sum to one; a row of zeros stays."""
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
-def _dense(key: Int64s) -> tuple[Int64s, int]:
+def _renumber(key: Int64s) -> tuple[Int64s, int]:
     encoded = pc.dictionary_encode(pa.array(key))
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)

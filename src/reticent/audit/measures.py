@@ -31,7 +31,7 @@ def entropy_l(groups: Groups, bound: Fraction) -> tuple[Floats, Bools]:
     even = groups.largest() * distinct == groups.sizes()  # then exp(entropy) is the number of values
     gap = np.where(even, np.inf, np.abs(entropy - math.log(bound)))
     holds = np.where(even, distinct >= math.ceil(bound), reached >= float(bound))
-    return reached, _decide(holds, gap, lambda group: _reaches(groups, group, bound))
+    return reached, _decide(holds, gap, lambda group: _group_reaches(groups, group, bound))
 
 
 def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[Floats, Bools]:
@@ -42,14 +42,14 @@ def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[Floats, Bools]
     ratio = np.divide(groups.largest(), tail, out=np.full(groups.size, np.inf), where=tail > 0)
     close = np.abs(ratio - float(c)) / float(c)
 
-    def again(group: int) -> bool:
+    def decide_exactly(group: int) -> bool:
         counts = sorted(groups.counts_of(group), reverse=True)
         return counts[0] < c * sum(counts[level - 1 :])
 
-    return ratio, _decide(ratio < float(c), close, again)
+    return ratio, _decide(ratio < float(c), close, decide_exactly)
 
 
-def share(groups: Groups, limit: Fraction) -> tuple[Floats, Bools]:
+def largest_share(groups: Groups, limit: Fraction) -> tuple[Floats, Bools]:
     """The largest share one value has of each group, and whether it stays within the limit."""
     largest, sizes = groups.largest(), groups.sizes()
     shares = largest / np.maximum(sizes, 1)
@@ -76,7 +76,7 @@ class Part:
     value_order: Int64s
     starts: Int64s | None
 
-    def moved(self, extra: NDArray[Any]) -> NDArray[Any]:
+    def moved_mass(self, extra: NDArray[Any]) -> NDArray[Any]:
         """Sum of absolute sums, per row."""
         sorted_ = extra[:, self.value_order]
         if self.starts is None:
@@ -112,15 +112,15 @@ def distance(
     """The distance of each group from the reference, and whether it stays within t; places maps value codes."""
     table = reference / reference.sum()
     out = np.zeros(groups.size)
-    for first, shares in groups.matrices(len(reference), places):
+    for first, shares in groups.iter_shares(len(reference), places):
         for part in parts:
-            out[first : first + len(shares)] += part.moved(shares - table) * float(part.weight)
+            out[first : first + len(shares)] += part.moved_mass(shares - table) * float(part.weight)
 
-    def again(group: int) -> bool:
+    def decide_exactly(group: int) -> bool:
         extra = _exact_extra(groups, group, reference, places)
-        return bool(sum(part.weight * part.moved(extra)[0] for part in parts) <= bound)
+        return bool(sum(part.weight * part.moved_mass(extra)[0] for part in parts) <= bound)
 
-    return out, _decide(out <= float(bound), np.abs(out - float(bound)), again)
+    return out, _decide(out <= float(bound), np.abs(out - float(bound)), decide_exactly)
 
 
 def _decide(holds: Bools, gap: Floats, again: Callable[[int], bool]) -> Bools:
@@ -140,7 +140,7 @@ def _exact_extra(groups: Groups, group: int, reference: Int64s, places: Int64s) 
     return extra
 
 
-def _reaches(groups: Groups, group: int, bound: Fraction) -> bool:
+def _group_reaches(groups: Groups, group: int, bound: Fraction) -> bool:
     counts = groups.counts_of(group)
     shared = math.gcd(*counts)
     return _entropy_reaches(tuple(sorted(count // shared for count in counts)), bound)

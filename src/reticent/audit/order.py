@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reticent.arrays import Int64s
-from reticent.audit.groups import numbers
+from reticent.audit.groups import arrow_codes
 from reticent.audit.verdict import Finding, none_of
 
 _DRIFT = 5.0
@@ -33,15 +33,15 @@ def check_row_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
     code, names = _group_numbers(qit["group"])
     row = _ranks(qit, [name for name in qit.column_names if name != "group"])
     owner, listed = _group_numbers(st["group"])
-    lines = _pairs(listed[owner], _ranks(st, ["value"]))
+    lines = _pair_ranks(listed[owner], _ranks(st, ["value"]))
     shown, place = np.unique(names, return_inverse=True)
     group = place.reshape(-1)[code]
-    falls = _falls(_pairs(group, row))
+    falls = _count_descents(_pair_ranks(group, row))
     return [
-        none_of("rows of 'st' stand by group and value", _falls(lines)),
+        none_of("rows of 'st' stand by group and value", _count_descents(lines)),
         none_of("rows of 'qit' stand by group and text", falls),
         none_of("groups are numbered from 0", int((shown != np.arange(len(shown))).sum())),
-        none_of("groups are numbered in the order of their rows", _lists_that_fall(group, row, sorted_=not falls)),
+        none_of("groups are numbered in the order of their rows", _count_list_descents(group, row, sorted_=not falls)),
         check_number_notation(qit["group"], st["group"], st["count"]),
     ]
 
@@ -49,16 +49,16 @@ def check_row_order(qit: pa.Table, st: pa.Table) -> list[Finding]:
 def check_table_order(table: pa.Table, name: str, columns: list[str]) -> list[Finding]:
     """Rows by group and by the text of some columns; groups numbered from 1, in one way of writing numbers."""
     code, names = _group_numbers(table["group"])
-    lines = _pairs(names[code], _ranks(table, columns))
+    lines = _pair_ranks(names[code], _ranks(table, columns))
     return [
-        none_of(f"rows of '{name}' stand by group and text", _falls(lines)),
+        none_of(f"rows of '{name}' stand by group and text", _count_descents(lines)),
         check_number_notation(table["group"]),
     ]
 
 
 def check_number_notation(*columns: pa.ChunkedArray) -> Finding:
     """Groups and counts are written as whole numbers in one way: 7, and not 07 or +7, which would say something besides."""
-    texts = pa.chunked_array([numbers(column)[1] for column in columns])
+    texts = pa.chunked_array([arrow_codes(column)[1] for column in columns])
     padded = pc.and_(pc.starts_with(texts, "0"), pc.greater(pc.binary_length(texts), 1))
     plain = pc.and_not(pc.ascii_is_decimal(texts), padded)
     return none_of("groups and counts are written in one way", len(texts) - int(pc.sum(plain).as_py() or 0))
@@ -69,7 +69,7 @@ def _group_numbers(column: pa.ChunkedArray) -> tuple[Int64s, NDArray[Any]]:
 
     Those of more than eighteen digits are compared as Python does.
     """
-    code, names = numbers(column)
+    code, names = arrow_codes(column)
     plain = pc.and_(pc.ascii_is_decimal(names), pc.less_equal(pc.binary_length(names), _DIGITS))
     if pc.all(plain, skip_nulls=False).as_py():
         return code, names.cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -81,7 +81,7 @@ def _ranks(table: pa.Table, columns: list[str]) -> Int64s:
     """The place of every row among all by the texts of some columns, a missing cell first; the same for rows that read alike."""
     place, size = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in columns:
-        code, texts = numbers(table[name])
+        code, texts = arrow_codes(table[name])
         width = max(1, len(texts))
         rank = np.empty(len(texts), dtype=np.int64)
         # By the bytes of UTF-8, which is by the signs' own numbers; what is missing comes last there.
@@ -95,7 +95,7 @@ def _ranks(table: pa.Table, columns: list[str]) -> Int64s:
     return place
 
 
-def _pairs(first: NDArray[Any], second: Int64s) -> Int64s:
+def _pair_ranks(first: NDArray[Any], second: Int64s) -> Int64s:
     """The place of each pair among all."""
     width = int(second.max(initial=0)) + 1
     if first.dtype == object or int(first.max(initial=0)) + 1 >= _LARGE // width:
@@ -103,11 +103,11 @@ def _pairs(first: NDArray[Any], second: Int64s) -> Int64s:
     return np.asarray(first * width + second, dtype=np.int64)
 
 
-def _falls(places: Int64s) -> int:
+def _count_descents(places: Int64s) -> int:
     return int((places[1:] < places[:-1]).sum())
 
 
-def _lists_that_fall(group: Int64s, row: Int64s, *, sorted_: bool) -> int:
+def _count_list_descents(group: Int64s, row: Int64s, *, sorted_: bool) -> int:
     """How many groups stand before the one before them, each as the sorted list of its rows."""
     rows, sizes = row if sorted_ else row[np.lexsort((row, group))], np.bincount(group)
     starts = np.cumsum(sizes) - sizes
@@ -126,7 +126,7 @@ def _nth(rows: Int64s, starts: Int64s, sizes: Int64s, place: int) -> Int64s:
     return np.where(there, rows[np.where(there, starts + place, 0)], -1)
 
 
-def _standing(places: Int64s) -> Int64s:
+def _ranks_of(places: Int64s) -> Int64s:
     """Each one's place among all of them."""
     there = np.zeros(int(places.max(initial=-1)) + 1, dtype=np.bool_)
     if int(places.min(initial=0)) >= 0:
@@ -145,10 +145,10 @@ def drift(cells: NDArray[Any]) -> float:
     return float(np.corrcoef(cells, np.arange(len(cells)))[0, 1]) * math.sqrt(len(cells) - 1)
 
 
-def check_shuffled(places: Int64s) -> Finding:
+def check_shuffle(places: Int64s) -> Finding:
     """Whether positions depend on those in the input: their rank correlation, and neighbours that stayed neighbours."""
     size = len(places)
-    ranks = _standing(places)
+    ranks = _ranks_of(places)
     moved = abs(drift(ranks))
     # In a random order about two pairs of neighbours stay together, whatever the size.
     together = int((np.abs(np.diff(ranks)) == 1).sum())

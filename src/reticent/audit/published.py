@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from reticent.arrays import Int64s
-from reticent.audit.folder.written import as_text as cells_as_text
-from reticent.audit.folder.written import odd_files
-from reticent.audit.groups import as_text, coded, numbered, numbers, shared, decode_table
+from reticent.audit.folder.written import csv_text_options as cells_as_text
+from reticent.audit.folder.written import noncanonical_files
+from reticent.audit.groups import as_text, encode_table, number_rows, arrow_codes, common_codes, decode_table
 from reticent.audit.stream.lines import has_codebook_order
 from reticent.errors import DataError
 from reticent.release import Release
@@ -30,14 +30,14 @@ from reticent.release.folder import content_of, plain
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
 _METADATA = ("veil", "linked")
-_WIRE = (".ndjson", ".jsonl")
+_STREAM_SUFFIXES = (".ndjson", ".jsonl")
 _LINE_TYPES = ("codebook", "group", "tuple", "record")
-_LONGEST = 1 << 20
-CODEBOOK = ".codebook.json"
+_MAX_LINE = 1 << 20
+CODEBOOK_SUFFIX = ".codebook.json"
 """Behind the name of a stream's file: what a recipient needs to read it."""
 
 
-class AsText(Mapping[str, pa.Table]):
+class TextTables(Mapping[str, pa.Table]):
     """Tables as text, each written out when somebody reads it: most judges look at numbered texts alone."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
@@ -51,7 +51,7 @@ class AsText(Mapping[str, pa.Table]):
     @cached_property
     def coded(self) -> dict[str, pa.Table]:
         """The tables with their texts numbered."""
-        return {name: coded(table) for name, table in self._given.items()}
+        return {name: encode_table(table) for name, table in self._given.items()}
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._texts:
@@ -96,18 +96,18 @@ class Published:
     method: str = ""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    wire: Path | None = None
+    stream_file: Path | None = None
     claims: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
     policy_hash: str | None = None
-    altered: int = 0
-    bare: bool = False
-    strays: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    doubled: int = 0
-    odd: tuple[str, ...] = ()
+    altered_files: int = 0
+    no_manifest: bool = False
+    unlisted_files: tuple[str, ...] = ()
+    manifest_keys: tuple[str, ...] = ()
+    duplicate_columns: int = 0
+    noncanonical_files: tuple[str, ...] = ()
     manifest: Mapping[str, Any] | None = None
     codebook: Mapping[str, Any] | None = None
     readme: str | None = None
@@ -115,55 +115,55 @@ class Published:
     @property
     def raw(self) -> Mapping[str, pa.Table]:
         """The tables as they came."""
-        return self.tables.raw if isinstance(self.tables, AsText) else self.tables
+        return self.tables.raw if isinstance(self.tables, TextTables) else self.tables
 
     @cached_property
     def coded(self) -> Mapping[str, pa.Table]:
         """The tables with their texts numbered, once for all judges."""
-        return self.tables.coded if isinstance(self.tables, AsText) else AsText(self.tables).coded
+        return self.tables.coded if isinstance(self.tables, TextTables) else TextTables(self.tables).coded
 
     @cached_property
     def _classes(self) -> dict[tuple[str, ...], tuple[Int64s, int]]:
         return {}
 
     @cached_property
-    def grouped(self) -> tuple[Int64s, Int64s, int]:
+    def group_codes(self) -> tuple[Int64s, Int64s, int]:
         """The group of every row of 'qit' and of 'st' under common numbers, and how many there are; found once for all judges."""
-        (shown, names), (listed, others) = (numbers(self.coded[table]["group"]) for table in ("qit", "st"))
-        here, there = [np.arange(len(names))] * 2 if names.equals(others) else shared(names, others)
+        (shown, names), (listed, others) = (arrow_codes(self.coded[table]["group"]) for table in ("qit", "st"))
+        here, there = [np.arange(len(names))] * 2 if names.equals(others) else common_codes(names, others)
         return here[shown], there[listed], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
 
     def classes(self, table: str, columns: Sequence[str]) -> tuple[Int64s, int]:
         """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""
         key = (table, *columns)
         if key not in self._classes:
-            self._classes[key] = numbered(self.coded[table], columns)
+            self._classes[key] = number_rows(self.coded[table], columns)
         return self._classes[key]
 
 
-def published(source: str | Path | Release | pa.Table | Published, name: str) -> Published:
+def read_release(source: str | Path | Release | pa.Table | Published, name: str) -> Published:
     """Read a folder, a file of JSON lines, or a Release in memory; a table stands for anybody's file."""
     if isinstance(source, Published):
         return replace(source, name=name)
     if isinstance(source, pa.Table):
-        return Published(name, "generalised", tables={"data": text_table(source)}, bare=True)
+        return Published(name, "generalised", tables={"data": text_table(source)}, no_manifest=True)
     if not isinstance(source, str | Path):
         return _from_release(source, name)
     path = Path(source)
-    if is_wire(path):
+    if is_stream_file(path):
         return _from_stream_file(path, name)
     if not path.is_dir():
         raise DataError(f"{path} is not a release.", hint="Give the folder of a release, or a stream's .ndjson file.")
     return _from_folder(path, name)
 
 
-def is_wire(path: Path) -> bool:
+def is_stream_file(path: Path) -> bool:
     """Whether a file holds a stream's lines; other JSON lines are anybody's table."""
-    if not path.is_file() or path.suffix not in _WIRE:
+    if not path.is_file() or path.suffix not in _STREAM_SUFFIXES:
         return False
     with path.open("rb") as lines:
         try:
-            first = json.loads(lines.readline(_LONGEST))
+            first = json.loads(lines.readline(_MAX_LINE))
         except (ValueError, RecursionError):
             return True  # a damaged stream is a stream
     return not isinstance(first, dict) or first.get("type") in _LINE_TYPES
@@ -172,24 +172,24 @@ def is_wire(path: Path) -> bool:
 def _from_stream_file(path: Path, name: str) -> Published:
     """A file of lines, with the codebook beside it where there is one."""
     try:
-        written = content_of(path.with_name(path.name + CODEBOOK))
+        written = content_of(path.with_name(path.name + CODEBOOK_SUFFIX))
         codebook = json.loads(written)
         documents = {"veil": dict(codebook["veil"])} if "veil" in codebook else {}
         claims = dict(codebook["guarantee"]["claims"])
     except FileNotFoundError:
-        return Published(name, "stream", wire=path)
+        return Published(name, "stream", stream_file=path)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return Published(name, "stream", wire=path, altered=1)
+        return Published(name, "stream", stream_file=path, altered_files=1)
     plainly = orjson.dumps(codebook) + b"\n" == written and has_codebook_order(codebook)
     return Published(
         name,
         "stream",
         kind="stream",
-        wire=path,
+        stream_file=path,
         metadata=documents,
         claims=claims,
         codebook=codebook,
-        odd=() if plainly else ("the codebook",),
+        noncanonical_files=() if plainly else ("the codebook",),
     )
 
 
@@ -198,7 +198,7 @@ def text_table(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([as_text(column) for column in table.columns], names=table.column_names)
 
 
-def text(value: Any) -> str | None:
+def cell_text(value: Any) -> str | None:
     """One value as the tables show it."""
     if value is None or isinstance(value, str):
         return value
@@ -212,7 +212,7 @@ def _from_release(release: Release, name: str) -> Published:
         shape=release.shape,
         kind=release.kind,
         method=release.method,
-        tables=AsText(release.tables),
+        tables=TextTables(release.tables),
         metadata=release.documents,
         claims=release.guarantee.claims,
         counts={key: getattr(counts, key) for key in ("rows_in", "published", "held", "suppressed")},
@@ -223,39 +223,39 @@ def _from_release(release: Release, name: str) -> Published:
 
 
 def _from_folder(path: Path, name: str) -> Published:
-    manifest = _manifest(path)
-    digests = _mapping(manifest, "files")
+    manifest = _read_manifest(path)
+    digests = _sub_dict(manifest, "files")
     named = [Path(file).stem for file in digests] if manifest.get("shape") == "linked" else _TABLES
     files = [path / f"{table}.{form}" for table in dict.fromkeys(named) for form in ("csv", "parquet")]
     files = [file for file in files if file.is_file()]
-    read = {file.stem: _read(file) for file in files}
-    tables = {table: _once(columns) for table, columns in read.items()}
-    wires = sorted(file for file in path.iterdir() if file.suffix in _WIRE)
+    read = {file.stem: _read_table(file) for file in files}
+    tables = {table: _drop_duplicate_columns(columns) for table, columns in read.items()}
+    wires = sorted(file for file in path.iterdir() if file.suffix in _STREAM_SUFFIXES)
     return Published(
         name=name,
-        shape=str(manifest.get("shape") or _shape(set(tables))),
+        shape=str(manifest.get("shape") or _guess_shape(set(tables))),
         kind=str(manifest.get("kind", "")),
         method=str(manifest.get("method", "")),
         tables=tables,
         metadata={n: text for n in _METADATA if (text := _read_metadata(path / f"{n}.json")) is not None},
-        wire=wires[0] if wires and not tables else None,
-        claims=_mapping(_mapping(manifest, "guarantee"), "claims"),
-        counts=_mapping(manifest, "counts"),
-        metrics=_mapping(manifest, "metrics"),
-        explain=_mapping(manifest, "explain"),
+        stream_file=wires[0] if wires and not tables else None,
+        claims=_sub_dict(_sub_dict(manifest, "guarantee"), "claims"),
+        counts=_sub_dict(manifest, "counts"),
+        metrics=_sub_dict(manifest, "metrics"),
+        explain=_sub_dict(manifest, "explain"),
         policy_hash=manifest.get("policy_hash"),
-        altered=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
-        strays=_strays(path, digests),
-        keys=(*map(str, manifest), *(f"store.{key}" for key in _mapping(manifest, "store"))),
-        doubled=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
-        odd=odd_files(path / name for name in ("release.json", *digests) if (path / name).is_file()),
+        altered_files=sum(_digest(path / Path(file).name) != digest for file, digest in digests.items()),
+        unlisted_files=_unlisted_files(path, digests),
+        manifest_keys=(*map(str, manifest), *(f"store.{key}" for key in _sub_dict(manifest, "store"))),
+        duplicate_columns=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
+        noncanonical_files=noncanonical_files(path / name for name in ("release.json", *digests) if (path / name).is_file()),
         manifest=manifest,
         codebook=_read_metadata(path / "codebook.json"),
-        readme=_page(path / "README.txt"),
+        readme=_read_page(path / "README.txt"),
     )
 
 
-def _once(table: pa.Table) -> pa.Table:
+def _drop_duplicate_columns(table: pa.Table) -> pa.Table:
     """The table without columns that have the name of an earlier one: they cannot be asked for, and are counted instead."""
     names = table.column_names
     return table.select([at for at, name in enumerate(names) if names.index(name) == at])
@@ -272,14 +272,14 @@ def _read_metadata(file: Path) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else {}
 
 
-def _page(file: Path) -> str | None:
+def _read_page(file: Path) -> str | None:
     try:
         return content_of(file).decode(errors="replace")
     except OSError:
         return None
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(content_of(path / "release.json").decode("utf-8"))
     except OSError:
@@ -291,18 +291,18 @@ def _manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _strays(path: Path, digests: Mapping[str, Any]) -> tuple[str, ...]:
+def _unlisted_files(path: Path, digests: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of all that lies in the folder and is no file of the manifest."""
     known = {"release.json", *(Path(file).name for file in digests)}
     return tuple(sorted(file.name for file in path.iterdir() if file.name not in known))
 
 
-def _mapping(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _sub_dict(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     mapping = of.get(key, {})
     return mapping if isinstance(mapping, dict) else {}
 
 
-def _shape(tables: set[str]) -> str:
+def _guess_shape(tables: set[str]) -> str:
     if {"qit", "st"} <= tables:
         return "anatomy"
     if {"data", "counterfeits"} <= tables:
@@ -310,7 +310,7 @@ def _shape(tables: set[str]) -> str:
     return "generalised" if "data" in tables else "stream"
 
 
-def _read(file: Path) -> pa.Table:
+def _read_table(file: Path) -> pa.Table:
     try:
         return _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
     except (OSError, pa.ArrowException):

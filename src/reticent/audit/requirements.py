@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Int64s
 from reticent.audit import measures
-from reticent.audit.groups import Groups, by_size, numbered, present
-from reticent.audit.labels.meeting import Field, meet
+from reticent.audit.groups import Groups, rank_texts, number_rows, present_columns
+from reticent.audit.labels.meeting import Field, match_rows
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import build_levels
 
-_PLAIN = {"l": "distinct", "t": "equal"}
+_DEFAULT_KINDS = {"l": "distinct", "t": "equal"}
 _KINDS = {"l": ("distinct", "entropy", "recursive", "frequency"), "t": ("equal", "ordered", "hierarchical")}
 
 
@@ -80,17 +80,17 @@ def requirements(claims: Mapping[str, Any]) -> list[Requirement]:
             others = {kind: numbers for kind, numbers in claim.items() if kind != "persons"}
             rules += [_requirement(model, kind, numbers) for kind, numbers in others.items()]
             claim = claim["persons"]
-        entries = claim if isinstance(claim, dict) else {_PLAIN.get(model, ""): claim}
+        entries = claim if isinstance(claim, dict) else {_DEFAULT_KINDS.get(model, ""): claim}
         rules += [replace(_requirement(model, kind, numbers), persons=persons) for kind, numbers in entries.items()]
     return rules
 
 
-def of_persons(claims: Mapping[str, Any]) -> list[Requirement]:
+def person_requirements(claims: Mapping[str, Any]) -> list[Requirement]:
     """The claims that speak of persons; the release alone cannot show them."""
     return [requirement for requirement in requirements(claims) if requirement.persons]
 
 
-def demanded(policy: Policy, *, persons: bool = False) -> list[Requirement]:
+def policy_requirements(policy: Policy, *, persons: bool = False) -> list[Requirement]:
     """What the privacy section of the policy asks for, of records or of persons."""
     privacy = policy.privacy
     claims: dict[str, Any] = {"k": privacy.k}
@@ -105,7 +105,7 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     parameters = numbers if isinstance(numbers, list | tuple) else [numbers]
     count = 2 if kind == "recursive" else 1
     try:
-        exact = tuple(map(_exact, parameters))
+        exact = tuple(map(_exact_fraction, parameters))
     except (TypeError, ValueError):
         exact = ()
     if (
@@ -118,7 +118,7 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
     return Requirement(model, kind, exact)
 
 
-def _exact(number: Any) -> Fraction:
+def _exact_fraction(number: Any) -> Fraction:
     """A number as it is written. A text is none: of "1e999999999" nobody sees the end."""
     if isinstance(number, str):
         raise TypeError
@@ -128,13 +128,13 @@ def _exact(number: Any) -> Fraction:
 def check_size(sizes: Int64s, requirement: Requirement, where: str) -> Finding:
     """Whether every group is as large as required: k records or persons, or a matching of l persons with l values."""
     least = math.ceil(requirement.numbers[0])
-    return _finding(str(requirement), sizes, sizes >= least, float(least), where, worst=np.min)
+    return _check_groups(str(requirement), sizes, sizes >= least, float(least), where, worst=np.min)
 
 
 def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
     """Whether every group is diverse as required."""
     figures, holds, required, worst = diversity(groups, requirement)
-    return _finding(str(requirement), figures, holds, required, where, worst=worst)
+    return _check_groups(str(requirement), figures, holds, required, where, worst=worst)
 
 
 def diversity(groups: Groups, requirement: Requirement) -> tuple[NDArray[Any], Bools, float, Any]:
@@ -146,7 +146,7 @@ def diversity(groups: Groups, requirement: Requirement) -> tuple[NDArray[Any], B
     if requirement.kind == "entropy":
         return *measures.entropy_l(groups, number), float(number), np.min
     if requirement.kind == "frequency":
-        return *measures.share(groups, 1 / number), float(1 / number), np.max
+        return *measures.largest_share(groups, 1 / number), float(1 / number), np.max
     ratio, holds = measures.recursive_l(groups, int(number), requirement.numbers[0])
     return ratio, holds & enough, float(requirement.numbers[0]), np.max
 
@@ -176,22 +176,22 @@ def check_t(
         )
     places = np.array([place.get(value, 0) for value in groups.values], dtype=np.int64)
     counts = np.array([reference[value] for value in known], dtype=np.int64)
-    parts = _parts(requirement.kind, known, policy, column)
+    parts = _distance_parts(requirement.kind, known, policy, column)
     bound = requirement.numbers[0] + slack
     far, holds = measures.distance(groups, counts, places, parts, bound)
-    return _finding(str(requirement), far, holds, float(bound), where, worst=np.max)
+    return _check_groups(str(requirement), far, holds, float(bound), where, worst=np.max)
 
 
-def _parts(kind: str, known: list[str | None], policy: Policy, column: str) -> list[measures.Part]:
+def _distance_parts(kind: str, known: list[str | None], policy: Policy, column: str) -> list[measures.Part]:
     if kind == "equal":
         return measures.equal_parts(len(known))
     if kind == "ordered":
-        return measures.ordered_parts(np.argsort(by_size(known)))
+        return measures.ordered_parts(np.argsort(rank_texts(known)))
     spec = policy.columns[column].hierarchy
     return measures.tree_parts(build_levels(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
 
 
-def _finding(claim: str, figures: NDArray[Any], holds: Bools, required: float, where: str, *, worst: Any) -> Finding:
+def _check_groups(claim: str, figures: NDArray[Any], holds: Bools, required: float, where: str, *, worst: Any) -> Finding:
     failing = int((~holds).sum())
     if len(figures) == 0:
         return Finding(claim, holds=True, measured=None, required=required, where=where)
@@ -200,7 +200,7 @@ def _finding(claim: str, figures: NDArray[Any], holds: Bools, required: float, w
     return Finding(claim, failing == 0, round(figure, 12) if math.isfinite(figure) else None, required, place)
 
 
-OVERALL = ("average_risk", "population_uniqueness", "k_map")
+OVERALL_CLAIMS = ("average_risk", "population_uniqueness", "k_map")
 
 
 def check_overall(data: pa.Table, rows: Int64s, size: int, claims: Mapping[str, Any], policy: Policy) -> list[Finding]:
@@ -210,15 +210,15 @@ def check_overall(data: pa.Table, rows: Int64s, size: int, claims: Mapping[str, 
     findings = []
     risks = [claims.get("average_risk"), privacy.average_risk]
     if any(risk is not None for risk in risks):
-        findings.append(_average(sizes, min(_number(risk) for risk in risks if risk is not None)))
+        findings.append(_check_average_risk(sizes, min(_number(risk) for risk in risks if risk is not None)))
     uniqueness = privacy.population_uniqueness
     asked = claims.get("population_uniqueness")
     if uniqueness is not None:
-        findings.append(_uniques(sizes, uniqueness.share, uniqueness.population))
+        findings.append(_check_uniqueness(sizes, uniqueness.share, uniqueness.population))
     elif isinstance(asked, dict):
-        findings.append(_uniques(sizes, _number(asked.get("share")), int(_number(asked.get("population")))))
+        findings.append(_check_uniqueness(sizes, _number(asked.get("share")), int(_number(asked.get("population")))))
     if privacy.k_map is not None:
-        findings.append(_k_map(data, policy))
+        findings.append(_check_k_map(data, policy))
     elif "k_map" in claims:
         findings.append(Finding("k-map", holds=False, where="the policy names no population"))
     return findings
@@ -230,14 +230,14 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _average(sizes: Int64s, threshold: float) -> Finding:
+def _check_average_risk(sizes: Int64s, threshold: float) -> Finding:
     # Over the records: one in its class each. Not the engines' way, which counts classes.
     risks = np.repeat(1.0 / sizes, sizes)
     mean = float(risks.mean()) if len(risks) else 0.0
     return Finding(f"average risk = {threshold:g}", mean <= threshold * (1 + 1e-12), round(mean, 9), threshold)
 
 
-def _uniques(sizes: Int64s, share: float, population: int) -> Finding:
+def _check_uniqueness(sizes: Int64s, share: float, population: int) -> Finding:
     from reticent.audit.risk.uniqueness import zayatz  # brings every measure of risk with it
 
     rows = int(sizes.sum())
@@ -246,21 +246,21 @@ def _uniques(sizes: Int64s, share: float, population: int) -> Finding:
     return Finding(f"population uniqueness = {share:g}", measured <= share * (1 + 1e-9), round(measured, 9), share)
 
 
-def _k_map(data: pa.Table, policy: Policy) -> Finding:
+def _check_k_map(data: pa.Table, policy: Policy) -> Finding:
     """Whether every published combination fits k people; person by person, each label by the policy's hierarchy."""
     spec = policy.privacy.k_map
     assert spec is not None  # noqa: S101 - the caller looked
-    names = present(policy.quasi, data)
-    people = _population(policy, names)
-    fields = [Field.covering(people, data, policy, name) for name in names]
-    fits = meet(fields, people.num_rows, data.num_rows).people
-    first = np.unique(numbered(data, names)[0], return_index=True)[1]
+    names = present_columns(policy.quasi, data)
+    people = _read_population(policy, names)
+    fields = [Field.from_labels(people, data, policy, name) for name in names]
+    fits = match_rows(fields, people.num_rows, data.num_rows).candidate_counts
+    first = np.unique(number_rows(data, names)[0], return_index=True)[1]
     least, bad = int(fits.min(initial=spec.k)), int((fits[first] < spec.k).sum())
     where = f"{bad} of {len(first)} classes fit fewer" if bad else ""
     return Finding(f"k-map = {spec.k}", bad == 0, least, spec.k, where)
 
 
-def _population(policy: Policy, names: list[str]) -> pa.Table:
+def _read_population(policy: Policy, names: list[str]) -> pa.Table:
     spec = policy.privacy.k_map
     assert spec is not None  # noqa: S101 - as above
     try:

@@ -40,9 +40,9 @@ class Publication:
     counts: Mapping[str, Counter[str | None]]
 
     @classmethod
-    def read(cls, qit: pa.Table, st: pa.Table, subjects: Sequence[Hashable]) -> Publication:
+    def from_tables(cls, qit: pa.Table, st: pa.Table, subjects: Sequence[Hashable]) -> Publication:
         """From the two tables, and the name of the person behind each row of the first (None: cannot be linked)."""
-        groups = (str(group) for group in _list(qit["group"]))
+        groups = (str(group) for group in _text_list(qit["group"]))
         named = {who: group for who, group in zip(subjects, groups, strict=True) if who is not None}
         return cls(named, _counts(st))
 
@@ -56,12 +56,12 @@ class Publication:
 
 def _counts(st: pa.Table) -> dict[str, Counter[str | None]]:
     counts: dict[str, Counter[str | None]] = defaultdict(Counter)
-    for group, value, count in zip(*(_list(st[name]) for name in ("group", "value", "count")), strict=True):
+    for group, value, count in zip(*(_text_list(st[name]) for name in ("group", "value", "count")), strict=True):
         counts[str(group)][value] += int(count or 0)
     return counts
 
 
-class Attack:
+class CandidateElimination:
     """Candidates of every person, narrowed publication by publication."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Attack:
         pairs = {(old.group_of[who], group) for who, group in new.group_of.items() if who in old.group_of}
         for was, now in pairs:
             # Seats without a record hide whose values are shown, so such groups cannot be subtracted.
-            if _spare(old, before, was) or _spare(new, after, now):
+            if _has_spare_seats(old, before, was) or _has_spare_seats(new, after, now):
                 continue
             left, joined = set(before[was]) - set(after[now]), set(after[now]) - set(before[was])
             gain, loss = new.counts[now] - old.counts[was], old.counts[was] - new.counts[now]
@@ -124,7 +124,7 @@ class Attack:
             changed = False
             for publication, members in self._seen:
                 for group, persons in members.items():
-                    if not _spare(publication, members, group):
+                    if not _has_spare_seats(publication, members, group):
                         changed |= self._exhaust(publication.counts[group], persons)
             if not changed:
                 return
@@ -156,8 +156,8 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
     ours = [release for release in releases if release.shape == "anatomy" and {"qit", "st"} <= set(release.tables)]
     if len(ours) < 2:
         return VerificationResult(())
-    attack = Attack()
-    for publication in sequence(ours, policy, ledger):
+    attack = CandidateElimination()
+    for publication in link_publications(ours, policy, ledger):
         attack.add(publication)
     candidates = list(attack.candidates().values())
     l = policy.l_of("evolving")
@@ -170,27 +170,27 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
     return VerificationResult((none_of("no person has fewer than l candidates, given all publications", below),), tuple(notes))
 
 
-def sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None) -> list[Publication]:
+def link_publications(releases: Sequence[Published], policy: Policy, ledger: Ledger | None) -> list[Publication]:
     """Releases in two tables, in order: a ledger of them all links all persons; otherwise those whose quasi-identifiers occur once."""
     tables = [(release.tables["qit"], release.tables["st"]) for release in releases]
     if ledger is None or len(ledger) != len(tables) or not all(map(len, ledger.persons)):
-        return [Publication.read(qit, st, linked(qit, policy)) for qit, st in tables]
+        return [Publication.from_tables(qit, st, unique_keys(qit, policy)) for qit, st in tables]
     places = zip(tables, ledger.persons, ledger.groups, strict=True)
     return [Publication.from_ledger(st, persons, groups) for (_, st), persons, groups in places]
 
 
-def linked(qit: pa.Table, policy: Policy) -> list[Hashable]:
+def unique_keys(qit: pa.Table, policy: Policy) -> list[Hashable]:
     """The quasi-identifiers of each row where they occur once, else None."""
-    columns = [_list(qit[name]) for name in policy.quasi if name in qit.column_names]
+    columns = [_text_list(qit[name]) for name in policy.quasi if name in qit.column_names]
     tuples = list(zip(*columns, strict=True))
     often = Counter(tuples)
     return [key if often[key] == 1 else None for key in tuples]
 
 
-def _spare(publication: Publication, members: Mapping[str, list[Hashable]], group: str) -> bool:
+def _has_spare_seats(publication: Publication, members: Mapping[str, list[Hashable]], group: str) -> bool:
     return publication.counts[group].total() != len(members[group])
 
 
-def _list(column: pa.ChunkedArray) -> list[str | None]:
+def _text_list(column: pa.ChunkedArray) -> list[str | None]:
     cells: list[str | None] = column.cast(pa.string()).to_pylist()
     return cells

@@ -79,6 +79,6 @@ class VerificationResult:
         }
 
 
-def none_of(claim: str, offences: int, where: str = "") -> Finding:
+def none_of(claim: str, violations: int, where: str = "") -> Finding:
     """A finding that holds when an offence was found nowhere."""
-    return Finding(claim, offences == 0, int(offences), 0, where)
+    return Finding(claim, violations == 0, int(violations), 0, where)

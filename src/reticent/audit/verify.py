@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.folder.closed import check_lists
+from reticent.audit.folder.closed import check_closed_lists
 from reticent.audit.groups import as_text
-from reticent.audit.published import Published, published
+from reticent.audit.published import Published, read_release
 from reticent.audit.requirements import UnreadableClaimError
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
@@ -81,18 +81,18 @@ def verify(
         The findings; `Verdict.holds` is False as soon as one claim is refuted.
     """
     several = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str) else [sources]
-    releases = [published(source, f"release {i}" if len(several) > 1 else "") for i, source in enumerate(several, 1)]
+    releases = [read_release(source, f"release {i}" if len(several) > 1 else "") for i, source in enumerate(several, 1)]
     if kind is not None:
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
     verdicts = [_verify_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    verdicts += [_guarded(streams, partial(load_verifier("stream.judge"), streams, policy))] if streams else []
+    verdicts += [_run_safely(streams, partial(load_verifier("stream.judge"), streams, policy))] if streams else []
     if original is not None and releases:
         verdicts = _compare_with_original(releases, verdicts, policy, original)
     verdicts.append(check_chain(releases, ledger))
     shapes = {release.shape for release in releases}
     beside = [place for shape, place in SEQUENCE_VERIFIERS.items() if shape in shapes]
-    verdicts += [_guarded(releases, partial(load_verifier(*place), releases, policy, ledger)) for place in beside]
+    verdicts += [_run_safely(releases, partial(load_verifier(*place), releases, policy, ledger)) for place in beside]
     return VerificationResult(
         tuple(finding for verdict in verdicts for finding in verdict.findings),
         tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
@@ -101,14 +101,14 @@ def verify(
     )
 
 
-_JOINT = " | "
+_SEPARATOR = " | "
 _NOT_COMPARED = "comparison with the original (a release of this shape is compared while it is made)"
 
 
 def _compare_with_original(releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input) -> list[VerificationResult]:
     """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
-    shape, original = releases[-1].shape, replace(original, table=_combined(_taken(original.table), policy))
-    if shape == "stream" and any(release.wire is not None for release in releases):
+    shape, original = releases[-1].shape, replace(original, table=_combine_columns(_cast_views(original.table), policy))
+    if shape == "stream" and any(release.stream_file is not None for release in releases):
         compare = partial(load_verifier("stream.original"), releases, policy, original)
     elif shape in ("generalised", "anatomy", "veil"):
         compare = partial(
@@ -117,10 +117,10 @@ def _compare_with_original(releases: Sequence[Published], results: list[Verifica
     else:
         return [*results, VerificationResult((), (), (_NOT_COMPARED,))]
     shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in results]
-    return [*shown, _guarded(releases, compare)]
+    return [*shown, _run_safely(releases, compare)]
 
 
-def _taken(table: pa.Table) -> pa.Table:
+def _cast_views(table: pa.Table) -> pa.Table:
     """The input with its views of texts as texts: Arrow takes no rows of views."""
     views = [at for at, column in enumerate(table.columns) if pa.types.is_string_view(column.type)]
     for at in views:
@@ -128,24 +128,24 @@ def _taken(table: pa.Table) -> pa.Table:
     return table
 
 
-def _combined(table: pa.Table, policy: Policy) -> pa.Table:
+def _combine_columns(table: pa.Table, policy: Policy) -> pa.Table:
     """The input with the columns that the policy combines; an engine that knows them already has handed them in."""
     for name, column in policy.columns.items():
         parts = column.combine or ()
         if parts and (name in parts or name not in table.column_names) and set(parts) <= set(table.column_names):
-            whole = pc.binary_join_element_wise(*(as_text(table[part]).fill_null("") for part in parts), _JOINT)
+            whole = pc.binary_join_element_wise(*(as_text(table[part]).fill_null("") for part in parts), _SEPARATOR)
             table = table.drop_columns(list(parts)).append_column(name, whole)
     return table
 
 
-def _guarded(releases: Sequence[Published], verifier: Callable[[], VerificationResult]) -> VerificationResult:
+def _run_safely(releases: Sequence[Published], verifier: Callable[[], VerificationResult]) -> VerificationResult:
     """A verdict. Files of anybody may lack what every release of ours has: that refutes them, and is no bug of the judge."""
     try:
         return verifier()
     except UnreadableClaimError:
         return VerificationResult((Finding("every claim can be read", holds=False),))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException):
-        if all(release.manifest is None and release.wire is None for release in releases):
+        if all(release.manifest is None and release.stream_file is None for release in releases):
             raise
         return VerificationResult((Finding("tables and documents have the form of their shape", holds=False),))
 
@@ -157,12 +157,12 @@ def _verify_one(release: Published, policy: Policy) -> VerificationResult:
     elif place is None:
         verdict = VerificationResult((Finding("the shape of the release is known", holds=False),))
     else:
-        verdict = _guarded([release], partial(load_verifier(*place), release, policy))
+        verdict = _run_safely([release], partial(load_verifier(*place), release, policy))
     findings = list(verdict.findings)
     if release.shape != "generalised" and (demands := policy.privacy.overall):  # of all classes; others have none
         findings.append(none_of("what the policy asks of all classes together", len(demands), ", ".join(demands)))
-    if not release.bare:
-        findings[:0] = [none_of("files are as they were released", release.altered), *check_lists(release, policy)]
+    if not release.no_manifest:
+        findings[:0] = [none_of("files are as they were released", release.altered_files), *check_closed_lists(release, policy)]
     notes = list(verdict.notes)
     if release.policy_hash is not None and release.policy_hash != policy.hash:
         notes.append("The release was made under another policy; it is judged by the one given.")
@@ -176,7 +176,7 @@ _UNKNOWN = "number and predecessor in the store (give the ledger: --ledger STORE
 
 def check_chain(releases: Sequence[Published], ledger: Ledger | None) -> VerificationResult:
     """The findings about releases that come from a store; nothing about others."""
-    places = [place for release in releases if (place := _place(release)) is not None]
+    places = [place for release in releases if (place := _store_entry(release)) is not None]
     if not places:
         return VerificationResult(())
     broken = sum(not _follows(before, after) for before, after in pairwise(places))
@@ -184,11 +184,11 @@ def check_chain(releases: Sequence[Published], ledger: Ledger | None) -> Verific
     if ledger is None or not len(ledger):
         return VerificationResult(tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in places) else ())
     digests = ledger.digests
-    odd = sum(not _kept(place, digests) for place in places)
+    odd = sum(not _matches_ledger(place, digests) for place in places)
     return VerificationResult((*findings, none_of("number, digest and predecessor are those of the ledger", odd)))
 
 
-def _place(release: Published) -> Mapping[str, Any] | None:
+def _store_entry(release: Published) -> Mapping[str, Any] | None:
     place = (release.manifest or {}).get("store")
     return place if isinstance(place, dict) else None
 
@@ -203,7 +203,7 @@ def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return second > first + 1 or after.get("predecessor") == before.get("digest")
 
 
-def _kept(place: Mapping[str, Any], digests: Mapping[int, str]) -> bool:
+def _matches_ledger(place: Mapping[str, Any], digests: Mapping[int, str]) -> bool:
     number = place.get("number")
     if not isinstance(number, int) or digests.get(number) != place.get("digest"):
         return False

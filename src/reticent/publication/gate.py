@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from reticent.audit import verify
 from reticent.audit.original.persons import Input
-from reticent.audit.published import published
+from reticent.audit.published import read_release
 from reticent.engine.base import Members, Original, ShownEvents
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
@@ -116,7 +116,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     """
     guarantee = release.guarantee
     release = replace(release, guarantee=replace(guarantee, not_covered=(*guarantee.not_covered, *not_covered)))
-    seen = published(release, "")
+    seen = read_release(release, "")
     # An engine may give texts as numbers with their words; what goes out is what the judge reads.
     release = with_codebook(replace(release, tables=seen.raw), policy, seen.coded)
     seen = replace(seen, documents=release.documents)

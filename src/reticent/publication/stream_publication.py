@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.audit.stream.running import GroupVerifier, Opened, RecordVerifier
+from reticent.audit.stream.running import GroupVerifier, OpenedGroups, RecordVerifier
 from reticent.audit.veil.running import VeilVerifier
 from reticent.engine.rng import Rng
 from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
@@ -212,18 +212,18 @@ class _BatchVerifier:
     def meet(self, table: pa.Table, seqs: UInt64s) -> None:
         """Learns whose records come, where that matters later."""
         if self._person is not None:
-            self._records.meet(seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key))
+            self._records.add_persons(seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key))
 
     def refuse_refuted(self, placed: Placed) -> None:
         """Raises when something of a batch must not be delivered."""
         offences: list[str] = []
         if placed.groups is not None:
-            opened = Opened(*placed.groups[1:])
-            offences += self._groups.offences(placed.seqs, placed.groups.groups, opened, placed.labels)
+            opened = OpenedGroups(*placed.groups[1:])
+            offences += self._groups.violations(placed.seqs, placed.groups.groups, opened, placed.labels)
         if placed.veiled is not None:
-            offences += ["veiled"] if self._veil is None else self._veil.offences(placed.seqs, placed.veiled)
+            offences += ["veiled"] if self._veil is None else self._veil.violations(placed.seqs, placed.veiled)
         if placed.records is not None:
-            offences += self._records.offences(placed.records, self._quasi, self._sensitive)
+            offences += self._records.violations(placed.records, self._quasi, self._sensitive)
         if offences:
             raise GuaranteeError(
                 f"The judge refuted a batch of the stream ({', '.join(offences)}); nothing of it was delivered.",

@@ -18,7 +18,7 @@ import pyarrow as pa
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
 from reticent.audit.linked.judge import original_views
 from reticent.audit.original.persons import Input
-from reticent.audit.published import Published, published, text_table
+from reticent.audit.published import Published, read_release, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk
 from reticent.audit.risk.reidentification import Risk, prosecutor
@@ -182,7 +182,7 @@ def _attacked(
 ) -> Audit:
     rng = np.random.default_rng(seed)
     progress("Reading the releases")
-    releases = tuple(published(source, _name(source, number)) for number, source in enumerate(sources, 1))
+    releases = tuple(read_release(source, _name(source, number)) for number, source in enumerate(sources, 1))
     original = text_table(material.original) if material.original is not None else None
     progress("Measuring the risk of being found")
     population = material.population
@@ -248,5 +248,5 @@ def _describe(release: Published) -> dict[str, Any]:
         "claims": dict(release.claims),
         "counts": dict(release.counts),
         "metrics": dict(release.metrics),
-        "altered_files": release.altered,
+        "altered_files": release.altered_files,
     }

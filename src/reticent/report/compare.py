@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from reticent.audit.attack import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
-from reticent.audit.published import published, text_table
+from reticent.audit.published import read_release, text_table
 from reticent.audit.risk import assess
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
@@ -67,7 +67,7 @@ def _evaluate(original: pa.Table, name: str, policy: Policy, seed: int | None) -
         release = tables.publish(original.select(list(policy.columns)), policy, seed=seed).release
     except GuaranteeError:
         return Candidate(name, policy.table.method, met=False)
-    seen = published(release, name)
+    seen = read_release(release, name)
     guess = homogeneity(Evidence((seen,), policy))
     measured = utility([seen], text_table(original), policy, np.random.default_rng(seed or 0))
     return Candidate(

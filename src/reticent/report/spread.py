@@ -14,9 +14,9 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from reticent.arrays import Floats, Int64s
-from reticent.audit.attack.grouped import view
+from reticent.audit.attack.grouped import group_records
 from reticent.audit.groups import codes
-from reticent.audit.labels.meaning import cover
+from reticent.audit.labels.meaning import coverage_matrix
 from reticent.audit.published import Published
 from reticent.policy import Policy
 
@@ -86,7 +86,7 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
     """Put a release beside its original; None for streams of generalised records and releases without values."""
     if not policy.sensitive or policy.sensitive[0] not in original.column_names:
         return None
-    shown = view(release, policy, policy.sensitive[0])
+    shown = group_records(release, policy, policy.sensitive[0])
     if shown is None or release.shape == "stream" or not len(shown.group):
         return None
     names = [name for name in policy.quasi if name in shown.fields.column_names and name in original.column_names]
@@ -105,7 +105,7 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
 def _column(before: pa.ChunkedArray, after: pa.ChunkedArray, policy: Policy, name: str) -> Column:
     source, values = codes(before)
     label, labels = codes(after)
-    covers = cover(values, labels, policy, name).T.tocsr().astype(np.float64)
+    covers = coverage_matrix(values, labels, policy, name).T.tocsr().astype(np.float64)
     covered = np.maximum(covers.sum(axis=1), 1).astype(np.int64)
     within = csr_array(covers.multiply((1.0 / covered)[:, None]))
     pairs = within.tocoo()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.grouped import stream_view
+from reticent.audit.attack.grouped import group_stream
 from reticent.audit.published import Published
 from reticent.policy import Policy
 from reticent.report.classifier import classifier_scores
@@ -60,7 +60,7 @@ def utility(
 def _uncertainty(releases: Sequence[Published], policy: Policy) -> dict[str, float]:
     """SAU where values are offered that nobody has, and the limit no method gets below."""
     streams = [release for release in releases if release.shape == "stream"]
-    shown = stream_view(streams) if streams else None
+    shown = group_stream(streams) if streams else None
     if shown is None:
         return {}
     slots = int(shown.offers.sizes().sum())

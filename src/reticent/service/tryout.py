@@ -204,14 +204,14 @@ def _veiled_guess(received: Received) -> float | None:
 def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any]:
     from reticent.audit.attack import Evidence
     from reticent.audit.attack.homogeneity import homogeneity
-    from reticent.audit.published import published, text_table
+    from reticent.audit.published import read_release, text_table
     from reticent.audit.risk import assess
     from reticent.read.received import read
     from reticent.report.spread import spread
     from reticent.report.utility import utility
 
     text = text_table(table)
-    seen = published(release, "draft")
+    seen = read_release(release, "draft")
     guess = homogeneity(Evidence((seen,), policy))
     useful = utility([seen], text, policy, np.random.default_rng(0))
     beside = spread(seen, text, policy)
@@ -249,12 +249,12 @@ def _people(release: Release) -> pa.Table:
 
 def _curve(table: pa.Table, policy: Policy) -> list[float]:
     """Share of the records that are found with at least a chance of 1/1, 1/2, 1/3 and so on, as `SIZES` says."""
-    from reticent.audit.groups import numbered
+    from reticent.audit.groups import number_rows
 
     names = [name for name in policy.quasi if name in table.column_names]
     if not names or not table.num_rows:
         return [0.0] * len(SIZES)
-    rows, size = numbered(table.select(names), names)
+    rows, size = number_rows(table.select(names), names)
     mates = np.bincount(rows, minlength=size)[rows]
     return [round(float((mates <= limit).mean()), 4) for limit in SIZES]
 

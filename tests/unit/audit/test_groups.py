@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from reticent.audit.groups import coded_column, codes, decode_table
-from reticent.audit.published import AsText
+from reticent.audit.groups import encode_column, codes, decode_table
+from reticent.audit.published import TextTables
 
 
 def worded(numbers, words):
@@ -28,7 +28,7 @@ def worded(numbers, words):
     ids=["plain", "twice", "unused", "unused at the end", "missing", "missing word", "empty", "two parts"],
 )
 def test_words_are_not_believed(column):
-    number, texts = codes(coded_column(column))
+    number, texts = codes(encode_column(column))
     assert [texts[code] for code in number] == column.to_pylist()
     assert len(set(texts)) == len(texts)
     assert set(texts) == set(column.to_pylist())
@@ -40,13 +40,13 @@ def test_words_are_not_believed(column):
 )
 def test_whole_numbers_near_and_far(cells):
     column = pa.chunked_array([pa.array(cells, pa.int64())])
-    number, texts = codes(coded_column(column))
+    number, texts = codes(encode_column(column))
     assert [texts[code] for code in number] == [None if cell is None else str(cell) for cell in cells]
     assert len(set(texts)) == len(texts) == len(set(cells))
 
 
 def test_what_the_judge_reads_is_written_out():
-    tables = AsText({"qit": pa.table({"group": [0, 1], "sex": worded([1, 0], ["f", "m"])})})
+    tables = TextTables({"qit": pa.table({"group": [0, 1], "sex": worded([1, 0], ["f", "m"])})})
     assert tables.raw["qit"].equals(decode_table(tables.raw["qit"]))
     assert tables.raw["qit"].schema.types == [pa.int64(), pa.string()]
     assert tables.raw["qit"]["sex"].to_pylist() == tables["qit"]["sex"].to_pylist() == ["m", "f"]

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit.attack.grouped import Grouped
-from reticent.audit.attack.knowledge import Likelihood, learn
+from reticent.audit.attack.grouped import GroupedRecords
+from reticent.audit.attack.knowledge import Likelihood, fit_model
 from reticent.audit.attack.marks import person_nodes
 from reticent.audit.groups import histograms
 from reticent.policy import Policy
@@ -67,7 +67,7 @@ def test_what_is_learnt_is_better_than_nothing_on_records_set_aside():
     truth = np.array([town == "rome" for town in table["town"].to_pylist()]).astype(int)
     explains, before = np.eye(2)[truth], np.full((600, 2), 0.5)
     seen = person_nodes(table, table.column_names, POLICY, raw=True)
-    knowledge = learn(seen, explains, before, rng)
+    knowledge = fit_model(seen, explains, before, rng)
     assert knowledge.loss < 0.2
     assert (knowledge.belief(seen, before).argmax(axis=1) == truth).all()
 
@@ -93,7 +93,7 @@ def test_beliefs_are_fitted_group_by_group(seed):
     group = np.sort(rng.integers(0, 9, 60))
     values = pa.chunked_array([pa.array(rng.choice(list("abcdef"), 60).tolist())])
     offers = histograms(group, 9, values)
-    seen = Grouped(pa.table({"town": ["rome"] * 60}), group, offers)
+    seen = GroupedRecords(pa.table({"town": ["rome"] * 60}), group, offers)
     records = np.flatnonzero(rng.random(60) < 0.8)
     belief = rng.random((len(records), len(offers.values)))
     wanted = by_all_values(belief, group[records], seen.counts(np.arange(9)))

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from labels_twin import stands
 
-from reticent.audit.labels.meaning import cover, stands_for
+from reticent.audit.labels.meaning import coverage_matrix, stands_for
 from reticent.policy import Policy
 
 COLUMNS = {
@@ -19,7 +19,7 @@ POLICY = Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": {"k": 2}
 
 
 def covered(column, value, labels):
-    row = cover([value], labels, POLICY, column).toarray()[0]
+    row = coverage_matrix([value], labels, POLICY, column).toarray()[0]
     return [label for label, inside in zip(labels, row, strict=True) if inside]
 
 
@@ -37,12 +37,12 @@ def test_ranges_of_dates_and_texts():
 
 
 def test_a_stranger_spoils_nobody_else():
-    rows = cover(["24", "old"], ["[20, 30)", "*"], POLICY, "age").toarray().tolist()
+    rows = coverage_matrix(["24", "old"], ["[20, 30)", "*"], POLICY, "age").toarray().tolist()
     assert rows == [[True, True], [False, True]]
 
 
 def test_a_missing_value_is_covered_by_itself_and_the_root():
-    assert cover([None], [None, "*", "rome"], POLICY, "town").toarray()[0].tolist() == [True, True, False]
+    assert coverage_matrix([None], [None, "*", "rome"], POLICY, "town").toarray()[0].tolist() == [True, True, False]
 
 
 def test_a_cell_that_may_have_been_empty_covers_an_empty_one_besides():
@@ -81,4 +81,4 @@ def test_row_by_row_and_all_pairs_the_same_as_plainly(column):
     holds = stands_for(cells, shown, POLICY, column)
     every = zip(cells.to_pylist(), shown.to_pylist(), strict=True)
     assert holds.tolist() == [stands(cell, text, POLICY, column) for cell, text in every]
-    assert (cover(values, labels, POLICY, column).toarray().reshape(-1) == holds).all()
+    assert (coverage_matrix(values, labels, POLICY, column).toarray().reshape(-1) == holds).all()

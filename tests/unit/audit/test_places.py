@@ -9,7 +9,7 @@ from labels_twin import stands
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from reticent.audit.original.places import find_places
+from reticent.audit.original.places import assign_rows
 from reticent.policy import Policy
 
 COLUMNS = {
@@ -96,7 +96,7 @@ def test_the_same_as_holding_every_row_against_every_other(seed):
     rows = pa.table(
         {name: one_above(rng, out[name], name) if name in QUASI else out[name] for name in out.column_names}
     )
-    places, doubt, _ = find_places(
+    places, doubt, _ = assign_rows(
         SimpleNamespace(shape="generalised", tables={"data": rows}), POLICY, table, np.arange(table.num_rows)
     )
     fit, _ = enumerated(table, rows)
@@ -114,7 +114,7 @@ def test_the_same_in_groups_that_share_their_values(seed):
     offers = {(group, value or "") for group, value in zip(groups.to_pylist(), chosen["ill"].to_pylist(), strict=True)}
     st = pa.table({"group": text(group for group, _ in offers), "value": text(value for _, value in offers)})
     release = SimpleNamespace(shape="anatomy", tables={"qit": qit, "st": st})
-    places, doubt, _ = find_places(release, POLICY, table, np.arange(table.num_rows))
+    places, doubt, _ = assign_rows(release, POLICY, table, np.arange(table.num_rows))
     fit, alike = enumerated(table, qit, offers)
     kinds = [tuple(row.values()) for row in qit.to_pylist()]
     several = [len({kinds[place] for place in np.flatnonzero(own)}) > 1 for own in alike]
@@ -135,7 +135,7 @@ def test_nobody_is_a_stranger_before_all_ways_were_tried():
     table = pa.table(columns | {"town": text(["a", "b", "c"])})
     rows = pa.table(columns | {"town": text(["{a, c}", "{b, c}", "{a, b}"])})
     release = SimpleNamespace(shape="generalised", tables={"data": rows})
-    places, doubt, _ = find_places(release, POLICY, table, np.arange(3))
+    places, doubt, _ = assign_rows(release, POLICY, table, np.arange(3))
     assert sorted(places) == [0, 1, 2]
     assert doubt == 3
 
@@ -143,5 +143,5 @@ def test_nobody_is_a_stranger_before_all_ways_were_tried():
 def test_rows_of_the_input_that_do_not_count_are_nobodys():
     table = pa.table({name: text([VALUES[name][0]] * 2) for name in COLUMNS})
     release = SimpleNamespace(shape="generalised", tables={"data": table})
-    places, _, _ = find_places(release, POLICY, table, np.array([1]))
+    places, _, _ = assign_rows(release, POLICY, table, np.array([1]))
     assert sorted(places) == [-1, 1]

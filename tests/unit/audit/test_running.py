@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 
 from reticent.audit.stream import running
-from reticent.audit.stream.running import GroupVerifier, Opened, RecordVerifier
+from reticent.audit.stream.running import GroupVerifier, OpenedGroups, RecordVerifier
 
 LABELS = ["a", "c", "b", None]
 
 
-def opened(*groups: tuple[int, int, list[int], list[int]]) -> Opened:
+def opened(*groups: tuple[int, int, list[int], list[int]]) -> OpenedGroups:
     """Groups by number: the row before which each is announced, codes and counts."""
     sizes = [len(codes) for _, _, codes, _ in groups]
-    return Opened(
+    return OpenedGroups(
         np.array([group for group, *_ in groups], dtype=np.uint64),
         np.array([at for _, at, *_ in groups], dtype=np.int64),
         np.cumsum([0, *sizes]),
@@ -26,7 +26,7 @@ def opened(*groups: tuple[int, int, list[int], list[int]]) -> Opened:
 
 def ask(judge: GroupVerifier, first: int, groups: list[int], *new: tuple[int, int, list[int], list[int]]) -> list[str]:
     seqs = np.arange(first, first + len(groups), dtype=np.uint64)
-    return judge.offences(seqs, np.array(groups, dtype=np.uint64), opened(*new), LABELS)
+    return judge.violations(seqs, np.array(groups, dtype=np.uint64), opened(*new), LABELS)
 
 
 FINE = (7, 0, [3, 0, 2], [1, 1, 1])
@@ -88,7 +88,7 @@ def test_many_groups_a_restart_and_retirement(monkeypatch):
         judge = again
     assert ask(judge, 400, names[396:]) == []
     assert ask(judge, 404, names[:1]), "nobody joins a group that is too old"
-    assert len(judge._open) + len(judge._lately) < 200
+    assert len(judge._open) + len(judge._recent) < 200
 
 
 def test_names_that_begin_alike_are_told_apart():
@@ -106,36 +106,36 @@ def test_generalised_records_stand_for_k_and_l():
     def records(ages: list[str], ills: list[str]) -> pa.Table:
         return pa.table({"age": ages, "ill": ills})
 
-    assert judge.offences(records(["1-5"] * 2, ["a", "b"]), ["age"], "ill")
-    assert judge.offences(records(["1-5"] * 3, ["a"] * 3), ["age"], "ill")
-    assert judge.offences(records(["1-5"] * 3, ["a", "a", "b"]), ["age"], "ill") == []
+    assert judge.violations(records(["1-5"] * 2, ["a", "b"]), ["age"], "ill")
+    assert judge.violations(records(["1-5"] * 3, ["a"] * 3), ["age"], "ill")
+    assert judge.violations(records(["1-5"] * 3, ["a", "a", "b"]), ["age"], "ill") == []
     again = RecordVerifier(3, 2)
     again.restore(judge.snapshot())
-    assert again.offences(records(["1-5"], ["c"]), ["age"], "ill") == [], "it stands for three already"
-    assert again.offences(records(["6-9"], ["c"]), ["age"], "ill")
+    assert again.violations(records(["1-5"], ["c"]), ["age"], "ill") == [], "it stands for three already"
+    assert again.violations(records(["6-9"], ["c"]), ["age"], "ill")
 
 
 def test_generalised_records_stand_for_persons():
     def offences(persons: list[int], ills: list[str], restored: bool = False) -> list[str]:
         judge, seqs = RecordVerifier(3, 2, 10), np.arange(len(ills), dtype=np.uint64)
-        judge.meet(seqs, np.array(persons, dtype=np.uint64))
+        judge.add_persons(seqs, np.array(persons, dtype=np.uint64))
         if restored:
             state, judge = judge.snapshot(), RecordVerifier(3, 2, 10)
             judge.restore(state)
-        return judge.offences(pa.table({"seq": seqs, "age": ["1-5"] * len(ills), "ill": ills}), ["age"], "ill")
+        return judge.violations(pa.table({"seq": seqs, "age": ["1-5"] * len(ills), "ill": ills}), ["age"], "ill")
 
     for restored in (False, True):
         assert offences([1, 2, 3], ["a", "a", "b"], restored) == []
         assert offences([1, 1, 2], ["a", "a", "b"], restored), "two persons"
         assert offences([1, 2, 3, 3], ["a", "a", "a", "b"], restored) == []
     judge = RecordVerifier(1, 2, 10)
-    judge.meet(np.arange(2, dtype=np.uint64), np.array([7, 7], dtype=np.uint64))
-    assert judge.offences(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), "one person"
+    judge.add_persons(np.arange(2, dtype=np.uint64), np.array([7, 7], dtype=np.uint64))
+    assert judge.violations(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), "one person"
 
 
 def test_whose_records_wait_is_forgotten_when_they_cannot_wait_any_more():
     judge = RecordVerifier(1, 1, 4)
     for start in range(0, 100, 2):
-        judge.meet(np.arange(start, start + 2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
-        assert judge.offences(pa.table({"seq": [start], "age": ["1"], "ill": ["a"]}), ["age"], "ill") == []
+        judge.add_persons(np.arange(start, start + 2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
+        assert judge.violations(pa.table({"seq": [start], "age": ["1"], "ill": ["a"]}), ["age"], "ill") == []
     assert len(judge.snapshot()) <= 8 * (1 + 2 * 4 + 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from reticent.audit.published import Published
-from reticent.audit.series import View, verify_series, matched, shares
+from reticent.audit.series import LinkedRelease, verify_series, can_match, largest_shares
 from reticent.engine.series.history import History
 from reticent.engine.series.sug import risk_of
 from reticent.policy import Policy
@@ -25,7 +25,7 @@ def test_matched_equals_trying_every_order(sets, values):
     tried = len(sets) == len(values) and any(
         all(value in found for value, found in zip(order, sets, strict=True)) for order in permutations(values)
     )
-    assert matched(sets, values) == tried
+    assert can_match(sets, values) == tried
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -43,8 +43,8 @@ def test_shares_equal_the_engines_risk(seed):
         own = np.array([groups[g][0] for g in group], dtype=np.int32)
         offsets = np.arange(0, 6 * m + 1, m, dtype=np.int64)
         history = history.extend(people, people, group, own, (offsets, np.array(groups, dtype=np.int32).ravel()))
-        views.append(View(number, people, group + 1, {g + 1: values for g, values in enumerate(groups)}, 0))
-    found = shares(views, updates)
+        views.append(LinkedRelease(number, people, group + 1, {g + 1: values for g, values in enumerate(groups)}, 0))
+    found = largest_shares(views, updates)
     risk = risk_of(history, updates)
     expected = dict(zip(history.persons.tolist(), risk.worst.tolist(), strict=True))
     assert found.keys() == expected.keys()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reticent._core import judge
-from reticent.audit.veil.steps import Possible
+from reticent.audit.veil.steps import PossibleSets
 
 ONE = 1 << 40
 # Three values on a line of length two; 0 goes to 1, 1 stays or goes to 2, 2 stays.
@@ -49,10 +49,10 @@ def lets_follow(memory, row, before, after):
 
 
 def test_steps_are_those_of_some_matching():
-    possible = Possible(DOCUMENT)
+    possible = PossibleSets(DOCUMENT)
     for before, after in itertools.product(SETS, SETS):
         expected = follows(before, after)
-        assert possible.leads(0, before, after) is expected, (before, after)
+        assert possible.can_step(0, before, after) is expected, (before, after)
         assert lets_follow(followed(possible), 0, before, after) is expected
 
 
@@ -69,13 +69,13 @@ def test_any_kernel_is_followed_as_by_trying_all_ways(density):
         "stretches": [[ONE // 2] * size],
         "orders": [list(range(size))],
     }
-    possible = Possible(DOCUMENT | given | {"kernel": kernel})
+    possible = PossibleSets(DOCUMENT | given | {"kernel": kernel})
     before, after = (np.sort(rng.integers(0, size, (400, l)), axis=1) for _ in range(2))
     expected = [
         any(all(w in rows[v] for v, w in zip(a, turned, strict=True)) for turned in itertools.permutations(b))
         for a, b in zip(before.tolist(), after.tolist(), strict=True)
     ]
-    assert [possible.leads(0, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)] == expected
+    assert [possible.can_step(0, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)] == expected
     memory = followed(possible)
     assert [lets_follow(memory, 0, a, b) for a, b in zip(before, after, strict=True)] == expected
 
@@ -88,7 +88,7 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
     stretches = [[2 * ONE // len(some) if v in some else 0 for v in range(6)] for some in offered]
     given = {"domain": list("abcdef"), "by": ["sex"], "rows": [["f"], ["m"]], "orders": [list(range(6))]}
     kernel = {"stay": stay, "within": within, "parents": parents}
-    possible = Possible(DOCUMENT | given | {"stretches": stretches, "kernel": kernel})
+    possible = PossibleSets(DOCUMENT | given | {"stretches": stretches, "kernel": kernel})
 
     def may(row, old, new):
         others = [v for v in offered[row] if v != old]
@@ -103,8 +103,8 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
         any(all(may(row, old, new) for old, new in zip(a, turned, strict=True)) for turned in (b, b[::-1]))
         for row, a, b in cases
     ]
-    assert [possible.leads(*case) for case in cases] == expected
-    memory = possible.followed(judge.TrajectoryVerifier)
+    assert [possible.can_step(*case) for case in cases] == expected
+    memory = possible.person_memory(judge.TrajectoryVerifier)
     assert [lets_follow(memory, *case) for case in cases] == expected
     assert 0 < expected.count(False) < len(cases)
 
@@ -112,33 +112,33 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
 @pytest.mark.parametrize("bad", [{"stay": [0]}, {"parents": [-1, 0, 0]}, {"within": "x"}])
 def test_a_kernel_of_few_numbers_that_does_not_fit_is_refused(bad):
     kernel = {"stay": [0, 0, 0], "within": 0, "parents": [0, 0, 0]}
-    Possible(DOCUMENT | {"kernel": kernel})
+    PossibleSets(DOCUMENT | {"kernel": kernel})
     with pytest.raises(ValueError):
-        Possible(DOCUMENT | {"kernel": kernel | bad})
+        PossibleSets(DOCUMENT | {"kernel": kernel | bad})
 
 
 def test_without_a_kernel_nothing_moves():
-    possible = Possible(DOCUMENT | {"kernel": None})
+    possible = PossibleSets(DOCUMENT | {"kernel": None})
     for before, after in itertools.product(SETS, SETS):
-        assert possible.leads(0, before, after) is (before == after)
+        assert possible.can_step(0, before, after) is (before == after)
         assert lets_follow(followed(possible), 0, before, after) is (before == after)
 
 
 def test_sets_are_those_of_the_line():
-    possible = Possible(DOCUMENT)
+    possible = PossibleSets(DOCUMENT)
     # In the first order 0 fills the first slot; in the second, half of it is 1's.
     given = [[0, 1], [0, 2], [1, 0], [1, 2]]
     known = {tuple(sorted(codes)) for codes in possible.line.sets(0).tolist()}
     for codes in SETS:
         assert (offence(followed(possible), 9, 0, 0, codes) is None) is (tuple(codes) in known)
-        assert possible.impossible_sets(np.array([codes]), np.array([0])) == (tuple(codes) not in known)
+        assert possible.count_impossible_sets(np.array([codes]), np.array([0])) == (tuple(codes) not in known)
     assert known <= {tuple(sorted(codes)) for codes in given}
 
 
 @pytest.mark.parametrize("bad", [{"starts": [0, 1]}, {"weights": [1, 1, 0, 1]}, {"weights": [1]}])
 def test_a_kernel_that_is_none_is_refused(bad):
     with pytest.raises(ValueError, match="kernel"):
-        Possible(DOCUMENT | {"kernel": DOCUMENT["kernel"] | bad})
+        PossibleSets(DOCUMENT | {"kernel": DOCUMENT["kernel"] | bad})
 
 
 class Twin:
@@ -159,7 +159,7 @@ class Twin:
 
 
 def test_a_stream_is_judged_as_record_by_record_in_plain_words():
-    rng, possible = np.random.default_rng(8), Possible(DOCUMENT)
+    rng, possible = np.random.default_rng(8), PossibleSets(DOCUMENT)
     refused = 0
     for _ in range(400):
         twin, records, holds = Twin(possible), [], True
@@ -184,7 +184,7 @@ def test_a_stream_is_judged_as_record_by_record_in_plain_words():
 
 
 def test_a_memory_of_another_stream_is_refused():
-    possible = Possible(DOCUMENT)
+    possible = PossibleSets(DOCUMENT)
     memory = followed(possible)
     assert offence(memory, 9, 0, 0, possible.line.sets(0)[0].tolist()) is None
     state = memory.to_bytes()

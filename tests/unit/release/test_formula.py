@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reticent
-from reticent.audit.published import published
+from reticent.audit.published import read_release
 from reticent.release.folder import escaped, plain
 
 
@@ -42,7 +42,7 @@ def test_a_release_is_safe_to_open_and_still_judged(tmp_path, cell):
         for row in csv.reader(file.read_text().splitlines()):
             assert not any(text[:1] in tuple("=@+-") for text in row)
     assert reticent.verify(folder, policy).holds
-    judged, ours = published(folder, "out").tables, published(release, "out").tables
+    judged, ours = read_release(folder, "out").tables, read_release(release, "out").tables
     assert judged.keys() == ours.keys()
     assert all(judged[name].equals(ours[name]) for name in ours)
     again = reticent.Release.from_dir(folder)

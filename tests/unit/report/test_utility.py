@@ -6,8 +6,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from reticent.api import anonymize
-from reticent.audit.labels.meaning import cover
-from reticent.audit.published import published, text_table
+from reticent.audit.labels.meaning import coverage_matrix
+from reticent.audit.published import read_release, text_table
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
@@ -35,7 +35,7 @@ ORIGINAL = pa.table(
 
 
 def figures(release, original=ORIGINAL, policy=POLICY, **more):
-    shown, table = published(release, ""), text_table(original)
+    shown, table = read_release(release, ""), text_table(original)
     return utility([shown], table, policy, np.random.default_rng(1), **more)
 
 
@@ -68,7 +68,7 @@ def test_what_is_left_out_is_lost():
 
 def test_a_value_with_a_comma_is_found_in_a_set():
     labels = ["{bonn, rome, old}", "{oslo, rome}", "rome, old"]
-    assert cover(["rome, old"], labels, POLICY, "town").toarray()[0].tolist() == [True, False, True]
+    assert coverage_matrix(["rome, old"], labels, POLICY, "town").toarray()[0].tolist() == [True, False, True]
 
 
 def test_association_before_is_that_of_the_original_even_where_the_column_is_wiped():

@@ -26,11 +26,11 @@ from reticent.audit.attack.sug import sug
 
 Attack = Callable[[Evidence], Outcome | None]
 
-_ALL: tuple[Attack, ...] = (
+_ALL_ATTACKS: tuple[Attack, ...] = (
     *(linkage, homogeneity, skewness, similarity, minimality, intersection, subtraction, sug, averaging, join_or_open),
     *(informed, definetti, insiders, outbreak, joint, presence, linked_tables),
 )
-ATTACKS = {attack.__name__.replace("_", "-"): attack for attack in _ALL}
+ATTACKS = {attack.__name__.replace("_", "-"): attack for attack in _ALL_ATTACKS}
 """Every attack by name; each returns None where it does not apply."""
 
 __all__ = ["ATTACKS", "Attack", "Evidence", "Outcome"]

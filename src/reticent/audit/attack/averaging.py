@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from reticent.audit.attack.concession import claimed_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import Grouped, stream_view, view
+from reticent.audit.attack.grouped import GroupedRecords, group_stream, group_records
 from reticent.audit.attack.outcome import Outcome
 
 QUESTION = "Recognises a person in several publications or records, and combines what each of the groups offers."
@@ -31,7 +31,7 @@ def averaging(evidence: Evidence) -> Outcome | None:
     if not evidence.policy.sensitive:
         return None
     seen: dict[str, list[Shares]] = defaultdict(list)
-    for keys, shown in _publications(evidence):
+    for keys, shown in _iter_publications(evidence):
         _add_observations(seen, keys, shown, evidence.sample)
     names = [who for who, shares in seen.items() if len(shares) > 1]
     if not names:
@@ -69,38 +69,38 @@ def combine(shares: Iterable[dict[str | None, float]]) -> tuple[str | None, floa
     return best, weights[best] / sum(weights.values())
 
 
-def _publications(evidence: Evidence) -> Iterable[tuple[pa.Array, Grouped]]:
+def _iter_publications(evidence: Evidence) -> Iterable[tuple[pa.Array, GroupedRecords]]:
     """Each publication with a name per record; null where the record cannot be told apart."""
     streams = evidence.of_shape("stream")
-    if streams and (shown := stream_view(streams)) is not None:
+    if streams and (shown := group_stream(streams)) is not None:
         yield _stream_names(evidence, shown), shown
     for release in evidence.of_shape("anatomy", "m-distinct"):
-        shown = view(release, evidence.policy, evidence.policy.sensitive[0])
+        shown = group_records(release, evidence.policy, evidence.policy.sensitive[0])
         names = [name for name in evidence.policy.quasi if shown is not None and name in shown.fields.column_names]
         if shown is not None and names:
-            yield _alone(_joined(shown.fields.select(names))), shown
+            yield _unique_names(_join_columns(shown.fields.select(names))), shown
 
 
-def _joined(quasi: pa.Table) -> pa.Array:
+def _join_columns(quasi: pa.Table) -> pa.Array:
     columns = [quasi[name].fill_null("\x00").combine_chunks() for name in quasi.column_names]
     return pc.binary_join_element_wise(*columns, "\x1f")
 
 
-def _alone(names: pa.Array) -> pa.Array:
+def _unique_names(names: pa.Array) -> pa.Array:
     """Names that occur once; null for the others."""
     counts = pc.value_counts(names)
     unique = counts.field("values").filter(pc.equal(counts.field("counts"), 1))
     return pc.if_else(pc.is_in(names, unique), names, None)
 
 
-def _stream_names(evidence: Evidence, shown: Grouped) -> pa.Array:
+def _stream_names(evidence: Evidence, shown: GroupedRecords) -> pa.Array:
     original, person = evidence.original, evidence.policy.person
-    if original is not None and person in original.column_names and shown.place is not None:
-        return original[person].take(pa.array(shown.place)).combine_chunks()
+    if original is not None and person in original.column_names and shown.position is not None:
+        return original[person].take(pa.array(shown.position)).combine_chunks()
     return shown.fields["qi"].combine_chunks()
 
 
-def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: Grouped, many: int) -> None:
+def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: GroupedRecords, many: int) -> None:
     """Add what this publication offers for persons already followed, and follow new ones while there is room."""
     if len(seen) < many:
         often = pc.value_counts(names.drop_null())
@@ -125,7 +125,7 @@ def _true_values(evidence: Evidence) -> dict[str, set[str | None]]:
             return {}
         names = original[policy.person].to_pylist()
     else:
-        names = _joined(original.select(list(policy.quasi))).to_pylist()
+        names = _join_columns(original.select(list(policy.quasi))).to_pylist()
     out: dict[str, set[str | None]] = defaultdict(set)
     for who, value in zip(names, original[policy.sensitive[0]].to_pylist(), strict=True):
         out[who].add(value)

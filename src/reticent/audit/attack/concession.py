@@ -10,7 +10,7 @@ import numpy as np
 from reticent.arrays import Floats, Int64s
 from reticent.audit.anatomy import claimed_posterior
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.sights import Observations, Veiled
+from reticent.audit.attack.sights import Observations, VeiledRecords
 from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
 
@@ -46,7 +46,7 @@ def odds_ratio_bound(weight: Floats | float, odds_ratio: Floats | float) -> Floa
     return np.asarray(raised / (raised + 1 - weight))
 
 
-def kappas(seen: Veiled, belief: Floats, records: Int64s) -> Floats:
+def odds_ratios(seen: VeiledRecords, belief: Floats, records: Int64s) -> Floats:
     """Per record the largest ratio of her belief to the prior's between offered candidates."""
     prior, offered = seen.prior(records), seen.copies(records) > 0
     ratio = np.divide(belief, prior, out=np.ones_like(belief), where=prior > 0)
@@ -56,10 +56,10 @@ def kappas(seen: Veiled, belief: Floats, records: Int64s) -> Floats:
 
 def attacker_bound(seen: Observations, belief: Floats, records: Int64s) -> float | None:
     """The share of right guesses that the release concedes to her: what it quotes, or the mean of her bounds."""
-    if not isinstance(seen, Veiled):
+    if not isinstance(seen, VeiledRecords):
         return None
-    if seen.quoted is not None:
-        return seen.quoted
+    if seen.quoted_accuracy is not None:
+        return seen.quoted_accuracy
     guess = seen.posterior(belief, records).argmax(axis=1)
-    weight = seen.stated(records)[np.arange(len(records)), guess]
-    return float(odds_ratio_bound(weight, kappas(seen, belief, records)).mean())
+    weight = seen.stated_shares(records)[np.arange(len(records)), guess]
+    return float(odds_ratio_bound(weight, odds_ratios(seen, belief, records)).mean())

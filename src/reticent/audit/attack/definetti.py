@@ -16,10 +16,10 @@ import numpy as np
 from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.concession import attacker_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.knowledge import learn
+from reticent.audit.attack.knowledge import fit_model
 from reticent.audit.attack.marks import person_nodes
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import aimed
+from reticent.audit.attack.persons import attack_target
 from reticent.audit.attack.sights import Observations
 from reticent.audit.veil.values import true_value_codes
 from reticent.policy import Policy
@@ -30,18 +30,18 @@ RECORDS = 20_000
 
 def definetti(evidence: Evidence) -> Outcome | None:
     """Attack the latest release; right guesses are counted where the original is at hand."""
-    aim, policy = aimed(evidence), evidence.policy
+    aim, policy = attack_target(evidence), evidence.policy
     if aim is None or not (aim[2].sizes > 0).any():
         return None
     seen, values, match = aim
     chosen = np.sort(evidence.rng.permutation(len(seen))[:RECORDS])
-    records = seen.readable(chosen, evidence.rng)
-    belief = learnt(seen, records, policy, evidence.rng)
+    records = seen.limit_records(chosen, evidence.rng)
+    belief = learn_beliefs(seen, records, policy, evidence.rng)
     posterior = seen.posterior(belief, records)
-    persons = np.flatnonzero(match.reached(records))
+    persons = np.flatnonzero(match.has_record_in(records))
     after = match.mean(posterior, records, persons)
     truth = true_value_codes(seen.values, values, policy, policy.sensitive[0])[persons]
-    blind = float(seen.stated(records).max(axis=1).mean())
+    blind = float(seen.stated_shares(records).max(axis=1).mean())
     right = after.argmax(axis=1) == truth
     return Outcome.from_posterior(
         "definetti",
@@ -58,9 +58,9 @@ def definetti(evidence: Evidence) -> Outcome | None:
     )
 
 
-def learnt(seen: Observations, records: Int64s, policy: Policy, rng: np.random.Generator) -> Floats:
+def learn_beliefs(seen: Observations, records: Int64s, policy: Policy, rng: np.random.Generator) -> Floats:
     """Records x values: what the release itself, learnt from, makes one believe of each record before its candidates."""
     fields = person_nodes(seen.fields, seen.fields.column_names, policy, raw=True)[records]
     before = seen.prior(records)
     before = np.maximum(before, 1e-4 / before.shape[1])
-    return learn(fields, seen.weight(records), before, rng).belief(fields, before)
+    return fit_model(fields, seen.weight(records), before, rng).belief(fields, before)

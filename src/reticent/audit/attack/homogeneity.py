@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from reticent.audit.attack.concession import claimed_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import views
+from reticent.audit.attack.grouped import iter_grouped_columns
 from reticent.audit.attack.outcome import Outcome
 
 QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the value most frequent in it."
@@ -20,8 +20,8 @@ QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the 
 def homogeneity(evidence: Evidence) -> Outcome | None:
     """Attack the latest release that shows sensitive values."""
     release = evidence.releases[-1]
-    for column, seen in views(evidence):
-        posterior = seen.top()[seen.group]
+    for column, seen in iter_grouped_columns(evidence):
+        posterior = seen.top_shares()[seen.group]
         claim = claimed_bound(release, int(seen.offers.sizes().max()))
         return Outcome.from_posterior(
             "homogeneity",

@@ -18,11 +18,11 @@ from scipy.sparse import csr_array
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.concession import attacker_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import Grouped
+from reticent.audit.attack.grouped import GroupedRecords
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import aimed
-from reticent.audit.attack.sights import Observations, Veiled
-from reticent.audit.groups import normal
+from reticent.audit.attack.persons import attack_target
+from reticent.audit.attack.sights import Observations, VeiledRecords
+from reticent.audit.groups import normalize_rows
 from reticent.audit.veil.values import true_value_codes
 
 QUESTION = "Knows the values of half of the other persons, takes them out of the groups, and learns from them what is true how often."
@@ -34,24 +34,24 @@ _PULL = 50.0  # persons whose word the prior is worth
 
 def insiders(evidence: Evidence) -> Outcome | None:
     """Attack whom the published fields single out, with 0, 10, 50 and 90 % of the others known."""
-    aim, policy = aimed(evidence), evidence.policy
-    if aim is None or not (aim[2].alone >= 0).any():
+    aim, policy = attack_target(evidence), evidence.policy
+    if aim is None or not (aim[2].only_record >= 0).any():
         return None
     seen, values, match = aim
-    persons = np.flatnonzero(match.alone >= 0)
+    persons = np.flatnonzero(match.only_record >= 0)
     truth = np.full(len(seen), -2, dtype=np.int64)  # -2: whose record it is cannot be told
-    truth[match.alone[persons]] = true_value_codes(seen.values, values, policy, policy.sensitive[0])[persons]
-    by_share: dict[float, _Reading] = {}
+    truth[match.only_record[persons]] = true_value_codes(seen.values, values, policy, policy.sensitive[0])[persons]
+    by_share: dict[float, _Guesses] = {}
     for share in SHARES:
         known = (evidence.rng.random(len(seen)) < share) & (truth >= 0)
         targets = evidence.rng.permutation(np.flatnonzero((truth > -2) & ~known))[:RECORDS]
         if len(targets):
-            by_share[share] = _read(seen, truth, known, targets, evidence.rng)
+            by_share[share] = _attack(seen, truth, known, targets, evidence.rng)
     return _outcome(by_share, evidence) if SHARES[2] in by_share else None
 
 
 @dataclass(frozen=True, repr=False)
-class _Reading:
+class _Guesses:
     """How sure she is of each target, whether she is right, and what the release concedes to her."""
 
     top: Floats
@@ -59,7 +59,7 @@ class _Reading:
     bound: float | None
 
 
-def _outcome(by_share: dict[float, _Reading], evidence: Evidence) -> Outcome:
+def _outcome(by_share: dict[float, _Guesses], evidence: Evidence) -> Outcome:
     half = by_share[SHARES[2]]
     listed = ", ".join(f"{reading.right.mean():.1%} ({share:.0%})" for share, reading in by_share.items())
     return Outcome.from_posterior(
@@ -75,7 +75,7 @@ def _outcome(by_share: dict[float, _Reading], evidence: Evidence) -> Outcome:
     )
 
 
-def _figures(reading: _Reading) -> dict[str, float]:
+def _figures(reading: _Guesses) -> dict[str, float]:
     return {
         "right": round(float(reading.right.mean()), 4),
         "above_nine_tenths": round(float((reading.top > NINE).mean()), 4),
@@ -83,31 +83,31 @@ def _figures(reading: _Reading) -> dict[str, float]:
     }
 
 
-def _read(seen: Observations, truth: Int64s, known: Bools, targets: Int64s, rng: np.random.Generator) -> _Reading:
+def _attack(seen: Observations, truth: Int64s, known: Bools, targets: Int64s, rng: np.random.Generator) -> _Guesses:
     """She reads persons whom she does not know herself."""
     concession = None
-    if isinstance(seen, Veiled):
-        belief = normal(seen.prior(targets) * _tilt(seen, truth, known))
+    if isinstance(seen, VeiledRecords):
+        belief = normalize_rows(seen.prior(targets) * _tilt(seen, truth, known))
         posterior, concession = seen.posterior(belief, targets), attacker_bound(seen, belief, targets)
     else:
-        posterior = _subtracted(seen, truth, known, targets)
+        posterior = _subtract_known_values(seen, truth, known, targets)
     noise = rng.random(posterior.shape) * 1e-9  # equal candidates: guess any of them, not the first
-    return _Reading(posterior.max(axis=1), (posterior + noise).argmax(axis=1) == truth[targets], concession)
+    return _Guesses(posterior.max(axis=1), (posterior + noise).argmax(axis=1) == truth[targets], concession)
 
 
-def _subtracted(seen: Grouped, truth: Int64s, known: Bools, targets: Int64s) -> Floats:
+def _subtract_known_values(seen: GroupedRecords, truth: Int64s, known: Bools, targets: Int64s) -> Floats:
     """What is left of the target's group when all who are known are gone."""
     ones = np.ones(int(known.sum()))
     taken = csr_array((ones, (seen.group[known], truth[known])), (seen.offers.size, len(seen.values)))
     at = seen.group[targets]
-    return normal(np.maximum(seen.counts(at) - taken[at].toarray(), 0))
+    return normalize_rows(np.maximum(seen.counts(at) - taken[at].toarray(), 0))
 
 
-def _tilt(seen: Veiled, truth: Int64s, known: Bools) -> Floats:
+def _tilt(seen: VeiledRecords, truth: Int64s, known: Bools) -> Floats:
     """Per value how much more often it is true, among the known who are offered it, than its weight says."""
     records = np.flatnonzero(known)
     stated = np.zeros(len(seen.values))
     for part in np.array_split(records, max(1, len(records) // 5000)):
-        stated += seen.stated(part).sum(axis=0)
+        stated += seen.stated_shares(part).sum(axis=0)
     actual = np.bincount(truth[records], minlength=len(seen.values))
     return np.asarray((actual + _PULL) / (stated + _PULL))

@@ -16,7 +16,7 @@ import numpy as np
 from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.sequence import Publication, sequence
+from reticent.audit.sequence import Publication, link_publications
 from reticent.release import Ledger
 
 QUESTION = (
@@ -40,7 +40,7 @@ def publications(evidence: Evidence) -> list[Publication]:
     ledger, size = evidence.ledger, len(ours)
     if ledger is not None:  # of a store that has published on
         ledger = Ledger(ledger.entries[:size], ledger.persons[:size], ledger.groups[:size])
-    return sequence(ours, evidence.policy, ledger) if size > 1 else []
+    return link_publications(ours, evidence.policy, ledger) if size > 1 else []
 
 
 def from_candidates(attack: str, question: str, candidates: Sequence[int], evidence: Evidence) -> Outcome | None:

@@ -22,10 +22,10 @@ from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
-from reticent.audit.attack.rules import Rules, barred, rules
-from reticent.audit.attack.transcript import Transcript, transcript
+from reticent.audit.attack.rules import Rules, barred_groups, rules_from_prior
+from reticent.audit.attack.transcript import Transcript, read_transcript
 from reticent.audit.attack.worlds import Enumeration, TooManyWorldsError
-from reticent.audit.groups import normal
+from reticent.audit.groups import normalize_rows
 
 QUESTION = (
     "Knows the algorithm, the prior and the order of arrival. A record that opens a group had no free slot to join; "
@@ -42,7 +42,7 @@ class Effort:
     particles: int = 800
     chains: int = 80
     sweeps: int = 72
-    burn: int = 12
+    burn_in: int = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,7 +56,7 @@ class Inference:
 
 def infer(seen: Transcript, known: Rules, rng: np.random.Generator, effort: Effort = Effort()) -> Inference:  # noqa: B008 - frozen
     """The attacker's posterior given the whole transcript."""
-    bar = barred(seen)
+    bar = barred_groups(seen)
     if len(seen) <= 24:
         try:
             posterior = Enumeration(seen, known, bar, effort.worlds).posterior()
@@ -71,27 +71,27 @@ def infer(seen: Transcript, known: Rules, rng: np.random.Generator, effort: Effo
     first, second = np.zeros((2, len(seen), seen.slots.shape[1]))
     for sweep in range(effort.sweeps):
         chains.sweep(rng)
-        if sweep >= effort.burn:
+        if sweep >= effort.burn_in:
             chains.tally(first, slice(0, half))
             chains.tally(second, slice(half, None))
-    return Inference(normal(first), normal(second), exact=False)
+    return Inference(normalize_rows(first), normalize_rows(second), exact=False)
 
 
 def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | None:  # noqa: B008 - frozen
     """Attack the beginning of a stream's transcript."""
     streams = evidence.of_shape("stream")
-    seen = transcript(streams, effort.tuples)
+    seen = read_transcript(streams, effort.tuples)
     if not len(seen) or (seen.slots >= 0).sum(axis=1).min() < np.bincount(seen.group).max(initial=0):
         return None
-    inference = infer(seen, _known(evidence, seen), evidence.rng, effort)
+    inference = infer(seen, _algorithm_rules(evidence, seen), evidence.rng, effort)
     return _outcome(evidence, seen, inference, _true_slots(evidence, seen), common_bound(evidence))
 
 
-def _known(evidence: Evidence, seen: Transcript) -> Rules:
+def _algorithm_rules(evidence: Evidence, seen: Transcript) -> Rules:
     """What the attacker knows of the algorithm."""
     policy = evidence.policy
     pool = getattr(policy.stream, "pool", "matched")
-    return rules(seen.values, prior_counts(policy), policy.l_of("stream"), pool)
+    return rules_from_prior(seen.values, prior_counts(policy), policy.l_of("stream"), pool)
 
 
 def _outcome(

@@ -16,8 +16,8 @@ from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import CERTAIN, Outcome
 from reticent.audit.attack.persons import link
-from reticent.audit.attack.sights import Observations, Veiled, observations_of
-from reticent.audit.groups import normal
+from reticent.audit.attack.sights import Observations, VeiledRecords, observations_of
+from reticent.audit.groups import normalize_rows
 from reticent.audit.veil.values import true_value_codes
 
 QUESTION = (
@@ -33,17 +33,17 @@ def joint(evidence: Evidence) -> Outcome | None:
     if original is None or len(evidence.releases) < 2 or policy.sensitive[0] not in original.column_names:
         return None
     shown = [one for release in evidence.releases if (one := observations_of(release, policy)) is not None]
-    places = [_places(one, evidence) for one in shown]
+    places = [_record_positions(one, evidence) for one in shown]
     often = sum((place >= 0).astype(np.int64) for place in places) if places else np.zeros(0)
     persons = np.flatnonzero(often >= 2)[:PERSONS]
     if not len(persons):
         return None
     values = tuple(sorted({value for one in shown for value in one.values}, key=str))
-    posterior = normal(combined(shown, [place[persons] for place in places], values))
+    posterior = normalize_rows(combine_publications(shown, [place[persons] for place in places], values))
     truth = true_value_codes(values, original[policy.sensitive[0]], policy, policy.sensitive[0])[persons]
     noise = evidence.rng.random(posterior.shape) * 1e-9
     top = posterior.max(axis=1)
-    houses = {one.parameters_digest for one in shown if isinstance(one, Veiled)}
+    houses = {one.parameters_digest for one in shown if isinstance(one, VeiledRecords)}
     return Outcome.from_posterior(
         "joint",
         QUESTION,
@@ -54,43 +54,43 @@ def joint(evidence: Evidence) -> Outcome | None:
         claim=_claim(shown, houses, places, persons),
         notes=(
             f"{len(persons):,} persons are recognised in two or more of {len(shown)} publications.",
-            *_warning(houses),
+            *_parameter_warnings(houses),
         ),
         figures={"publications": len(shown), "houses": len(houses), "sure": float((top > CERTAIN).mean())},
     )
 
 
-def _places(seen: Observations, evidence: Evidence) -> Int64s:
+def _record_positions(seen: Observations, evidence: Evidence) -> Int64s:
     """Per person of the original the one record that is theirs; -1 where that cannot be told."""
     assert evidence.original is not None  # noqa: S101 - `joint` has looked
     match = link(seen, evidence.original, evidence.policy)
-    return np.full(evidence.original.num_rows, -1) if match is None else match.alone
+    return np.full(evidence.original.num_rows, -1) if match is None else match.only_record
 
 
-def combined(shown: list[Observations], places: list[Int64s], values: tuple[str | None, ...]) -> Floats:
+def combine_publications(shown: list[Observations], places: list[Int64s], values: tuple[str | None, ...]) -> Floats:
     """Persons x values: the product of what all publications say, those of one house counted once."""
     number = {value: code for code, value in enumerate(values)}
     logs = np.zeros((len(places[0]), len(values)))
-    latest = {one.parameters_digest: at for at, one in enumerate(shown) if isinstance(one, Veiled)}
+    latest = {one.parameters_digest: at for at, one in enumerate(shown) if isinstance(one, VeiledRecords)}
     base = np.zeros(len(values))
     for at, (seen, place) in enumerate(zip(shown, places, strict=True)):
-        if isinstance(seen, Veiled) and latest[seen.parameters_digest] != at:
+        if isinstance(seen, VeiledRecords) and latest[seen.parameters_digest] != at:
             continue
         rows = np.flatnonzero(place >= 0)
         said = np.full((len(rows), len(values)), _NEARLY)
-        said[:, [number[value] for value in seen.values]] = np.maximum(_said(seen, place[rows]), _NEARLY)
+        said[:, [number[value] for value in seen.values]] = np.maximum(_likelihood(seen, place[rows]), _NEARLY)
         logs[rows] += np.log(said)
-        base = np.maximum(base, _spread(seen, number))
+        base = np.maximum(base, _prior_shares(seen, number))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)) * base)
 
 
-def _said(seen: Observations, records: Int64s) -> Floats:
+def _likelihood(seen: Observations, records: Int64s) -> Floats:
     """Likelihood of what is published given each value: shares over how frequent the value is."""
     prior = seen.prior(records)
-    return np.divide(seen.stated(records), prior, out=np.zeros_like(prior), where=prior > 0)
+    return np.divide(seen.stated_shares(records), prior, out=np.zeros_like(prior), where=prior > 0)
 
 
-def _spread(seen: Observations, number: dict[str | None, int]) -> Floats:
+def _prior_shares(seen: Observations, number: dict[str | None, int]) -> Floats:
     base = np.zeros(len(number))
     base[[number[value] for value in seen.values]] = seen.prior(np.arange(min(len(seen), 5000))).mean(axis=0)
     return base
@@ -99,13 +99,13 @@ def _spread(seen: Observations, number: dict[str | None, int]) -> Floats:
 def _claim(shown: list[Observations], parameter_sets: set[str], places: list[Int64s], persons: Int64s) -> float | None:
     """Under one house the stated weight of the best guess; two houses, or a method without a claim, concede anything."""
     last = shown[-1]
-    if len(parameter_sets) != 1 or not all(isinstance(one, Veiled) for one in shown) or not isinstance(last, Veiled):
+    if len(parameter_sets) != 1 or not all(isinstance(one, VeiledRecords) for one in shown) or not isinstance(last, VeiledRecords):
         return None
     records = places[-1][persons]
-    return float(last.stated(records[records >= 0]).max(axis=1).mean())
+    return float(last.stated_shares(records[records >= 0]).max(axis=1).mean())
 
 
-def _warning(parameter_sets: set[str]) -> tuple[str, ...]:
+def _parameter_warnings(parameter_sets: set[str]) -> tuple[str, ...]:
     if len(parameter_sets) < 2:
         return ()
     return (f"{len(parameter_sets)} houses show the same persons: two sets that hold one truth have little else in common.",)

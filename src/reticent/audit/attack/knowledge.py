@@ -18,7 +18,7 @@ from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.marks import PersonNodes
 
 _RIDGES = (300.0, 60.0, 20.0, 7.0, 2.0)
-_ASIDE = 5  # one in so many persons chooses the ridge
+_VALIDATION_SHARE = 5  # one in so many persons chooses the ridge
 _STEPS = 20
 _TINY = 1e-300
 _CELLS = 1 << 17
@@ -26,7 +26,7 @@ _CELLS = 1 << 17
 
 
 @dataclass(frozen=True, repr=False)
-class Knowledge:
+class AttackerModel:
     """Weights of the marks, on top of the logarithms of what was known before.
 
     Attributes:
@@ -41,13 +41,13 @@ class Knowledge:
         return softmax(np.log(before) + seen @ self.weights)
 
 
-def learn(seen: PersonNodes, explains: Floats, before: Floats, rng: np.random.Generator) -> Knowledge:
+def fit_model(seen: PersonNodes, explains: Floats, before: Floats, rng: np.random.Generator) -> AttackerModel:
     """The model that does best on records set aside.
 
     `explains` says how well each value explains what she sees of a record: a one for a value that is known, the likelihood of a set of
     candidates where only those are. `before` is what the release says of each record without her model, all positive.
     """
-    aside = rng.permutation(len(before)) % _ASIDE == 0
+    aside = rng.permutation(len(before)) % _VALIDATION_SHARE == 0
     weights = np.zeros((seen.nodes.shape[1], before.shape[1]))
     judge = Likelihood.of(seen[aside], explains[aside], before[aside])
     teach = Likelihood.of(seen[~aside], explains[~aside], before[~aside])
@@ -58,7 +58,7 @@ def learn(seen: PersonNodes, explains: Floats, before: Floats, rng: np.random.Ge
         if loss >= score:  # what is learnt from here on is the accidents of the sample
             break
         best, score = weights, loss
-    return Knowledge(best, score)
+    return AttackerModel(best, score)
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +72,7 @@ class Likelihood:
         times: how many records read so.
     """
 
-    seen: PersonNodes
+    person_nodes: PersonNodes
     explains: Floats
     base: Floats
     times: Floats
@@ -80,22 +80,22 @@ class Likelihood:
     @classmethod
     def of(cls, seen: PersonNodes, explains: Floats, before: Floats) -> Likelihood:
         """That of some records."""
-        first, times = _alike(seen.patterns, explains, before)
+        first, times = _group_equal_records(seen.patterns, explains, before)
         return cls(seen[first], explains[first], np.log(before[first]), times.astype(np.float64))
 
     def loss(self, weights: Floats) -> float:
         """The mean over all records."""
-        scores, homes = self.seen.nodes @ weights, self.seen.homes()
+        scores, homes = self.person_nodes.nodes @ weights, self.person_nodes.pattern_matrix()
         chances = [self._chance(softmax(homes[part] @ scores + self.base[part]), part) for part in self._parts()]
         return float(-(np.log(np.concatenate(chances)) @ self.times) / self.times.sum()) if len(self.times) else 0.0
 
     def fit(self, start: Floats, ridge: float) -> Floats:
         """The weights of least loss, large ones being dear."""
-        nodes, homes = self.seen.nodes, self.seen.homes()
+        nodes, homes = self.person_nodes.nodes, self.person_nodes.pattern_matrix()
         parts = [(part, homes[part]) for part in self._parts()]
         turned, turned_nodes, rest = csr_array(homes.T), csr_array(nodes.T), np.empty_like(self.base)
 
-        def penalised(flat: Floats) -> tuple[float, Floats]:
+        def penalized_loss(flat: Floats) -> tuple[float, Floats]:
             scores, total = nodes @ flat.reshape(start.shape), 0.0
             for part, home in parts:
                 belief = softmax(home @ scores + self.base[part])
@@ -108,7 +108,7 @@ class Likelihood:
             slope = turned_nodes @ (turned @ rest)
             return ridge / 2 * float(flat @ flat) + total, slope.ravel() + ridge * flat
 
-        best = minimize(penalised, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+        best = minimize(penalized_loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
         return np.asarray(best.x.reshape(start.shape))
 
     def _chance(self, belief: Floats, part: slice) -> Floats:
@@ -127,7 +127,7 @@ def softmax(logits: Floats) -> Floats:
     return logits
 
 
-def _alike(patterns: Int64s, explains: Floats, before: Floats) -> tuple[Int64s, Int64s]:
+def _group_equal_records(patterns: Int64s, explains: Floats, before: Floats) -> tuple[Int64s, Int64s]:
     """The first of all records that are the same in everything, and how many are.
 
     Rows are told apart by their products with random numbers: rows that differ have different ones, but for an accident of 2^-50.

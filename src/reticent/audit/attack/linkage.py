@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from reticent.arrays import Int64s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import Grouped, view
+from reticent.audit.attack.grouped import GroupedRecords, group_records
 from reticent.audit.attack.outcome import Outcome, worst_of
-from reticent.audit.groups import histograms, numbered, present
-from reticent.audit.labels.meeting import Field, Meeting, meet
+from reticent.audit.groups import histograms, number_rows, present_columns
+from reticent.audit.labels.meeting import Field, RowMatch, match_rows
 from reticent.audit.published import Published
 from reticent.audit.requirements import requirements
-from reticent.audit.veil.judge import SHAPE, codes_of, line_of
+from reticent.audit.veil.judge import SHAPE, candidate_codes, line_of
 from reticent.policy import Policy
 
 QUESTION = "Has a table with names and the same quasi-identifiers, and looks for each person's record in the release."
@@ -31,7 +31,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
     release, policy = evidence.releases[-1], evidence.policy
     known = evidence.external if evidence.external is not None else evidence.original
     column = policy.sensitive[0] if policy.sensitive else ""
-    seen = _seen(release, policy, column)
+    seen = _group_release(release, policy, column)
     if known is None or seen is None:
         return None
     shared = [name for name in policy.quasi if name in seen.fields.column_names and name in known.column_names]
@@ -39,10 +39,10 @@ def linkage(evidence: Evidence) -> Outcome | None:
         return None
     chosen = np.sort(evidence.rng.permutation(known.num_rows)[: evidence.sample])
     persons = known.select(shared).take(chosen)
-    fields = [Field.covering(persons, seen.fields, policy, name) for name in shared]
-    meeting = meet(fields, persons.num_rows, len(seen))
+    fields = [Field.from_labels(persons, seen.fields, policy, name) for name in shared]
+    meeting = match_rows(fields, persons.num_rows, len(seen))
     kind, place = meeting.pairs
-    candidates = np.bincount(kind, meeting.places[place], minlength=len(meeting.source_counts))[meeting.source_kind]
+    candidates = np.bincount(kind, meeting.published_counts[place], minlength=len(meeting.source_counts))[meeting.source_kind]
     possible = candidates > 0
     posterior = 1 / candidates[possible]
     claim = _claim(release)
@@ -57,19 +57,19 @@ def linkage(evidence: Evidence) -> Outcome | None:
         notes=(
             f"Matched on {', '.join(shared)}; {int((~possible).sum()):,} of {len(chosen):,} persons match no record.",
         ),
-        figures=_values(evidence, seen, meeting, chosen),
+        figures=_value_accuracy(evidence, seen, meeting, chosen),
     )
 
 
-def _seen(release: Published, policy: Policy, column: str) -> Grouped | None:
+def _group_release(release: Published, policy: Policy, column: str) -> GroupedRecords | None:
     """The release as records with quasi-identifiers; a veil offers what stands among the candidates of a class."""
     data, line = release.tables.get("data"), line_of(release) if release.shape == SHAPE else None
     if data is None or line is None:
-        return view(release, policy, column) if release.shape != "stream" else None
-    quasi = data.select(present(policy.quasi, data))
-    group, size = numbered(quasi, quasi.column_names)
-    candidates = pa.chunked_array([pa.array(line.domain).take(pa.array(codes_of(line, data).reshape(-1)))])
-    return Grouped(quasi, group, histograms(np.repeat(group, line.l), size, candidates))
+        return group_records(release, policy, column) if release.shape != "stream" else None
+    quasi = data.select(present_columns(policy.quasi, data))
+    group, size = number_rows(quasi, quasi.column_names)
+    candidates = pa.chunked_array([pa.array(line.domain).take(pa.array(candidate_codes(line, data).reshape(-1)))])
+    return GroupedRecords(quasi, group, histograms(np.repeat(group, line.l), size, candidates))
 
 
 def _claim(release: Published) -> float | None:
@@ -77,7 +77,7 @@ def _claim(release: Published) -> float | None:
     return float(1 / max(sizes)) if sizes and release.shape in ("generalised", "veil") else None
 
 
-def _values(evidence: Evidence, seen: Grouped, meeting: Meeting, chosen: Int64s) -> dict[str, float]:
+def _value_accuracy(evidence: Evidence, seen: GroupedRecords, meeting: RowMatch, chosen: Int64s) -> dict[str, float]:
     """How often the most frequent sensitive value among the candidates is the true one."""
     if evidence.external is not None or evidence.original is None or not evidence.policy.sensitive:
         return {}
@@ -88,9 +88,9 @@ def _values(evidence: Evidence, seen: Grouped, meeting: Meeting, chosen: Int64s)
 
     inside = csr_array((offers.shares(), (offers.group, offers.value)), shape=(offers.size, len(offers.values)))
     members = csr_array(
-        (np.ones(len(seen.group)), (meeting.place, seen.group)), shape=(len(meeting.places), offers.size)
+        (np.ones(len(seen.group)), (meeting.published_kind, seen.group)), shape=(len(meeting.published_counts), offers.size)
     )
-    match = csr_array((np.ones(meeting.pairs.shape[1]), meeting.pairs), shape=(len(meeting.source_counts), len(meeting.places)))
+    match = csr_array((np.ones(meeting.pairs.shape[1]), meeting.pairs), shape=(len(meeting.source_counts), len(meeting.published_counts)))
     guess = (match @ (members @ inside)).toarray().argmax(axis=1)[meeting.source_kind]
     truth = evidence.original[evidence.policy.sensitive[0]].take(chosen).to_pylist()
     hits = [offers.values[code] == value for code, value in zip(guess, truth, strict=True)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.linked.judge import SHAPE, joined_view, layout_of, shares
+from reticent.audit.linked.judge import SHAPE, joined_view, layout_of, value_shares
 from reticent.audit.requirements import requirements
 
 QUESTION = (
@@ -30,7 +30,7 @@ def linked_tables(evidence: Evidence) -> Outcome | None:
     best = np.zeros(int(kinds.max(initial=-1)) + 1)
     for table, one in layout_of(policy).items():
         for name in (name for name in one.columns if name in policy.sensitive):
-            views, holders, sizes = shares(release.tables[table], name, persons, kinds)
+            views, holders, sizes = value_shares(release.tables[table], name, persons, kinds)
             np.maximum.at(best, views, holders / sizes)
     bounds = [float(1 / rule.numbers[-1]) for rule in requirements(release.claims) if rule.model == "l"]
     return Outcome.from_posterior(

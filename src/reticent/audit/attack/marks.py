@@ -18,7 +18,7 @@ from reticent.audit.groups import codes
 from reticent.audit.labels.meaning import levels
 from reticent.policy import Policy
 
-NODES = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
+NODE_LIMIT = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
 _BINS = 20
 
 
@@ -37,14 +37,14 @@ class PersonNodes:
     def __getitem__(self, persons: Int64s | Bools) -> PersonNodes:
         return PersonNodes(self.patterns[persons], self.nodes)
 
-    def homes(self) -> csr_array:
+    def pattern_matrix(self) -> csr_array:
         """Persons x patterns."""
         size, blocks = self.patterns.shape
         ends = np.arange(0, size * blocks + 1, blocks)
         return csr_array((np.ones(size * blocks), self.patterns.ravel(), ends), (size, self.nodes.shape[0]))
 
     def __matmul__(self, weights: Floats) -> Floats:
-        return np.asarray(self.homes() @ (self.nodes @ weights))
+        return np.asarray(self.pattern_matrix() @ (self.nodes @ weights))
 
 
 def person_nodes(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -> PersonNodes:
@@ -53,12 +53,12 @@ def person_nodes(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: 
     for name in names:
         code, values = codes(table[name])
         steps = _levels(values, policy, name, 0 if raw else policy.columns[name].level)
-        known = [nodes for nodes in steps if 1 < int(nodes.max(initial=-1)) + 1 <= NODES]
+        known = [nodes for nodes in steps if 1 < int(nodes.max(initial=-1)) + 1 <= NODE_LIMIT]
         blocks += [(pattern[code], nodes) for nodes, pattern in _patterns(known)]
     sizes = [len(nodes) for _, nodes in blocks]
     firsts = np.cumsum([0, *sizes[:-1]])
     patterns = np.stack([code + first for (code, _), first in zip(blocks, firsts, strict=True)], axis=1)
-    return PersonNodes(patterns, csr_array(block_diag([_ones(nodes) for _, nodes in blocks], format="csr")))
+    return PersonNodes(patterns, csr_array(block_diag([_indicator_matrix(nodes) for _, nodes in blocks], format="csr")))
 
 
 def _patterns(steps: list[Int64s]) -> list[tuple[Int64s, Int64s]]:
@@ -66,12 +66,12 @@ def _patterns(steps: list[Int64s]) -> list[tuple[Int64s, Int64s]]:
     if not steps:
         return []
     nodes, pattern = np.unique(np.stack(steps, axis=1), axis=0, return_inverse=True)
-    if len(nodes) > 2 * NODES and len(steps) > 1:  # levels that do not nest have too many combinations
+    if len(nodes) > 2 * NODE_LIMIT and len(steps) > 1:  # levels that do not nest have too many combinations
         return [block for step in steps for block in _patterns([step])]
     return [(nodes, pattern.reshape(-1))]
 
 
-def _ones(nodes: Int64s) -> csr_array:
+def _indicator_matrix(nodes: Int64s) -> csr_array:
     """Patterns x nodes of all levels, side by side."""
     widths = nodes.max(axis=0) + 1
     at = nodes + np.cumsum([0, *widths[:-1]])
@@ -83,10 +83,10 @@ def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: in
     if name in policy.columns and policy.columns[name].hierarchy is not None:
         steps = levels(pa.array(values, pa.string()), policy, name)[level:]
         return [np.unique(nodes, return_inverse=True)[1].reshape(-1) for nodes, _ in steps]
-    return [np.arange(len(values)), *([_binned(values)] if len(values) > NODES else [])][level:]
+    return [np.arange(len(values)), *([_bin_numbers(values)] if len(values) > NODE_LIMIT else [])][level:]
 
 
-def _binned(values: tuple[str | None, ...]) -> Int64s:
+def _bin_numbers(values: tuple[str | None, ...]) -> Int64s:
     """Many numbers without a hierarchy: twentieths of them."""
     try:
         numbers = np.array([float(value) if value is not None else -np.inf for value in values])

@@ -23,21 +23,21 @@ from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.groups import Groups, codes, normal, numbered
+from reticent.audit.groups import Groups, codes, normalize_rows, number_rows
 from reticent.audit.labels.meaning import levels
-from reticent.audit.requirements import Requirement, demanded, diversity, requirements
+from reticent.audit.requirements import Requirement, policy_requirements, diversity, requirements
 from reticent.policy import Policy
 
 QUESTION = (
     "Knows that the algorithm publishes the finest table that is safe, and everybody's quasi-identifiers: "
     "asks why the next finer table was not published."
 )
-WORLDS = 200
+WORLD_COUNT = 200
 _ROWS = 100_000  # beyond, one finer table has so many classes that its breaking tells nothing about any of them
 
 
 @dataclass(frozen=True, repr=False)
-class _Finer:
+class _FinerTable:
     """Rows of the original by published class and by the classes of a finer recoding."""
 
     row_class: Int64s
@@ -49,7 +49,7 @@ class _Finer:
 def minimality(evidence: Evidence) -> Outcome | None:
     """Attack a full-domain generalised release, with the original's quasi-identifiers as the attacker's knowledge."""
     release, policy, original = evidence.releases[-1], evidence.policy, evidence.original
-    rule = next((r for r in requirements(release.claims) + demanded(policy) if r.model == "l"), None)
+    rule = next((r for r in requirements(release.claims) + policy_requirements(policy) if r.model == "l"), None)
     data = release.tables.get("data")
     if release.shape != "generalised" or data is None or original is None or rule is None:
         return None
@@ -73,25 +73,25 @@ def minimality(evidence: Evidence) -> Outcome | None:
     )
 
 
-def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_Finer]:
+def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_FinerTable]:
     """Every recoding one step finer in one column that would still be k-anonymous."""
-    k = max([int(r.numbers[0]) for r in demanded(policy) if r.model == "k"], default=1)
-    steps = {name: _steps(original[name], policy, data, name) for name in policy.quasi if name in data.column_names}
+    k = max([int(r.numbers[0]) for r in policy_requirements(policy) if r.model == "k"], default=1)
+    steps = {name: _level_columns(original[name], policy, data, name) for name in policy.quasi if name in data.column_names}
     if not all(steps.values()):
         return []
     base = pa.table({name: cells[-1] for name, cells in steps.items()})
-    row_class, _ = numbered(base, base.column_names)
+    row_class, _ = number_rows(base, base.column_names)
     value, values = codes(original[policy.sensitive[0]])
     out = []
     for name in (name for name, cells in steps.items() if len(cells) > 1):
         finer = base.set_column(base.column_names.index(name), name, steps[name][-2])
-        row_part, size = numbered(finer, finer.column_names)
+        row_part, size = number_rows(finer, finer.column_names)
         if np.bincount(row_part, minlength=size).min() >= k:
-            out.append(_Finer(row_class, row_part, value, values))
+            out.append(_FinerTable(row_class, row_part, value, values))
     return out
 
 
-def _steps(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name: str) -> list[pa.Array]:
+def _level_columns(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name: str) -> list[pa.Array]:
     """The original's values as every level shows them, up to the one published; none for mixed levels."""
     code, values = codes(column)
     shown, cells = set(codes(data[name])[1]), list[pa.Array]()
@@ -102,25 +102,25 @@ def _steps(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name: str) -
     return []
 
 
-def _infer(finer: _Finer, rule: Requirement, rng: np.random.Generator) -> tuple[Floats, Bools]:
+def _infer(finer: _FinerTable, rule: Requirement, rng: np.random.Generator) -> tuple[Floats, Bools]:
     """Per person the posterior of the best guess, and whether it is right."""
     classes, parts, width = int(finer.row_class.max()) + 1, int(finer.row_part.max()) + 1, len(finer.values)
     class_of_part = np.zeros(parts, dtype=np.int64)
     class_of_part[finer.row_part] = finer.row_class
     by_class = np.argsort(finer.row_class, kind="stable")
     broken, worlds = [], []
-    for _ in range(WORLDS):
+    for _ in range(WORLD_COUNT):
         shuffled = np.lexsort((rng.random(len(by_class)), finer.row_class))
         value = np.empty_like(finer.value)
         value[by_class] = finer.value[shuffled]
-        world = Groups.counted(finer.row_part, value, parts, finer.values)
+        world = Groups.from_records(finer.row_part, value, parts, finer.values)
         broken.append(np.bincount(class_of_part[~diversity(world, rule)[1]], minlength=classes) > 0)
         worlds.append(world)
     weight = _weights(np.array(broken))
     tally = np.zeros((parts, width))
     for world, own in zip(worlds, weight, strict=True):
         tally[world.group, world.value] += world.count * own[class_of_part[world.group]]
-    shares = normal(tally)
+    shares = normalize_rows(tally)
     guess = shares.argmax(axis=1)
     return shares.max(axis=1)[finer.row_part], guess[finer.row_part] == finer.value
 

@@ -18,14 +18,14 @@ from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.concession import odds_ratio_bound
 from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import aimed
-from reticent.audit.attack.sights import Observations, Veiled
+from reticent.audit.attack.persons import attack_target
+from reticent.audit.attack.sights import Observations, VeiledRecords
 from reticent.audit.groups import codes
 from reticent.audit.veil.values import OTHER, true_value_codes
 
 QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
-FEW = 20  # cases below which a rise may be chance
-RISE = 1.5
+CASE_LIMIT = 20  # cases below which a rise may be chance
+RISE_LIMIT = 1.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,13 +58,13 @@ class Rise:
 
 def outbreak(evidence: Evidence) -> Outcome | None:
     """Attack those who are offered the value that rose most, or what stands for new values."""
-    aim = aimed(evidence)
+    aim = attack_target(evidence)
     rise = None if aim is None else largest_rise(*aim[:2], evidence)
     if aim is None or rise is None:
         return None
     seen, _, match = aim
     suspects = _suspects(seen, rise)
-    alone = match.alone
+    alone = match.only_record
     persons = np.flatnonzero((alone >= 0) & np.isin(alone, suspects))
     if not len(persons):
         return None
@@ -93,16 +93,16 @@ def largest_rise(seen: Observations, column: pa.ChunkedArray, evidence: Evidence
     code, names = codes(column)
     published = true_value_codes(seen.values, column, policy, policy.sensitive[0])
     number = np.bincount(code, minlength=len(names))
-    before = _before(seen, evidence)
+    before = _expected_shares(seen, evidence)
     if before is None:
         return None
     first = np.unique(code, return_index=True)[1]
     rises = [
         _rise(name, seen.values[own] if own >= 0 else None, int(own), before, float(many / len(code)))
         for name, own, many in zip(names, published[first], number, strict=True)
-        if many >= FEW
+        if many >= CASE_LIMIT
     ]
-    often = [rise for rise in rises if rise.ratio > RISE]
+    often = [rise for rise in rises if rise.ratio > RISE_LIMIT]
     top = max(often, key=lambda rise: (rise.ratio, rise.now), default=None)
     return None if top is None else replace(top, cases=code == names.index(top.name))
 
@@ -112,9 +112,9 @@ def _rise(name: str | None, label: str | None, own: int, before: dict[str | None
     return Rise(name, own, 0.0 if stranger else before.get(label, before.get(name, 0.0)), now)
 
 
-def _before(seen: Observations, evidence: Evidence) -> dict[str | None, float] | None:
+def _expected_shares(seen: Observations, evidence: Evidence) -> dict[str | None, float] | None:
     """What the release was designed for: its published prior over its own records, or the policy's file."""
-    if isinstance(seen, Veiled):
+    if isinstance(seen, VeiledRecords):
         shares = np.bincount(seen.strata, minlength=len(seen.shares)) @ seen.shares / len(seen)
         return dict(zip(seen.values, shares.tolist(), strict=True))
     counts = prior_counts(evidence.policy)
@@ -126,9 +126,9 @@ def _before(seen: Observations, evidence: Evidence) -> dict[str | None, float] |
 
 def _suspects(seen: Observations, rise: Rise) -> Int64s:
     """Records that open a group with the value, or are offered it; everybody where nothing stands for it."""
-    if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
+    if rise.code < 0 or (isinstance(seen, VeiledRecords) and rise.before == 0):
         return np.arange(len(seen))
-    if isinstance(seen, Veiled):
+    if isinstance(seen, VeiledRecords):
         return np.flatnonzero((seen.candidates == rise.code).any(axis=1))
     offering = np.unique(seen.offers.group[seen.offers.value == rise.code])
     offered = np.isin(seen.group, offering)
@@ -139,14 +139,14 @@ def _suspects(seen: Observations, rise: Rise) -> Int64s:
 
 
 def _posterior(seen: Observations, records: Int64s, rise: Rise) -> Floats:
-    if rise.code < 0 or (isinstance(seen, Veiled) and rise.before == 0):
+    if rise.code < 0 or (isinstance(seen, VeiledRecords) and rise.before == 0):
         return np.full(len(records), rise.now)
-    return odds_ratio_bound(seen.stated(records)[:, rise.code], rise.odds_ratio)
+    return odds_ratio_bound(seen.stated_shares(records)[:, rise.code], rise.odds_ratio)
 
 
 def _claim(seen: Observations, records: Int64s, rise: Rise) -> float | None:
     """Kappa a / (kappa a + 1 - a) with the outbreak's own kappa; of a new value no more than its share."""
-    return float(_posterior(seen, records, rise).mean()) if isinstance(seen, Veiled) else None
+    return float(_posterior(seen, records, rise).mean()) if isinstance(seen, VeiledRecords) else None
 
 
 def _sentence(rise: Rise, seen: Observations, suspects: Int64s) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from reticent.arrays import Floats, Int64s
 
 Z = 1.959963984540054  # two-sided 95%
-SURE = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
+REFUTE_DEVIATIONS = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
 CERTAIN = 0.999  # of a value; what is left is rounding and sampling
 _WORST = 10
 BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -82,7 +82,7 @@ class Outcome:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% confidence interval of the accuracy (Wilson)."""
-        return wilson(self.right, self.tried)
+        return wilson_interval(self.right, self.tried)
 
     @property
     def refuted(self) -> bool:
@@ -92,7 +92,7 @@ class Outcome:
         """
         if self.claim is None or not self.tried:
             return False
-        return wilson(self.right, self.tried, SURE)[0] > self.claim or (
+        return wilson_interval(self.right, self.tried, REFUTE_DEVIATIONS)[0] > self.claim or (
             self.bounded and self.highest > self.claim + 1e-9
         )
 
@@ -117,7 +117,7 @@ class Outcome:
         }
 
 
-def wilson(right: float, tried: float, z: float = Z) -> tuple[float, float]:
+def wilson_interval(right: float, tried: float, z: float = Z) -> tuple[float, float]:
     """The confidence interval of a share (Wilson 1927), 95% by default; it stays within 0 and 1.
 
     >>> [round(x, 3) for x in wilson(10, 100)]

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array, eye_array
 
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.sights import Observations, latest
-from reticent.audit.labels.meeting import Field, meet
+from reticent.audit.attack.sights import Observations, latest_observations
+from reticent.audit.labels.meeting import Field, match_rows
 from reticent.policy import Policy
 
 
@@ -45,7 +45,7 @@ class Link:
         return last
 
     @cached_property
-    def alone(self) -> Int64s:
+    def only_record(self) -> Int64s:
         """Per person the one record that is surely theirs; -1 for others."""
         rivals = np.bincount(self.person, minlength=self.allowed.shape[0]) @ self.allowed
         sure = np.flatnonzero(self.sizes == 1)
@@ -76,12 +76,12 @@ class Link:
         at = np.minimum(by_label.indptr[self.record] + turn, max(len(by_label.indices) - 1, 0))
         return np.where(many > 0, by_label.indices[at], 0)
 
-    def records(self, persons: Int64s) -> Int64s:
+    def records_of(self, persons: Int64s) -> Int64s:
         """All records that may be theirs."""
         labels = np.unique(self.allowed[np.unique(self.person[persons])].indices)
         return np.flatnonzero(np.isin(self.record, labels))
 
-    def reached(self, records: Int64s) -> Bools:
+    def has_record_in(self, records: Int64s) -> Bools:
         """Persons one of whose records is among these."""
         shown = np.bincount(self.record[records], minlength=self.allowed.shape[1])
         return np.asarray((self.allowed @ shown)[self.person] > 0)
@@ -96,10 +96,10 @@ class Link:
         return np.asarray(np.divide(total, many, out=np.zeros_like(total), where=many > 0)[at])
 
 
-def aimed(evidence: Evidence) -> tuple[Observations, pa.ChunkedArray, Link] | None:
+def attack_target(evidence: Evidence) -> tuple[Observations, pa.ChunkedArray, Link] | None:
     """The latest release, everybody's true value, and who may stand behind which record; None where one of them is not known."""
     original, policy = evidence.original, evidence.policy
-    seen = latest(evidence)
+    seen = latest_observations(evidence)
     if seen is None or original is None or policy.sensitive[0] not in original.column_names:
         return None
     match = link(seen, original, policy)
@@ -109,25 +109,25 @@ def aimed(evidence: Evidence) -> tuple[Observations, pa.ChunkedArray, Link] | No
 def link(seen: Observations, table: pa.Table, policy: Policy, *, by: tuple[str, ...] | None = None) -> Link | None:
     """Match persons with records by position where the release tells it, else by all published fields they share, or those of `by`."""
     size = table.num_rows
-    if by is None and seen.place is not None and len(seen.place) and int(seen.place.max()) < size:
-        return Link(np.arange(size), seen.place, csr_array(eye_array(size)))
+    if by is None and seen.position is not None and len(seen.position) and int(seen.position.max()) < size:
+        return Link(np.arange(size), seen.position, csr_array(eye_array(size)))
     fields = seen.fields.column_names if by is None else by
     names = [name for name in fields if name in table.column_names]
     if not names:
         return None
-    meeting = meet([_field(table, seen.fields, policy, name) for name in names], size, len(seen))
-    shape = (len(meeting.source_counts), len(meeting.places))
-    return Link(meeting.source_kind, meeting.place, csr_array((np.ones(meeting.pairs.shape[1]), tuple(meeting.pairs)), shape))
+    meeting = match_rows([_field(table, seen.fields, policy, name) for name in names], size, len(seen))
+    shape = (len(meeting.source_counts), len(meeting.published_counts))
+    return Link(meeting.source_kind, meeting.published_kind, csr_array((np.ones(meeting.pairs.shape[1]), tuple(meeting.pairs)), shape))
 
 
 def _field(table: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:
     """A column of persons and of records."""
     if name in policy.columns and policy.columns[name].role == "quasi":
-        return Field.covering(table, shown, policy, name)
-    return Field.same(table[name], shown[name])
+        return Field.from_labels(table, shown, policy, name)
+    return Field.from_equal_texts(table[name], shown[name])
 
 
-def halves(table: pa.Table, policy: Policy, key: bytes) -> Bools:
+def split_persons(table: pa.Table, policy: Policy, key: bytes) -> Bools:
     """Persons split at random, all records of one on one side: true for those a reader learns from."""
     person = policy.person
     named = person is not None and person in table.column_names

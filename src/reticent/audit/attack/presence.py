@@ -13,7 +13,7 @@ import numpy as np
 
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import aimed, halves
+from reticent.audit.attack.persons import attack_target, split_persons
 from reticent.audit.groups import codes
 
 QUESTION = "Notices who is missing from the release though they were in the data, and knows why persons are held back or left out."
@@ -21,12 +21,12 @@ QUESTION = "Notices who is missing from the release though they were in the data
 
 def presence(evidence: Evidence) -> Outcome | None:
     """Attack persons of the original whom no published record can be."""
-    aim = aimed(evidence)
+    aim = attack_target(evidence)
     if aim is None or evidence.original is None or not aim[2].allowed.nnz:
         return None
     _, values, match = aim
     value, names = codes(values)
-    absent, known = match.sizes == 0, halves(evidence.original, evidence.policy, evidence.key)
+    absent, known = match.sizes == 0, split_persons(evidence.original, evidence.policy, evidence.key)
     target, teacher = np.flatnonzero(absent & ~known), np.flatnonzero(absent & known)
     if not len(target) or not len(teacher):
         return None

@@ -30,7 +30,7 @@ class Rules:
     opening: Floats
 
 
-def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, l: int, pool: str) -> Rules:
+def rules_from_prior(values: tuple[str | None, ...], counts: dict[str | None, int] | None, l: int, pool: str) -> Rules:
     """From the published prior (value -> count of the past) and the pool that candidates are drawn from."""
     known = counts or {}
     weight = np.array([max(float(known.get(value, 0.0)), 0.5) for value in values]) if known else np.ones(len(values))
@@ -42,7 +42,7 @@ def rules(values: tuple[str | None, ...], counts: dict[str | None, int] | None, 
     return Rules(prior, np.ones(len(prior)))
 
 
-def barred(transcript: Transcript) -> dict[int, Int64s]:
+def barred_groups(transcript: Transcript) -> dict[int, Int64s]:
     """Per tuple, the groups that hold its quasi-identifier already; tuples without such groups are left out."""
     held: dict[int, list[int]] = {}
     rules = {}

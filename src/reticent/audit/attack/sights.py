@@ -16,18 +16,18 @@ import pyarrow as pa
 
 from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import MOST, Grouped, stream_view, view
-from reticent.audit.attack.transcript import iter_lines, wire_table
-from reticent.audit.groups import normal, present
-from reticent.audit.published import Published, text
-from reticent.audit.veil.judge import CumulativeLine, codes_of, whole
+from reticent.audit.attack.grouped import RECORD_LIMIT, GroupedRecords, group_stream, group_records
+from reticent.audit.attack.transcript import iter_lines, stream_table
+from reticent.audit.groups import normalize_rows, present_columns
+from reticent.audit.published import Published, cell_text
+from reticent.audit.veil.judge import CumulativeLine, candidate_codes, whole_numbers
 from reticent.policy import Policy
 
-_OWN = ("group", "seq", "row", "event", "person")
+_TECHNICAL_COLUMNS = ("group", "seq", "row", "event", "person")
 
 
 @dataclass(frozen=True, repr=False)
-class Veiled:
+class VeiledRecords:
     """Records under the veil.
 
     Attributes:
@@ -48,8 +48,8 @@ class Veiled:
     strata: Int64s
     candidates: Int64s
     parameters_digest: str
-    quoted: float | None
-    place: Int64s | None = None
+    quoted_accuracy: float | None
+    position: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.strata)
@@ -74,20 +74,20 @@ class Veiled:
         expected = self.l * self.prior(records)
         return np.divide(self.copies(records), expected, out=np.ones_like(expected), where=expected > 0)
 
-    def stated(self, records: Int64s) -> Floats:
+    def stated_shares(self, records: Int64s) -> Floats:
         """The weights that the release states: copies / l."""
         return self.copies(records) / self.l
 
     def posterior(self, belief: Floats, records: Int64s) -> Floats:
         """What a reader thinks who believed this before she saw the sets."""
-        return normal(belief * self.weight(records))
+        return normalize_rows(belief * self.weight(records))
 
-    def readable(self, records: Int64s, rng: np.random.Generator) -> Int64s:
+    def limit_records(self, records: Int64s, rng: np.random.Generator) -> Int64s:
         """So many of the records as can be read at once."""
-        return records if len(records) <= MOST else np.sort(rng.choice(records, MOST, replace=False))
+        return records if len(records) <= RECORD_LIMIT else np.sort(rng.choice(records, RECORD_LIMIT, replace=False))
 
 
-Observations = Veiled | Grouped
+Observations = VeiledRecords | GroupedRecords
 
 
 def observations_of(release: Published, policy: Policy) -> Observations | None:
@@ -95,34 +95,34 @@ def observations_of(release: Published, policy: Policy) -> Observations | None:
     if not policy.sensitive:
         return None
     if release.shape == "veil":
-        return _veiled(release)
+        return _veiled_table(release)
     if release.shape == "stream":
-        return _stream(release)
-    shown = view(release, policy, policy.sensitive[0])
+        return _stream_observations(release)
+    shown = group_records(release, policy, policy.sensitive[0])
     return shown if shown is not None and len(shown.group) else None
 
 
-def latest(evidence: Evidence) -> Observations | None:
+def latest_observations(evidence: Evidence) -> Observations | None:
     """The latest release."""
     return observations_of(evidence.releases[-1], evidence.policy)
 
 
-def _stream(release: Published) -> Observations | None:
-    if "veil" in release.metadata and release.wire is not None:
+def _stream_observations(release: Published) -> Observations | None:
+    if "veil" in release.metadata and release.stream_file is not None:
         return _veiled_stream(release)
-    shown = stream_view([release])
+    shown = group_stream([release])
     if shown is None:
         return None
-    if release.wire is not None:
-        fields = wire_table(release)
+    if release.stream_file is not None:
+        fields = stream_table(release)
     else:
         table = release.tables["tuple"]
         order = np.argsort(table["seq"].cast(pa.int64()).to_numpy(), kind="stable")
-        fields = table.take(pa.array(order)).drop_columns([n for n in _OWN if n in table.column_names])
+        fields = table.take(pa.array(order)).drop_columns([n for n in _TECHNICAL_COLUMNS if n in table.column_names])
     return replace(shown, fields=fields)
 
 
-def _veiled_stream(release: Published) -> Veiled | None:
+def _veiled_stream(release: Published) -> VeiledRecords | None:
     """A stream of veiled records, with the codebook that stands beside it."""
     lines = [line for line in iter_lines([release]) if line.get("candidates")]
     if not lines:
@@ -136,30 +136,30 @@ def _veiled_stream(release: Published) -> Veiled | None:
         | {"row": line["row"]}
         for line in lines
     ]
-    data = pa.table({name: pa.array([text(row.get(name)) for row in rows], pa.string()) for name in rows[0]})
-    return replace(_of_table(data, document), place=np.array([line["seq"] for line in lines], dtype=np.int64))
+    data = pa.table({name: pa.array([cell_text(row.get(name)) for row in rows], pa.string()) for name in rows[0]})
+    return replace(_from_table(data, document), place=np.array([line["seq"] for line in lines], dtype=np.int64))
 
 
-def _veiled(release: Published) -> Veiled | None:
+def _veiled_table(release: Published) -> VeiledRecords | None:
     data, document = release.tables.get("data"), release.metadata.get("veil")
-    return None if data is None or not document or not data.num_rows else _of_table(data, document)
+    return None if data is None or not document or not data.num_rows else _from_table(data, document)
 
 
-def _of_table(data: pa.Table, document: Mapping[str, Any]) -> Veiled:
+def _from_table(data: pa.Table, document: Mapping[str, Any]) -> VeiledRecords:
     line = CumulativeLine(document)
-    return Veiled(
-        fields=data.drop_columns(present((*line.columns, *_OWN), data)),
+    return VeiledRecords(
+        fields=data.drop_columns(present_columns((*line.columns, *_TECHNICAL_COLUMNS), data)),
         values=tuple(line.domain),
         shares=line.segments / line.segments.sum(axis=1, keepdims=True),
         by=tuple(line.by),
-        strata=whole(data["row"]),
-        candidates=codes_of(line, data).astype(np.int64),
+        strata=whole_numbers(data["row"]),
+        candidates=candidate_codes(line, data).astype(np.int64),
         parameters_digest=str(document.get("house", "")),
-        quoted=_quoted(document),
+        quoted_accuracy=_quoted_accuracy(document),
     )
 
 
-def _quoted(document: Mapping[str, Any]) -> float | None:
+def _quoted_accuracy(document: Mapping[str, Any]) -> float | None:
     """Of the reader whom the prior was measured with, if that was at this l."""
     try:
         figures = document["figures"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from reticent.arrays import Floats, Int32s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import views
+from reticent.audit.attack.grouped import iter_grouped_columns
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups
 from reticent.errors import DataError
@@ -25,7 +25,7 @@ QUESTION = "Guesses not the value but its category, one level below the top of t
 
 def similarity(evidence: Evidence) -> Outcome | None:
     """Attack the latest release whose sensitive column has a hierarchy."""
-    for column, seen in views(evidence):
+    for column, seen in iter_grouped_columns(evidence):
         category = _categories(evidence, column, seen.offers.values)
         if category is None:
             continue

@@ -13,7 +13,7 @@ import numpy as np
 
 from reticent.arrays import Floats
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import views
+from reticent.audit.attack.grouped import iter_grouped_columns
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups
 from reticent.audit.published import Published
@@ -25,7 +25,7 @@ QUESTION = "Compares a person's group with the whole table: which value became m
 def skewness(evidence: Evidence) -> Outcome | None:
     """Attack the latest release; `highest` is the largest gain over the whole table's share."""
     release = evidence.releases[-1]
-    for column, seen in views(evidence):
+    for column, seen in iter_grouped_columns(evidence):
         gain, claim = _gain(seen.offers)[seen.group], _closeness(release)
         above = gain > claim + 1e-9 if claim is not None else gain > 0.5
         return Outcome.from_posterior(

@@ -12,14 +12,14 @@ from __future__ import annotations
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.intersection import from_candidates, publications
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.sequence import Attack
+from reticent.audit.sequence import CandidateElimination
 
 QUESTION = "Subtracts the values of a group before from those after: what came in belongs to who came in; then strikes out what is certain."
 
 
 def subtraction(evidence: Evidence) -> Outcome | None:
     """Attack all publications of an evolving table together; includes the intersection."""
-    attack = Attack()
+    attack = CandidateElimination()
     for publication in publications(evidence):
         attack.add(publication)
     return from_candidates("subtraction", QUESTION, list(attack.candidates().values()), evidence)

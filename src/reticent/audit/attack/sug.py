@@ -14,7 +14,7 @@ import numpy as np
 from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.series import SHAPE, shares, views_of
+from reticent.audit.series import SHAPE, largest_shares, link_releases
 
 QUESTION = "Knows how values develop and in which group each person stood; weighs every path through the releases."
 
@@ -24,7 +24,7 @@ def sug(evidence: Evidence) -> Outcome | None:
     series, ledger, policy = evidence.of_shape(SHAPE), evidence.ledger, evidence.policy
     if len(series) < 2 or ledger is None or len(ledger) < len(series):
         return None
-    marginals = shares(*views_of(series, policy, ledger))
+    marginals = largest_shares(*link_releases(series, policy, ledger))
     posterior = np.array([marginals[who] for who in sorted(marginals)])
     claim = common_bound(evidence)
     limit = policy.series.limit

@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s
-from reticent.audit.published import Published, text
+from reticent.audit.published import Published, cell_text
 from reticent.audit.stream.lines import iter_table_lines
 
 
@@ -46,7 +46,7 @@ class Transcript:
         return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
-def transcript(releases: Iterable[Published], limit: int) -> Transcript:
+def read_transcript(releases: Iterable[Published], limit: int) -> Transcript:
     """Read the first `limit` tuples of a stream that was released in one or several parts."""
     offered: dict[str, list[Any]] = {}
     group: list[int] = []
@@ -65,7 +65,7 @@ def transcript(releases: Iterable[Published], limit: int) -> Transcript:
     return _assemble([offered.get(name, []) for name in numbers], group, seq, qi)
 
 
-def wire_table(release: Published) -> pa.Table:
+def stream_table(release: Published) -> pa.Table:
     """The quasi-identifiers and plain columns of a stream's JSON lines, a row per tuple or record, as text."""
     columns: dict[str, list[str | None]] = {}
     rows = 0
@@ -74,7 +74,7 @@ def wire_table(release: Published) -> pa.Table:
             continue
         shown = {**line.get("qi", {}), **(line.get("plain") or {})}
         for name, value in shown.items():
-            columns.setdefault(name, [None] * rows).append(text(value))
+            columns.setdefault(name, [None] * rows).append(cell_text(value))
         rows += 1
         for values in columns.values():
             values.extend([None] * (rows - len(values)))
@@ -83,7 +83,7 @@ def wire_table(release: Published) -> pa.Table:
 
 def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi: list[int]) -> Transcript:
     codes: dict[str | None, int] = {}
-    lists = [[codes.setdefault(text(v), len(codes)) for v, n in pairs for _ in range(int(n))] for pairs in candidates]
+    lists = [[codes.setdefault(cell_text(v), len(codes)) for v, n in pairs for _ in range(int(n))] for pairs in candidates]
     slots = np.full((len(lists), max((len(row) for row in lists), default=0)), -1, dtype=np.int64)
     for row, values in enumerate(lists):
         slots[row, : len(values)] = values
@@ -96,8 +96,8 @@ def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi:
 def iter_lines(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
     """The lines of a stream as objects, as they stand in its files or tables."""
     for release in releases:
-        if release.wire is not None:
-            with release.wire.open("rb") as file:
+        if release.stream_file is not None:
+            with release.stream_file.open("rb") as file:
                 yield from (orjson.loads(line) for line in file if line.strip())
         else:
             yield from sorted(iter_table_lines(release), key=lambda line: int(line.get("seq", -1)))

@@ -34,7 +34,7 @@ _DECADE = re.compile(r"(\d{3}0)s")
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])")
 
 
-def illegal(values: Iterable[str | None], policy: Policy, column: str, method: str = "", *, level: int = 0) -> int:
+def count_invalid_labels(values: Iterable[str | None], policy: Policy, column: str, method: str = "", *, level: int = 0) -> int:
     """How many of the distinct published values the column's hierarchy does not know, from a level upwards."""
     spec = policy.columns[column].hierarchy
     shown = [value for value in values if value is not None and value != ROOT]
@@ -43,14 +43,14 @@ def illegal(values: Iterable[str | None], policy: Policy, column: str, method: s
     if method not in FULL_DOMAIN:
         shown = [value.removesuffix(_OR_MISSING) for value in shown]
         if spec.kind in ("intervals", "file", "tree"):
-            shown = [value for value in shown if not _closed(value)]
+            shown = [value for value in shown if not _is_closed_interval(value)]
         elif spec.kind in ("dates", "prefix"):
             shown = [end for value in shown for end in _both_ends(value)]
     if spec.kind in ("file", "tree"):
-        leaves, nodes = _nodes(spec, policy, column, level)
+        leaves, nodes = _tree_nodes(spec, policy, column, level)
         free = method not in FULL_DOMAIN
-        return sum(value not in nodes and not (free and _listed(value, leaves)) for value in shown)
-    return int((~_known(shown, spec, policy, column, level)).sum())
+        return sum(value not in nodes and not (free and _is_leaf_set(value, leaves)) for value in shown)
+    return int((~_valid_labels(shown, spec, policy, column, level)).sum())
 
 
 def check_labels(
@@ -63,10 +63,10 @@ def check_labels(
     level: int = 0,
 ) -> Finding:
     """Whether the hierarchy knows all published values of a column."""
-    return none_of(claim, illegal(labels, policy, column, method, level=level), f"column '{column}'")
+    return none_of(claim, count_invalid_labels(labels, policy, column, method, level=level), f"column '{column}'")
 
 
-def exact(value: str | None, policy: Policy, column: str) -> bool:
+def is_exact(value: str | None, policy: Policy, column: str) -> bool:
     """Whether a published value is a leaf of the column's hierarchy and stands for itself alone."""
     spec = policy.columns[column].hierarchy
     if value is None or value == ROOT:
@@ -77,12 +77,12 @@ def exact(value: str | None, policy: Policy, column: str) -> bool:
     if any(shape.fullmatch(value) for shape in (_HALF_OPEN, _CLOSED, _BELOW, _ABOVE, _DECADE, _QUARTER)):
         return False
     if spec is not None and spec.kind in ("file", "tree"):
-        leaves, nodes = _nodes(spec, policy, column)
+        leaves, nodes = _tree_nodes(spec, policy, column)
         return value not in nodes - leaves
     return not (spec is not None and spec.kind == "prefix" and "*" in value)
 
 
-def _nodes(spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> tuple[set[str], set[str]]:
+def _tree_nodes(spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> tuple[set[str], set[str]]:
     """The leaves of a tree, and all its nodes from a level upwards."""
     if spec.kind == "file":
         tree = read_tree(policy.base / str(spec.file), column=column)
@@ -92,14 +92,14 @@ def _nodes(spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> 
     return set(tree.paths), (set() if level else set(tree.paths)).union(*above)
 
 
-def _listed(value: str, leaves: set[str]) -> bool:
+def _is_leaf_set(value: str, leaves: set[str]) -> bool:
     """Whether a value is a set of different leaves."""
     members = value[1:-1].split(", ")
     bracketed = value.startswith("{") and value.endswith("}")
     return bracketed and 1 < len(members) == len(set(members)) and set(members) <= leaves
 
 
-def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> Bools:
+def _valid_labels(values: list[str], spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> Bools:
     examples = [_example(value, spec.kind) for value in values]
     try:
         steps = build_levels(spec, pa.array(examples, pa.string()), column=column, base=policy.base)
@@ -107,7 +107,7 @@ def _known(values: list[str], spec: HierarchySpec, policy: Policy, column: str, 
         if len(values) <= 1:
             return np.zeros(len(values), dtype=np.bool_)
         half = len(values) // 2
-        return np.concatenate([_known(part, spec, policy, column, level) for part in (values[:half], values[half:])])
+        return np.concatenate([_valid_labels(part, spec, policy, column, level) for part in (values[:half], values[half:])])
     own = (not level and example == value for example, value in zip(examples, values, strict=True))
     known = np.fromiter(own, dtype=np.bool_, count=len(values))
     for table, labels in list(zip(steps.tables, steps.labels, strict=True))[level:]:
@@ -127,10 +127,10 @@ def _example(value: str, kind: str) -> str:
         return chapter.split("-")[0]
     if kind == "icd9":
         return value.split("-", maxsplit=1)[0]
-    return _inside(value)
+    return _value_inside(value)
 
 
-def _inside(value: str) -> str:
+def _value_inside(value: str) -> str:
     for pattern in (_HALF_OPEN, _ABOVE):
         if match := pattern.fullmatch(value):
             return match[1]
@@ -152,6 +152,6 @@ def _both_ends(value: str) -> tuple[str, ...]:
     return (match[1], match[2]) if match is not None and match[1] <= match[2] else (value,)
 
 
-def _closed(value: str) -> bool:
+def _is_closed_interval(value: str) -> bool:
     match = _CLOSED.fullmatch(value)
     return match is not None and float(match[1]) <= float(match[2])

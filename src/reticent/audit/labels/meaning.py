@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Int64s, Integers
-from reticent.audit.groups import numbers, shared
+from reticent.audit.groups import arrow_codes, common_codes
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, build_levels
@@ -30,7 +30,7 @@ Texts = Sequence[str | None]
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _OR_MISSING = " or missing"
 _TEXTS = re.compile(r"\[(.+?), (.+)\]")
-_AFTER = "\uffff"
+_LAST_CHARACTER = "\uffff"
 """Comes after everything that may follow a day: hours, minutes, seconds."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
@@ -42,29 +42,29 @@ _INFINITY = float("inf")
 
 def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, column: str) -> Bools:
     """Row by row, whether what is shown may stand for the cell. Most cells stand for themselves; only the others are looked up."""
-    (value, values), (label, labels) = numbers(cells), numbers(shown)
-    own, alike, (root,) = shared(values, labels, pa.array([ROOT]))
+    (value, values), (label, labels) = arrow_codes(cells), arrow_codes(shown)
+    own, alike, (root,) = common_codes(values, labels, pa.array([ROOT]))
     holds = np.asarray((own[value] == alike[label]) | (alike == root)[label])
     rest = np.flatnonzero(~holds)
     if len(rest):
-        (some, value), (few, label) = _narrowed(value[rest]), _narrowed(label[rest])
-        fits = Segments.covering(values.take(some).to_pylist(), labels.take(few).to_pylist(), policy, column)
-        holds[rest] = fits.hold(value, label)
+        (some, value), (few, label) = _used_codes(value[rest]), _used_codes(label[rest])
+        fits = Segments.from_labels(values.take(some).to_pylist(), labels.take(few).to_pylist(), policy, column)
+        holds[rest] = fits.covers(value, label)
     return holds
 
 
-def _narrowed(code: Int64s) -> tuple[Int64s, Int64s]:
+def _used_codes(code: Int64s) -> tuple[Int64s, Int64s]:
     """The numbers that occur, and their places in it."""
     there = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.bool_)
     there[code] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[code]
 
 
-def cover(values: Texts, labels: Texts, policy: Policy, column: str) -> csr_array:
+def coverage_matrix(values: Texts, labels: Texts, policy: Policy, column: str) -> csr_array:
     """Values x labels: whether the one may hide behind the other. Sparse: a column of dates may have tens of thousands of both."""
     from scipy.sparse import csr_array  # of the extra `audit`
 
-    pairs = Segments.covering(values, labels, policy, column).pairs()
+    pairs = Segments.from_labels(values, labels, policy, column).pairs()
     return csr_array((np.ones(len(pairs[0]), dtype=np.bool_), pairs), shape=(len(values), len(labels)))
 
 
@@ -84,34 +84,34 @@ class Segments:
     high: Int64s
 
     @classmethod
-    def covering(cls, values: Texts, labels: Texts, policy: Policy, column: str) -> Segments:
+    def from_labels(cls, values: Texts, labels: Texts, policy: Policy, column: str) -> Segments:
         """Values and what is published of them: themselves, nodes above them, sets, ranges; before "or missing", or alone."""
-        bare, beside = _endings(pa.array(labels, pa.string()))
+        bare, beside = _split_missing_suffix(pa.array(labels, pa.string()))
         # The ranges of one kind are stretches; those of the other, which are few beside them or empty, are listed.
         few, many = sorted(
-            _ranges(_days(values, policy, column), bare.to_pylist()),
+            _ranges(_normalize_dates(values, policy, column), bare.to_pylist()),
             key=lambda ranges: int((ranges.high - ranges.low).sum()),
         )
-        listed = [*_listed(values, bare, beside, policy, column), few.pairs()]
+        listed = [*_explicit_pairs(values, bare, beside, policy, column), few.pairs()]
         value, label = (np.concatenate(part) for part in zip(*listed, strict=True))
         rank = _ranks(many.value_order, len(values))
         ends = [rank[value], many.low], [rank[value] + 1, many.high]
-        return cls._of(rank, len(labels), np.append(label, many.label), *(np.concatenate(end) for end in ends))
+        return cls._merge(rank, len(labels), np.append(label, many.label), *(np.concatenate(end) for end in ends))
 
     @classmethod
-    def same(cls, values: Texts, labels: Texts) -> Segments:
+    def from_equal_texts(cls, values: Texts, labels: Texts) -> Segments:
         """Values that are published as they are."""
-        own, shown = shared(pa.array(values, pa.string()), pa.array(labels, pa.string()))
+        own, shown = common_codes(pa.array(values, pa.string()), pa.array(labels, pa.string()))
         known = np.flatnonzero(shown < len(own))  # different values: their numbers come first
-        return cls.listed(shown[known], known, own, len(shown))
+        return cls.from_pairs(shown[known], known, own, len(shown))
 
     @classmethod
-    def listed(cls, value: Int64s, label: Int64s, rank: Int64s, labels: int) -> Segments:
+    def from_pairs(cls, value: Int64s, label: Int64s, rank: Int64s, labels: int) -> Segments:
         """Pairs, told one by one; the fewer stretches, the better the order."""
-        return cls._of(rank, labels, label, rank[value], rank[value] + 1)
+        return cls._merge(rank, labels, label, rank[value], rank[value] + 1)
 
     @classmethod
-    def _of(cls, rank: Int64s, labels: int, label: Int64s, low: Int64s, high: Int64s) -> Segments:
+    def _merge(cls, rank: Int64s, labels: int, label: Int64s, low: Int64s, high: Int64s) -> Segments:
         """Stretches of a label that touch become one."""
         some = low < high
         label, low, high = label[some], low[some], high[some]
@@ -130,10 +130,10 @@ class Segments:
 
     def pairs(self) -> tuple[Int64s, Int64s]:
         """All values and labels that fit, pair by pair."""
-        stretch, at = stretched(self.high - self.low)
+        stretch, at = expand_counts(self.high - self.low)
         return np.argsort(self.rank)[self.low[stretch] + at], self._label[stretch]
 
-    def hold(self, value: Int64s, label: Int64s) -> Bools:
+    def covers(self, value: Int64s, label: Int64s) -> Bools:
         """Pair by pair, whether the label may stand for the value."""
         if not len(self.low):
             return np.zeros(len(value), dtype=np.bool_)
@@ -142,7 +142,7 @@ class Segments:
         at = np.searchsorted(begin, key, side="right") - 1
         return np.asarray((at >= 0) & (key < end[at]))
 
-    def chance(self, values: Int64s, labels: Int64s) -> float:
+    def fit_probability(self, values: Int64s, labels: Int64s) -> float:
         """How likely one of these values is to fit one of these labels."""
         below = np.append(0, np.cumsum(np.bincount(self.rank[values], minlength=int(self.high.max(initial=0)))))
         inside = np.append(0, np.cumsum(below[self.high] - below[self.low]))
@@ -150,7 +150,7 @@ class Segments:
         return float(fits[labels].sum()) / max(1, len(values) * len(labels))
 
 
-def stretched(counts: Int64s) -> tuple[Int64s, Int64s]:
+def expand_counts(counts: Int64s) -> tuple[Int64s, Int64s]:
     """So many of each: whose each is, and the how manieth of those.
 
     >>> [part.tolist() for part in stretched(np.array([2, 0, 1]))]
@@ -169,7 +169,7 @@ def _ranks(value_order: Int64s, size: int) -> Int64s:
     return rank
 
 
-def _endings(labels: pa.Array) -> tuple[pa.Array, Bools]:
+def _split_missing_suffix(labels: pa.Array) -> tuple[pa.Array, Bools]:
     """Labels without "or missing", and which had it."""
     beside = pc.ends_with(labels, _OR_MISSING).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
     if not beside.any():
@@ -177,30 +177,30 @@ def _endings(labels: pa.Array) -> tuple[pa.Array, Bools]:
     return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), beside
 
 
-def _listed(values: Texts, labels: pa.Array, or_missing: Bools, policy: Policy, column: str) -> list[tuple[Int64s, Int64s]]:
+def _explicit_pairs(values: Texts, labels: pa.Array, or_missing: Bools, policy: Policy, column: str) -> list[tuple[Int64s, Int64s]]:
     """Pairs of a value and a label that is it, a node above it, a set with it or `*`; or of a missing value and a label for those."""
     texts = pa.array(values, pa.string())
     above = levels(texts, policy, column)
-    shown, (root,), *names = shared(labels, pa.array([ROOT]), *(names for _, names in above))
+    shown, (root,), *names = common_codes(labels, pa.array([ROOT]), *(names for _, names in above))
     known = [np.full(len(texts), root), *(name[nodes] for (nodes, _), name in zip(above, names, strict=True))]
     empty, open_ = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)), np.flatnonzero(or_missing)
-    sets = np.array(sorted(_sets(values, labels.to_pylist())), dtype=np.int64).reshape(-1, 2)
+    sets = np.array(sorted(_set_pairs(values, labels.to_pylist())), dtype=np.int64).reshape(-1, 2)
     return [
-        *(_equal(here, shown) for here in known),
+        *(_equal_pairs(here, shown) for here in known),
         (np.repeat(empty, len(open_)), np.tile(open_, len(empty))),
         (sets[:, 0], sets[:, 1]),
     ]
 
 
-def _equal(values: Int64s, labels: Int64s) -> tuple[Int64s, Int64s]:
+def _equal_pairs(values: Int64s, labels: Int64s) -> tuple[Int64s, Int64s]:
     """The pairs that have the same number."""
     order = np.argsort(labels, kind="stable")
     first, last = (np.searchsorted(labels[order], values, side=side) for side in ("left", "right"))
-    row, at = stretched(last - first)
+    row, at = expand_counts(last - first)
     return row, order[first[row] + at]
 
 
-def _sets(values: Texts, labels: Texts) -> set[tuple[int, int]]:
+def _set_pairs(values: Texts, labels: Texts) -> set[tuple[int, int]]:
     """Sets as Mondrian publishes them: {a, b}; a value may hold a comma itself."""
     sets = [
         (place, f", {label[1:-1]}, ") for place, label in enumerate(labels) if label and label[0] + label[-1] == "{}"
@@ -212,7 +212,7 @@ def _sets(values: Texts, labels: Texts) -> set[tuple[int, int]]:
     return pairs | {(row, place) for place, text in sets for row, part in odd if part in text}
 
 
-def _days(values: Texts, policy: Policy, column: str) -> Texts:
+def _normalize_dates(values: Texts, policy: Policy, column: str) -> Texts:
     """Dates that the policy lets a column write in another way, with the year first, as ranges have them; all else as it is."""
     spec = policy.columns[column].hierarchy if column in policy.columns else None
     if spec is None or spec.dates is None:
@@ -236,7 +236,7 @@ class _Ranges(NamedTuple):
 
     def pairs(self) -> tuple[Int64s, Int64s]:
         """All values in them, each with its label."""
-        whose, at = stretched(self.high - self.low)
+        whose, at = expand_counts(self.high - self.low)
         return self.value_order[self.low[whose] + at], self.label[whose]
 
 
@@ -252,7 +252,7 @@ def _ranges(values: Texts, labels: Texts) -> tuple[_Ranges, _Ranges]:
     by_text = sorted((row for row, value in enumerate(values) if value is not None), key=lambda row: str(values[row]))
     texts = [str(values[row]) for row in by_text]
     spans = [
-        (p, at := bisect.bisect_left(texts, e[0]), max(at, bisect.bisect_right(texts, _last(e[1]))))
+        (p, at := bisect.bisect_left(texts, e[0]), max(at, bisect.bisect_right(texts, _last_text(e[1]))))
         for p, e in ends
         if isinstance(e[0], str) and isinstance(e[1], str)
     ]
@@ -282,9 +282,9 @@ def _ends(label: str) -> tuple[float, float, bool] | tuple[str, str, bool] | Non
     return -_INFINITY, float(match[2]), match[1] != "<"
 
 
-def _last(end: str) -> str:
+def _last_text(end: str) -> str:
     """The last text that an upper end admits: a day holds all of its hours."""
-    return end + _AFTER if _DAY.fullmatch(end) else end
+    return end + _LAST_CHARACTER if _DAY.fullmatch(end) else end
 
 
 def _number(value: str | None) -> float:
@@ -311,5 +311,5 @@ def levels(values: pa.Array, policy: Policy, column: str) -> Levels:
         paths = [[names[nodes[0]].as_py() for nodes, names in one] for one in single]
         height = max(map(len, paths), default=0)
         padded = [path + [path[0]] * (height - len(path)) for path in paths]
-        return [numbers(pa.chunked_array([pa.array(level, pa.string())])) for level in zip(*padded, strict=True)]
+        return [arrow_codes(pa.chunked_array([pa.array(level, pa.string())])) for level in zip(*padded, strict=True)]
     return list(zip(steps.tables, (names.cast(pa.string()) for names in steps.labels), strict=True))

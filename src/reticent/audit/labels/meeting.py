@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from reticent.arrays import Int64s
 from reticent.audit.groups import codes
-from reticent.audit.labels.meaning import Segments, stretched
+from reticent.audit.labels.meaning import Segments, expand_counts
 from reticent.policy import Policy
 
-_AT_ONCE = 1 << 18
+_CHUNK = 1 << 18
 """Pairs that are followed into the next column together."""
 
 
@@ -32,20 +32,20 @@ class Field:
     fits: Segments
 
     @classmethod
-    def covering(cls, source: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:
+    def from_labels(cls, source: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:
         """A quasi-identifier of an input and of a release, by the policy's hierarchy."""
         (value, values), (label, labels) = codes(source[name]), codes(shown[name])
-        return cls(value, label, Segments.covering(values, labels, policy, name))
+        return cls(value, label, Segments.from_labels(values, labels, policy, name))
 
     @classmethod
-    def same(cls, cells: pa.ChunkedArray, shown: pa.ChunkedArray) -> Field:
+    def from_equal_texts(cls, cells: pa.ChunkedArray, shown: pa.ChunkedArray) -> Field:
         """A column that is published as it is."""
         (value, values), (label, labels) = codes(cells), codes(shown)
-        return cls(value, label, Segments.same(values, labels))
+        return cls(value, label, Segments.from_equal_texts(values, labels))
 
 
 @dataclass(frozen=True, repr=False)
-class Meeting:
+class RowMatch:
     """Kinds of rows of the input, kinds of published rows, and which of them fit.
 
     Attributes:
@@ -54,7 +54,7 @@ class Meeting:
     """
 
     source_kind: Int64s
-    place: Int64s
+    published_kind: Int64s
     pairs: Int64s
 
     @property
@@ -63,25 +63,25 @@ class Meeting:
         return np.bincount(self.source_kind)
 
     @property
-    def people(self) -> Int64s:
+    def candidate_counts(self) -> Int64s:
         """How many rows of the input each published row may be."""
-        fit = np.bincount(self.pairs[1], self.source_counts[self.pairs[0]], minlength=len(self.places))
-        return fit.astype(np.int64)[self.place]
+        fit = np.bincount(self.pairs[1], self.source_counts[self.pairs[0]], minlength=len(self.published_counts))
+        return fit.astype(np.int64)[self.published_kind]
 
     @property
-    def places(self) -> Int64s:
+    def published_counts(self) -> Int64s:
         """How many published rows each kind has."""
-        return np.bincount(self.place)
+        return np.bincount(self.published_kind)
 
 
-def meet(fields: list[Field], source_size: int, places: int) -> Meeting:
+def match_rows(fields: list[Field], source_size: int, published_size: int) -> RowMatch:
     """All kinds that fit in all fields."""
-    fields = sorted(fields, key=lambda field: field.fits.chance(field.values, field.labels))
+    fields = sorted(fields, key=lambda field: field.fits.fit_probability(field.values, field.labels))
     ours = _Tree.of([field.fits.rank[field.values] for field in fields], source_size)
-    theirs = _Tree.of([field.labels for field in fields], places)
-    start = np.zeros(min(1, source_size, places), dtype=np.int64)
+    theirs = _Tree.of([field.labels for field in fields], published_size)
+    start = np.zeros(min(1, source_size, published_size), dtype=np.int64)
     parts = list(_descend([field.fits for field in fields], ours, theirs, start, start))
-    return Meeting(ours.leaf, theirs.leaf, np.concatenate([np.empty((2, 0), dtype=np.int64), *parts], axis=1))
+    return RowMatch(ours.leaf, theirs.leaf, np.concatenate([np.empty((2, 0), dtype=np.int64), *parts], axis=1))
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,8 +121,8 @@ def _descend(fits: list[Segments], ours: _Tree, theirs: _Tree, mine: Int64s, sho
     if not fits:
         yield np.stack([mine, shown])
         return
-    for start in range(0, len(mine), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
+    for start in range(0, len(mine), _CHUNK):
+        part = slice(start, start + _CHUNK)
         below = _children(fits[0], ours, theirs, depth, (mine[part], shown[part]))
         yield from _descend(fits[1:], ours, theirs, *below)
 
@@ -133,13 +133,13 @@ def _children(
     """The children of each pair that fit in the column of this depth."""
     mine, shown = pairs
     begin, end = (np.searchsorted(theirs.parents[depth], shown, side=side) for side in ("left", "right"))
-    pair, at = stretched(end - begin)
+    pair, at = expand_counts(end - begin)
     child = begin[pair] + at
     label = theirs.codes[depth][child]
-    one, at = stretched(fits.first[label + 1] - fits.first[label])
+    one, at = expand_counts(fits.first[label + 1] - fits.first[label])
     stretch, parent = fits.first[label[one]] + at, mine[pair[one]]
     width = len(fits.rank) + 1
     keys = ours.parents[depth] * width + ours.codes[depth]
     low = np.searchsorted(keys, parent * width + fits.low[stretch])
-    which, at = stretched(np.searchsorted(keys, parent * width + fits.high[stretch]) - low)
+    which, at = expand_counts(np.searchsorted(keys, parent * width + fits.high[stretch]) - low)
     return low[which] + at, child[one[which]]

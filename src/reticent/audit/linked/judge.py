@@ -26,10 +26,10 @@ from reticent.audit.generalised import check_counts
 from reticent.audit.groups import codes
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.labels.meaning import stands_for
-from reticent.audit.linked.shifts import Moves
+from reticent.audit.linked.shifts import DateShifts
 from reticent.audit.published import Published, text_table
-from reticent.audit.requirements import demanded, requirements
-from reticent.audit.spellings import check_variants, same, merge_person_names
+from reticent.audit.requirements import policy_requirements, requirements
+from reticent.audit.spellings import check_variants, canonical_text, merge_person_names
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.settings.linked import Layout
@@ -51,11 +51,11 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
         return VerificationResult((Finding("the policy speaks of several tables", holds=False),))
     layout = layout_of(policy)
     columns = [(table, name) for table, one in layout.items() for name in one.columns]
-    findings = [_closed(release, layout), _check_explain(release, layout), _dated(release, layout, policy)]
+    findings = [_check_columns(release, layout), _check_explain(release, layout), _check_dates(release, layout, policy)]
     findings.append(_check_metadata(release, layout))
     if not all(finding.holds for finding in findings):
         return VerificationResult(tuple(findings))
-    findings += [*_references(release.tables, layout), *_numbered(release, layout), _ordered(release.tables)]
+    findings += [*_check_references(release.tables, layout), *_check_pseudonyms(release, layout), _check_row_order(release.tables)]
     for name, values in ((name, codes(release.tables[table][name])[1]) for table, name in columns):
         if name in policy.sensitive:
             findings.append(check_variants(values, f"column '{name}'"))
@@ -65,21 +65,21 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
         return VerificationResult(tuple(findings))
     persons, kinds = joined_view(release.tables, policy)
     sizes = np.bincount(kinds)
-    asked = (*requirements(release.claims), *demanded(policy, persons=True))
+    asked = (*requirements(release.claims), *policy_requirements(policy, persons=True))
     for k in {math.ceil(one.numbers[-1]) for one in asked if one.model == "k"}:
         few = int((sizes < k).sum())
         where = f"{few} of {len(sizes)} views fail" if few else ""
         findings.append(
             Finding("k persons share every joined view", not few, int(sizes.min()) if len(sizes) else None, k, where)
         )
-    findings.append(_explained(release, len(persons), len(sizes)))
+    findings.append(_check_explain_counts(release, len(persons), len(sizes)))
     sensitive = [(table, name) for table, name in columns if name in policy.sensitive]
     for l in {math.ceil(one.numbers[-1]) for one in asked if one.model == "l"}:
-        findings += [_diverse(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
+        findings += [_check_diversity(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
     return VerificationResult(tuple(findings))
 
 
-def _closed(release: Published, layout: Mapping[str, Layout]) -> Finding:
+def _check_columns(release: Published, layout: Mapping[str, Layout]) -> Finding:
     strange = [name for name in release.tables if name not in layout] + [
         name for name in layout if name not in release.tables
     ]
@@ -97,12 +97,12 @@ def _check_explain(release: Published, layout: Mapping[str, Layout]) -> Finding:
     odd = [
         key
         for key, value in release.explain.items()
-        if key not in _EXPLAIN or not (_by_table(value, layout) if key in _ROWS else is_count(value))
+        if key not in _EXPLAIN or not (_is_count_by_table(value, layout) if key in _ROWS else is_count(value))
     ]
     return none_of("explain tells counts only", len(odd))
 
 
-def _by_table(value: object, layout: Mapping[str, Layout]) -> bool:
+def _is_count_by_table(value: object, layout: Mapping[str, Layout]) -> bool:
     return isinstance(value, dict) and set(value) <= set(layout) and all(map(is_count, value.values()))
 
 
@@ -118,7 +118,7 @@ def _check_metadata(release: Published, layout: Mapping[str, Layout]) -> Finding
     return none_of("what stands beside the tables names no cell", odd)
 
 
-def _dated(release: Published, layout: Mapping[str, Layout], policy: Policy) -> Finding:
+def _check_dates(release: Published, layout: Mapping[str, Layout], policy: Policy) -> Finding:
     """Whoever knows the days of a visit finds by them what stands in any table: dates are quasi-identifiers or nothing."""
     dated = [
         name
@@ -137,7 +137,7 @@ def _has_dates(values: Sequence[str | None]) -> bool:
     return 2 * compact > len(values) or any(_DAY.match(value or "") for value in values)
 
 
-def _references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) -> list[Finding]:
+def _check_references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) -> list[Finding]:
     """Every person and visit that a table names is there once, and a visit belongs to one person everywhere."""
     findings = []
     people = next((tables[name] for name, one in layout.items() if one.of_persons), None)
@@ -152,16 +152,16 @@ def _references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) ->
         owners = table[_PERSON]
         lost += owners.null_count
         if people is not None:
-            lost += _count(pc.invert(pc.is_in(owners.drop_null(), value_set=people[_PERSON])))
+            lost += _count_true(pc.invert(pc.is_in(owners.drop_null(), value_set=people[_PERSON])))
         if visits is not None and _VISIT in table.column_names:
             home = visits[_PERSON].take(pc.index_in(table[_VISIT], value_set=visits[_VISIT].combine_chunks()))
             alike = pc.fill_null(pc.equal(home, owners), fill_value=False)
-            strangers += _count(pc.and_(pc.is_valid(table[_VISIT]), pc.invert(alike)))
+            strangers += _count_true(pc.and_(pc.is_valid(table[_VISIT]), pc.invert(alike)))
     findings.append(none_of("every person that a row names is in the table of persons", lost))
     return [*findings, none_of("every visit that a row names is one of its person", strangers)]
 
 
-def _numbered(release: Published, layout: Mapping[str, Layout]) -> list[Finding]:
+def _check_pseudonyms(release: Published, layout: Mapping[str, Layout]) -> list[Finding]:
     """Rows are as many as the manifest says; pseudonyms are a letter and a number, all of one length: a name could say anything."""
     tables, came = release.tables, release.counts.get("rows_in")
     findings = check_counts(release.counts, sum(table.num_rows for table in tables.values()), None)
@@ -176,7 +176,7 @@ def _numbered(release: Published, layout: Mapping[str, Layout]) -> list[Finding]
     return findings
 
 
-def _ordered(tables: Mapping[str, pa.Table]) -> Finding:
+def _check_row_order(tables: Mapping[str, pa.Table]) -> Finding:
     """Rows stand by the pseudonyms of their person and visit, so that their order says nothing else; those of no visit first."""
     falls = 0
     for table in tables.values():
@@ -187,7 +187,7 @@ def _ordered(tables: Mapping[str, pa.Table]) -> Finding:
     return none_of("rows stand by their pseudonyms", falls)
 
 
-def _explained(release: Published, persons: int, views: int) -> Finding:
+def _check_explain_counts(release: Published, persons: int, views: int) -> Finding:
     """What is explained is what tables and manifest show: rows by table; classes that have one view each, of persons who are there."""
     told, rows = release.explain, {name: table.num_rows for name, table in release.tables.items()}
     came, classes, everybody = told.get("rows_in", {}), told.get("classes", views), told.get("persons", persons)
@@ -198,7 +198,7 @@ def _explained(release: Published, persons: int, views: int) -> Finding:
     return none_of("what is explained is what the tables show", odd)
 
 
-def _count(flags: pa.ChunkedArray) -> int:
+def _count_true(flags: pa.ChunkedArray) -> int:
     return int(pc.sum(flags).as_py() or 0)
 
 
@@ -253,14 +253,14 @@ def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
     return rows
 
 
-def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+def value_shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """Per view and value of a column: the view, how many of its persons have the value, and how many there are.
 
     Spellings of one value are one, and who has a value twice has it once.
     """
     code, values = codes(table[name])
     spelling: dict[str, int] = {}
-    one = np.array([spelling.setdefault(same(value) or "", len(spelling)) for value in values], dtype=np.int64)
+    one = np.array([spelling.setdefault(canonical_text(value) or "", len(spelling)) for value in values], dtype=np.int64)
     owner = _owners(table, persons)
     width = max(1, len(spelling))
     pairs = np.unique(owner * width + (one[code] if len(code) else code))
@@ -268,10 +268,10 @@ def shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s
     return views // width, holders, np.bincount(kinds)[views // width]
 
 
-def _diverse(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Int64s) -> Finding:
+def _check_diversity(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Int64s) -> Finding:
     """The largest share of alike persons who have a value, over all values and views."""
     claim, where = f"no value of more than 1/{l} of alike persons", f"column '{name}'"
-    _, holders, sizes = shares(table, name, persons, kinds)
+    _, holders, sizes = value_shares(table, name, persons, kinds)
     if not len(holders):
         return Finding(claim, holds=True, required=1 / l, where=where)
     few = int((holders * l > sizes).sum())
@@ -304,8 +304,8 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Int64s:
     return np.bincount(joined_view(named, policy)[1])
 
 
-def compare(
-    release: Published, policy: Policy, original: Mapping[str, pa.Table], places: Mapping[str, Int64s]
+def compare_with_original(
+    release: Published, policy: Policy, original: Mapping[str, pa.Table], source_rows: Mapping[str, Int64s]
 ) -> VerificationResult:
     """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
     findings = []
@@ -313,16 +313,16 @@ def compare(
     everybody = pa.chunked_array([chunk for table in release.tables.values() for chunk in table[_PERSON].chunks])
     persons = {key: number for number, key in enumerate(pc.unique(everybody).to_pylist())}
     shifted = {name: one.identifier.shift for name, one in policy.columns.items() if one.identifier}
-    moves = Moves(max((days or 0 for days in shifted.values()), default=0), len(persons))
+    moves = DateShifts(max((days or 0 for days in shifted.values()), default=0), len(persons))
     for name, one in layout_of(policy).items():
-        rows, at = release.tables[name], places[name]
+        rows, at = release.tables[name], source_rows[name]
         source = original[name].select([str(policy.person), *one.linked[1:], *one.columns])
         source = text_table(merge_person_names(source, policy.person)).take(pa.array(at))
         wrong = len(at) - len(np.unique(at)) + abs(len(at) - rows.num_rows)
         findings.append(none_of(f"{name}: every published record is one of the input", wrong))
         if wrong:
             continue
-        findings.append(none_of(f"{name}: cells hold what they stand for", _untrue(source, rows, policy, one)))
+        findings.append(none_of(f"{name}: cells hold what they stand for", _count_wrong_cells(source, rows, policy, one)))
         names[_PERSON].append(_pairs(rows[_PERSON], source[str(policy.person)]))
         if _VISIT in one.linked:
             names[_VISIT].append(_pairs(rows[_VISIT], source[_VISIT]))
@@ -330,14 +330,14 @@ def compare(
         for column in (column for column in one.columns if column in shifted):
             moves.add(owners, source[column], rows[column])
     findings += [
-        none_of(f"a pseudonym stands for one {what}", _inconsistent(parts)) for what, parts in names.items() if parts
+        none_of(f"a pseudonym stands for one {what}", _count_conflicts(parts)) for what, parts in names.items() if parts
     ]
     if shifted:
         findings.append(none_of("all dates of a person moved together", moves.broken))
     return VerificationResult(tuple(findings))
 
 
-def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) -> int:
+def _count_wrong_cells(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) -> int:
     wrong = np.zeros(rows.num_rows, dtype=np.bool_)
     for name in layout.columns:
         if policy.columns[name].identifier is not None:
@@ -346,7 +346,7 @@ def _untrue(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) ->
             wrong |= ~stands_for(source[name], rows[name], policy, name)
         else:
             (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-            truth, shown = (np.array([same(text) for text in texts], dtype=object) for texts in (values, labels))
+            truth, shown = (np.array([canonical_text(text) for text in texts], dtype=object) for texts in (values, labels))
             wrong |= np.asarray(truth[value] != shown[label], dtype=np.bool_)
     return int(wrong.sum())
 
@@ -357,7 +357,7 @@ def _pairs(names: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Table:
     return pairs.group_by(["name", "key"], use_threads=False).aggregate([])
 
 
-def _inconsistent(parts: list[pa.Table]) -> int:
+def _count_conflicts(parts: list[pa.Table]) -> int:
     """How many pseudonyms stand for several keys or none, and keys for several pseudonyms."""
     pairs = pa.concat_tables(parts).group_by(["name", "key"], use_threads=False).aggregate([])
     known = [pc.count_distinct(pairs[name], mode="only_valid").as_py() for name in ("name", "key")]

@@ -19,12 +19,12 @@ from reticent.audit.groups import codes
 _ANY = "*"
 
 
-class Moves:
+class DateShifts:
     """Collects, person by person, between which numbers of days all dates may have moved."""
 
-    def __init__(self, most: int, persons: int) -> None:
-        self._low = np.full(persons, -most, dtype=np.int64)
-        self._high = np.full(persons, most, dtype=np.int64)
+    def __init__(self, max_days: int, persons: int) -> None:
+        self._low = np.full(persons, -max_days, dtype=np.int64)
+        self._high = np.full(persons, max_days, dtype=np.int64)
         self._wrong = 0
 
     def add(self, person: Int64s, true_days: pa.ChunkedArray, label: pa.ChunkedArray) -> None:

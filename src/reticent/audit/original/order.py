@@ -17,45 +17,45 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int64s
-from reticent.audit.groups import numbered, ranks
-from reticent.audit.order import check_shuffled, drift
+from reticent.audit.groups import number_rows, rank_cells
+from reticent.audit.order import check_shuffle, drift
 from reticent.audit.verdict import Finding
 from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    from reticent.audit.original.persons import Cells
+    from reticent.audit.original.persons import InputColumns
 
 _FEW, _DRIFT = 30, 5.0
 CLAIM = "rows stand in an order that tells nothing"
 
 
-def check_standing(shown: pa.Table, source: Cells, places: Int64s, policy: Policy) -> list[Finding]:
+def check_order_leak(shown: pa.Table, source: InputColumns, places: Int64s, policy: Policy) -> list[Finding]:
     """The finding about a table and its input, where enough rows are known; `places` tells them, and -1 for the others."""
     known = np.flatnonzero(places >= 0)
-    if len(known) < _FEW or _by_itself(shown):
+    if len(known) < _FEW or _is_sorted_by_content(shown):
         return []
     quasi = [name for name in policy.quasi if name in shown.column_names and policy.columns[name].identifier is None]
-    row, classes = places[known], numbered(shown, quasi)[0][known]
+    row, classes = places[known], number_rows(shown, quasi)[0][known]
     worst = 0.0
-    for cells in (row, *(ranks(source[name])[row] for name in quasi)):
-        worst = max(worst, abs(drift(cells)), abs(_rises(cells, classes)))
-    kept = check_shuffled(row)
+    for cells in (row, *(rank_cells(source[name])[row] for name in quasi)):
+        worst = max(worst, abs(drift(cells)), abs(_rise_score(cells, classes)))
+    kept = check_shuffle(row)
     return [Finding(CLAIM, kept.holds and worst < _DRIFT, round(worst, 2), _DRIFT)]
 
 
-def _by_itself(shown: pa.Table) -> bool:
+def _is_sorted_by_content(shown: pa.Table) -> bool:
     """Whether rows stand by what they show, column after column, what is missing first or last."""
     for last in (False, True):
         place = np.zeros(shown.num_rows, dtype=np.int64)
         for name in shown.column_names:
-            rank = ranks(shown[name], missing_last=last)
+            rank = rank_cells(shown[name], missing_last=last)
             place = np.unique(place * (int(rank.max(initial=0)) + 1) + rank, return_inverse=True)[1].reshape(-1)
         if bool((place[1:] >= place[:-1]).all()):
             return True
     return False
 
 
-def _rises(cells: Int64s, classes: Int64s) -> float:
+def _rise_score(cells: Int64s, classes: Int64s) -> float:
     """How much more often cells rise than fall inside classes, in standard deviations of a random order."""
     order = np.argsort(classes, kind="stable")
     step = np.sign(np.diff(cells[order]))[np.diff(classes[order]) == 0]

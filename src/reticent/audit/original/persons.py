@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.groups import Groups, by_size, coded, coded_column, codes, different, histograms, numbers, shared
+from reticent.audit.groups import Groups, rank_texts, encode_table, encode_column, codes, distinct_numbers, histograms, arrow_codes, common_codes
 from reticent.audit.labels.meaning import stands_for
-from reticent.audit.order import check_shuffled
-from reticent.audit.original.order import check_standing
-from reticent.audit.requirements import check_l, check_size, check_t, demanded
-from reticent.audit.spellings import same, merge_person_names
+from reticent.audit.order import check_shuffle
+from reticent.audit.original.order import check_order_leak
+from reticent.audit.requirements import check_l, check_size, check_t, policy_requirements
+from reticent.audit.spellings import canonical_text, merge_person_names
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy.labels import days_of
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 _EXACT = 2**60
 _GRID = 2**44
 """Weights whose common denominator is too large are rounded to this part of a person."""
-_SOME = 64
+_SAMPLE_SIZE = 64
 """Rows that are looked at before all are."""
 _DENSE = 64
 """Marks of one byte per record, up to which a list of all pairs of group and value is looked up instead of searched."""
-AMBIGUOUS = "claims of persons: {:,} records of the input fit several published rows"
+AMBIGUOUS_NOTE = "claims of persons: {:,} records of the input fit several published rows"
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,10 +54,10 @@ class Input:
     """The input of a release: its columns as text, and the row each published row was made from, if somebody knows."""
 
     table: pa.Table
-    places: Int64s | None = None
+    source_rows: Int64s | None = None
 
 
-class Cells:
+class InputColumns:
     """The columns of an input by name, as text; numbered when somebody asks for them, which most need not be."""
 
     def __init__(self, table: pa.Table, rows: Int64s | None = None) -> None:
@@ -66,12 +66,12 @@ class Cells:
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         if name not in self._coded:
-            self._coded[name] = coded_column(self.raw[name])
+            self._coded[name] = encode_column(self.raw[name])
         return self._coded[name] if self._rows is None else self._coded[name].take(pa.array(self._rows))
 
-    def take(self, rows: Int64s) -> Cells:
+    def take(self, rows: Int64s) -> InputColumns:
         """Some of the rows."""
-        some = Cells(self.raw, rows)
+        some = InputColumns(self.raw, rows)
         some._coded = self._coded
         return some
 
@@ -88,33 +88,33 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
         return VerificationResult((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
     needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
     table = original.table.select([column for column in original.table.column_names if column in needed])
-    release, table = _merged(release, merge_person_names(table, policy.person), policy)
-    cells = Cells(table)
-    counted = records_that_count(cells, policy)
-    places, doubt, sure = original.places, 0, np.zeros(0, dtype=np.bool_)
+    release, table = _merge_variants(release, merge_person_names(table, policy.person), policy)
+    cells = InputColumns(table)
+    counted = select_records(cells, policy)
+    places, doubt, sure = original.source_rows, 0, np.zeros(0, dtype=np.bool_)
     if places is None:
-        from reticent.audit.original.places import find_places  # not where the gate knows
+        from reticent.audit.original.places import assign_rows  # not where the gate knows
 
-        places, doubt, sure = find_places(release, policy, coded(table), counted)
-    findings = accounts(release, cells.num_rows, counted)
+        places, doubt, sure = assign_rows(release, policy, encode_table(table), counted)
+    findings = check_record_counts(release, cells.num_rows, counted)
     if places is None:
-        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
-    findings += _origin(release, name or "", policy, cells, counted, places)
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(doubt),))
+    findings += _check_origin(release, name or "", policy, cells, counted, places)
     if (
-        release.shape == "generalised" and original.places is not None
+        release.shape == "generalised" and original.source_rows is not None
     ):  # among rows that read alike nobody else can tell
-        findings.append(check_shuffled(places))
-    if release.shape == "generalised" and original.places is None and not release.bare:
-        findings += check_standing(release.tables["data"], cells, np.where(sure, places, -1), policy)
+        findings.append(check_shuffle(places))
+    if release.shape == "generalised" and original.source_rows is None and not release.no_manifest:
+        findings += check_order_leak(release.tables["data"], cells, np.where(sure, places, -1), policy)
     if any(not finding.holds for finding in findings) or policy.person is None or release.kind == "evolving":
         return VerificationResult(tuple(findings))  # the methods of evolving tables claim nothing of persons
-    claims = _claims(release, policy, cells.take(places), cells.take(counted))
+    claims = _check_claims(release, policy, cells.take(places), cells.take(counted))
     if doubt and any(not finding.holds for finding in claims):
-        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(doubt),))
     return VerificationResult((*findings, *claims))
 
 
-def _merged(release: Published, table: pa.Table, policy: Policy) -> tuple[Published, pa.Table]:
+def _merge_variants(release: Published, table: pa.Table, policy: Policy) -> tuple[Published, pa.Table]:
     """Both sides with one spelling per value, where the policy merges spellings."""
     names = [name for name in policy.sensitive if policy.columns[name].normalise]
     if not names:
@@ -126,13 +126,13 @@ def _merged(release: Published, table: pa.Table, policy: Policy) -> tuple[Publis
 def _fold_variants(table: pa.Table, names: list[str]) -> pa.Table:
     for name in names:
         if name in table.column_names:
-            code, values = codes(coded_column(table[name]))
-            words = pa.array([same(value) for value in values], pa.string()).take(pa.array(code))
+            code, values = codes(encode_column(table[name]))
+            words = pa.array([canonical_text(value) for value in values], pa.string()).take(pa.array(code))
             table = table.set_column(table.column_names.index(name), name, words)
     return table
 
 
-def records_that_count(table: pa.Table | Cells, policy: Policy) -> Int64s:
+def select_records(table: pa.Table | InputColumns, policy: Policy) -> Int64s:
     """The rows that the policy's `person` section lets out: all, or each person's first or last."""
     settings = policy.persons
     everything = np.arange(table.num_rows)
@@ -159,13 +159,13 @@ def _moments(texts: list[str | None], policy: Policy, name: str) -> list[Any]:
         times = [dt.datetime.fromisoformat((day or "").strip()) for day in days]
         sorted(times)  # refuses times of which only some have a zone
     except (ValueError, TypeError):
-        return list(by_size(texts))
+        return list(rank_texts(texts))
     return times
 
 
-def accounts(release: Published, rows: int, counted: Int64s) -> list[Finding]:
+def check_record_counts(release: Published, rows: int, counted: Int64s) -> list[Finding]:
     """All persons are accounted for: the counts are those of the input. A table without a manifest states none."""
-    if release.bare:
+    if release.no_manifest:
         return []
     if release.kind == "evolving":  # what the policy leaves out never came into the table
         rows = len(counted)
@@ -181,8 +181,8 @@ def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _origin(
-    release: Published, name: str, policy: Policy, cells: Cells, counted: Int64s, places: Int64s
+def _check_origin(
+    release: Published, name: str, policy: Policy, cells: InputColumns, counted: Int64s, places: Int64s
 ) -> list[Finding]:
     """Every published row is a row of the input that counts, each used once, with its values under what is published."""
     shown, rows, size = release.coded[name], release.coded[name].num_rows, cells.num_rows
@@ -201,24 +201,24 @@ def _origin(
         if column in policy.identifiers:
             continue
         climbs = column in policy.quasi and release.shape != "anatomy"  # a coarser cell there would be one by its value
-        some = _changed(cells.raw[column], release.raw[name][column], places, most=climbs)
+        some = _find_changes(cells.raw[column], release.raw[name][column], places, most=climbs)
         if not len(some):
             continue
         if len(some) == rows:
             cell, label = source[column], shown[column]
         else:
             cell, label = (
-                coded_column(cells.raw[column].take(pa.array(places[some]))),
+                encode_column(cells.raw[column].take(pa.array(places[some]))),
                 shown[column].take(pa.array(some)),
             )
-        wrong[some] |= ~(stands_for(cell, label, policy, column) if climbs else equal(cell, label))
+        wrong[some] |= ~(stands_for(cell, label, policy, column) if climbs else cells_equal(cell, label))
     findings = [none_of("every published record is one of the input", int(wrong.sum()))]
     if release.shape == "anatomy":
-        findings += [_offered(release, policy, source)]
+        findings += [_check_offers(release, policy, source)]
     return findings
 
 
-def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s, *, most: bool) -> Int64s:
+def _find_changes(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s, *, most: bool) -> Int64s:
     """The rows whose cell did not come out as it is, as far as that can be seen without its text; all where most of some did not.
 
     Where `most` may have changed, some are looked at first.
@@ -228,7 +228,7 @@ def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s, *,
     plain = pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)
     if kind != shown.type or not plain:
         return everything
-    for end in (_SOME, len(places)) if most else (len(places),):
+    for end in (_SAMPLE_SIZE, len(places)) if most else (len(places),):
         cells, labels = column.take(pa.array(places[:end])), shown.slice(0, end)
         if cells.equals(labels):
             changed = everything[:0]
@@ -239,16 +239,16 @@ def _changed(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s, *,
     return changed
 
 
-def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:
+def cells_equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:
     """Where two columns agree; nothing and an empty text are one."""
-    (here, there), _ = _alike(left, right)
+    (here, there), _ = _common_cell_codes(left, right)
     return np.asarray(here == there)
 
 
-def _offered(release: Published, policy: Policy, source: Cells) -> Finding:
+def _check_offers(release: Published, policy: Policy, source: InputColumns) -> Finding:
     """The truth of every person is among the values of his or her group."""
-    (offer, truth), values = _alike(release.coded["st"]["value"], source[policy.sensitive[0]])
-    here, there, groups = release.grouped
+    (offer, truth), values = _common_cell_codes(release.coded["st"]["value"], source[policy.sensitive[0]])
+    here, there, groups = release.group_codes
     asked, offered = here * values + truth, there * values + offer
     if groups * values <= _DENSE * len(asked):
         marks = np.zeros(groups * values, dtype=np.bool_)
@@ -259,41 +259,41 @@ def _offered(release: Published, policy: Policy, source: Cells) -> Finding:
     return none_of("every person's value is among those of the group", len(among) - int(among.sum()))
 
 
-def _alike(*columns: pa.ChunkedArray) -> tuple[list[Int64s], int]:
+def _common_cell_codes(*columns: pa.ChunkedArray) -> tuple[list[Int64s], int]:
     """Columns under common numbers, nothing and an empty text as one, and a bound on the numbers."""
-    parts = [numbers(column) for column in columns]
-    common = shared(*(texts.cast(pa.string()).fill_null("") for _, texts in parts))
+    parts = [arrow_codes(column) for column in columns]
+    common = common_codes(*(texts.cast(pa.string()).fill_null("") for _, texts in parts))
     return [own[code] for own, (code, _) in zip(common, parts, strict=True)], sum(map(len, common)) + 1
 
 
-def _claims(release: Published, policy: Policy, source: Cells, table: Cells) -> list[Finding]:
+def _check_claims(release: Published, policy: Policy, source: InputColumns, table: InputColumns) -> list[Finding]:
     """What the policy asks of persons, on the rows of the input that were published."""
     if release.shape == "anatomy":
         rows, size = release.classes("qit", ["group"])
     else:
         there = release.coded["data"].column_names
         rows, size = release.classes("data", [name for name in policy.quasi if name in there])
-    person = numbers(source[policy.person or ""])[0]
-    findings = [_once(rows, person)] if release.shape == "anatomy" else []
-    heads = np.bincount(rows if _alone(person) else distinct(rows, person)[0], minlength=size)
-    for requirement in demanded(policy, persons=True):
+    person = arrow_codes(source[policy.person or ""])[0]
+    findings = [_check_once(rows, person)] if release.shape == "anatomy" else []
+    heads = np.bincount(rows if _has_single_records(person) else distinct_tuples(rows, person)[0], minlength=size)
+    for requirement in policy_requirements(policy, persons=True):
         if requirement.model == "k" and release.shape != "anatomy":
             findings.append(check_size(heads, requirement, ""))
         names = policy.sensitive if requirement.model != "k" else ()
-        findings += [_deep(requirement, policy, name, (rows, size, person), source, table) for name in names]
-    return findings + [_linked(policy, rows, person, source[name], name) for name in _guarded(policy)]
+        findings += [_check_diversity(requirement, policy, name, (rows, size, person), source, table) for name in names]
+    return findings + [_check_common_values(policy, rows, person, source[name], name) for name in _columns_with_l(policy)]
 
 
-def _alone(person: Int64s) -> bool:
+def _has_single_records(person: Int64s) -> bool:
     """Whether everybody has one record: then records are persons, whatever the groups."""
     return int(np.bincount(person).max(initial=0)) <= 1
 
 
-def _guarded(policy: Policy) -> tuple[str, ...]:
+def _columns_with_l(policy: Policy) -> tuple[str, ...]:
     return policy.sensitive if policy.privacy.l is not None else ()
 
 
-def distinct(*columns: Int64s) -> list[Int64s]:
+def distinct_tuples(*columns: Int64s) -> list[Int64s]:
     """The different tuples of whole numbers, sorted, column by column."""
     widths = [int(column.max(initial=0)) + 1 for column in columns]
     if math.prod(widths) >= _EXACT:
@@ -301,10 +301,10 @@ def distinct(*columns: Int64s) -> list[Int64s]:
     key = columns[0]
     for column, width in zip(columns[1:], widths[1:], strict=True):
         key = key * width + column
-    return _parts(different(key), widths)
+    return _split_key(distinct_numbers(key), widths)
 
 
-def _parts(key: Int64s, widths: list[int]) -> list[Int64s]:
+def _split_key(key: Int64s, widths: list[int]) -> list[Int64s]:
     out = []
     for width in reversed(widths[1:]):
         out.append(key % width)
@@ -312,33 +312,33 @@ def _parts(key: Int64s, widths: list[int]) -> list[Int64s]:
     return [key, *reversed(out)]
 
 
-def _once(rows: Int64s, person: Int64s) -> Finding:
-    again = 0 if _alone(person) else len(rows) - len(distinct(rows, person)[0])
+def _check_once(rows: Int64s, person: Int64s) -> Finding:
+    again = 0 if _has_single_records(person) else len(rows) - len(distinct_tuples(rows, person)[0])
     return none_of("a group holds a person once", again)
 
 
-def _deep(
+def _check_diversity(
     requirement: Requirement,
     policy: Policy,
     name: str,
     peopled: tuple[Int64s, int, Int64s],
-    source: Cells,
-    table: Cells,
+    source: InputColumns,
+    table: InputColumns,
 ) -> Finding:
     rows, size, person = peopled
     if requirement.model == "l" and requirement.kind == "distinct":
-        return check_size(matchings(rows, size, person, numbers(source[name])[0]), requirement, f"column '{name}'")
-    groups = weighted(rows, size, person, source[name])
+        return check_size(matching_sizes(rows, size, person, arrow_codes(source[name])[0]), requirement, f"column '{name}'")
+    groups = weight_by_person(rows, size, person, source[name])
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{name}'")
-    everybody = numbers(table[policy.person or ""])[0]
-    whole = weighted(np.zeros(table.num_rows, dtype=np.int64), 1, everybody, table[name])
+    everybody = arrow_codes(table[policy.person or ""])[0]
+    whole = weight_by_person(np.zeros(table.num_rows, dtype=np.int64), 1, everybody, table[name])
     return check_t(groups, requirement, whole.totals(), policy, name)
 
 
-def weighted(rows: Int64s, size: int, person: Int64s, column: pa.ChunkedArray) -> Groups:
+def weight_by_person(rows: Int64s, size: int, person: Int64s, column: pa.ChunkedArray) -> Groups:
     """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
-    if _alone(person) or len(distinct(rows, person)[0]) == len(rows):  # one record each: the usual histogram
+    if _has_single_records(person) or len(distinct_tuples(rows, person)[0]) == len(rows):  # one record each: the usual histogram
         return histograms(rows, size, column)
     value, values = codes(column)
     triples, times = np.unique(np.stack([rows, person, value]), axis=1, return_counts=True)
@@ -360,15 +360,15 @@ def weighted(rows: Int64s, size: int, person: Int64s, column: pa.ChunkedArray) -
     return Groups(pairs // width, pairs % width, sums, size, values)
 
 
-def matchings(rows: Int64s, size: int, person: Int64s, value: Int64s) -> Int64s:
+def matching_sizes(rows: Int64s, size: int, person: Int64s, value: Int64s) -> Int64s:
     """Per group, the most persons that can be matched with as many different values."""
-    if _alone(person) or len(distinct(rows, person)[0]) == len(
+    if _has_single_records(person) or len(distinct_tuples(rows, person)[0]) == len(
         rows
     ):  # one record each: every value finds a person of its own
-        return np.bincount(distinct(rows, value)[0], minlength=size)
-    from reticent.audit.original.matching import matching  # asked for where persons have several records
+        return np.bincount(distinct_tuples(rows, value)[0], minlength=size)
+    from reticent.audit.original.matching import matching_size  # asked for where persons have several records
 
-    edges = np.stack(distinct(rows, person, value))
+    edges = np.stack(distinct_tuples(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))
     out = np.zeros(size, dtype=np.int64)
     for group in range(size):
@@ -381,19 +381,19 @@ def matchings(rows: Int64s, size: int, person: Int64s, value: Int64s) -> Int64s:
         wishes: list[list[int]] = [[] for _ in heads]
         for head, wish in zip(left.tolist(), right.tolist(), strict=True):
             wishes[head].append(wish)
-        out[group] = matching(wishes)
+        out[group] = matching_size(wishes)
     return out
 
 
-def _linked(policy: Policy, rows: Int64s, person: Int64s, column: pa.ChunkedArray, name: str) -> Finding:
+def _check_common_values(policy: Policy, rows: Int64s, person: Int64s, column: pa.ChunkedArray, name: str) -> Finding:
     """The values common to all classes of a person, for persons in several."""
-    heads, homes = distinct(person, rows) if not _alone(person) else (person[:0], rows[:0])
+    heads, homes = distinct_tuples(person, rows) if not _has_single_records(person) else (person[:0], rows[:0])
     several = np.bincount(heads)[heads] > 1
     groups: dict[int, list[int]] = {}
     for head, group in zip(heads[several].tolist(), homes[several].tolist(), strict=True):
         groups.setdefault(head, []).append(group)
     values: dict[int, set[int]] = {}
-    pairs = distinct(rows, numbers(column)[0]) if groups else []
+    pairs = distinct_tuples(rows, arrow_codes(column)[0]) if groups else []
     for group, value in zip(*(part.tolist() for part in pairs), strict=True):
         values.setdefault(group, set()).add(value)
     common = [len(set.intersection(*(values[g] for g in some))) for some in groups.values()]

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int64s
-from reticent.audit.groups import numbered, present
-from reticent.audit.labels.meeting import Field, meet
+from reticent.audit.groups import number_rows, present_columns
+from reticent.audit.labels.meeting import Field, match_rows
 from reticent.audit.linked.judge import SHAPE as LINKED
 from reticent.audit.linked.judge import VIEW, view_table
 from reticent.audit.published import Published
@@ -66,9 +66,9 @@ def assess(
     release: Published, policy: Policy, *, population: pa.Table | int | None = None, threshold: float = THRESHOLD
 ) -> Assessment:
     """Measure the risk of one release; `population` is a table with the quasi-identifiers, or its number of people."""
-    shown = view_table(release, policy) if release.shape == LINKED and policy.tables is not None else _shown(release)
-    quasi = shown.select(present((VIEW, *policy.quasi), shown))
-    rows, size = numbered(quasi, quasi.column_names)
+    shown = view_table(release, policy) if release.shape == LINKED and policy.tables is not None else _published_table(release)
+    quasi = shown.select(present_columns((VIEW, *policy.quasi), shown))
+    rows, size = number_rows(quasi, quasi.column_names)
     sizes = np.bincount(rows, minlength=size) if quasi.num_rows else np.zeros(0, dtype=np.int64)
     people = population if isinstance(population, int) else population.num_rows if population is not None else 0
     against = _population_sizes(quasi, (rows, size), population, policy) if isinstance(population, pa.Table) else people
@@ -86,32 +86,32 @@ def assess(
     )
 
 
-def _shown(release: Published) -> pa.Table:
+def _published_table(release: Published) -> pa.Table:
     """Everything that was published of single records."""
     for name in ("data", "qit", "tuple", "record"):
         if name in release.tables:
             return release.tables[name]
-    if release.wire is None:
+    if release.stream_file is None:
         return pa.table({})
-    from reticent.audit.attack.transcript import wire_table  # the attacks need the extra `audit`
+    from reticent.audit.attack.transcript import stream_table  # the attacks need the extra `audit`
 
-    return wire_table(release)
+    return stream_table(release)
 
 
 def _population_sizes(quasi: pa.Table, grouped: tuple[Int64s, int], population: pa.Table, policy: Policy) -> Int64s:
     """People of the population per published class: those whom its labels may stand for."""
     rows, size = grouped
     fields = [
-        Field.covering(population, quasi, policy, name)
+        Field.from_labels(population, quasi, policy, name)
         for name in quasi.column_names
         if name in population.column_names
     ]
     sizes = np.zeros(size, dtype=np.int64)
-    sizes[rows] = meet(fields, population.num_rows, quasi.num_rows).people
+    sizes[rows] = match_rows(fields, population.num_rows, quasi.num_rows).candidate_counts
     return sizes
 
 
 def initial_risk(original: pa.Table, policy: Policy, threshold: float = THRESHOLD) -> Risk:
     """The prosecutor's risk if the quasi-identifiers were published as they are."""
-    rows, size = numbered(original, present(policy.quasi, original))
+    rows, size = number_rows(original, present_columns(policy.quasi, original))
     return prosecutor(np.bincount(rows, minlength=size), threshold)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from reticent.audit.groups import codes, numbered
+from reticent.audit.groups import codes, number_rows
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ def contributions(quasi: pa.Table) -> list[Contribution]:
 def _mean(quasi: pa.Table, names: list[str]) -> float:
     if not quasi.num_rows:
         return 0.0
-    return float((numbered(quasi, names)[1] if names else 1) / quasi.num_rows)
+    return float((number_rows(quasi, names)[1] if names else 1) / quasi.num_rows)

@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s
-from reticent.audit.groups import codes, histograms, numbered
+from reticent.audit.groups import codes, histograms, number_rows
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.spellings import merge_person_names
 from reticent.notebook import picture, shown
 from reticent.svg import Bar, alone, bars
 
-SAMPLE = 100_000
-STEPS = 6
-SMALL = 5
+SAMPLE_SIZE = 100_000
+MAX_STEPS = 6
+SMALL_CLASS = 5
 """Persons in a class below which regulators ask."""
 
 
@@ -72,10 +72,10 @@ class SinglingOut:
 
     def __repr__(self) -> str:
         """The figures on one screen."""
-        text = [f"{self._whom()}; known to others: {', '.join(self.quasi) or 'no column'}."]
+        text = [f"{self._count_words()}; known to others: {', '.join(self.quasi) or 'no column'}."]
         if not self.quasi or not self.persons:
             return text[0]
-        text.append(f"{self.alone:.1%} stand alone, {self.small:.1%} with fewer than {SMALL} like them.")
+        text.append(f"{self.alone:.1%} stand alone, {self.small:.1%} with fewer than {SMALL_CLASS} like them.")
         text.append("Who knows ...")
         width = max(len(step.column) for step in self.steps)
         for number, step in enumerate(self.steps):
@@ -88,8 +88,8 @@ class SinglingOut:
 
     def _repr_html_(self) -> str:
         rows = [(step.column, f"{step.alone:.1%}", f"{step.small:.1%}") for step in self.steps]
-        heading = f"{self._whom()}: {self.alone:.1%} stand alone"
-        return shown(heading, ("who knows, and ...", "alone", f"with fewer than {SMALL}"), rows) + picture(
+        heading = f"{self._count_words()}: {self.alone:.1%} stand alone"
+        return shown(heading, ("who knows, and ...", "alone", f"with fewer than {SMALL_CLASS}"), rows) + picture(
             self.drawing()
         )
 
@@ -101,7 +101,7 @@ class SinglingOut:
         ]
         return alone(bars(f"{self.persons:,} persons: who stands alone", items))
 
-    def _whom(self) -> str:
+    def _count_words(self) -> str:
         persons = f"{self.persons:,} persons"
         return persons if self.records == self.persons else f"{persons} with {self.records:,} records"
 
@@ -110,9 +110,9 @@ def singling_out(
     table: pa.Table, quasi: Sequence[str], *, sensitive: Sequence[str] = (), person: str | None = None
 ) -> SinglingOut:
     """Measures a table as it is; with a person, persons are counted and not their records."""
-    rows, size = numbered(table, list(quasi))
+    rows, size = number_rows(table, list(quasi))
     who = np.arange(table.num_rows) if person is None else codes(merge_person_names(table, person)[person])[0]
-    alone, small, sizes = _exposed(rows, size, who)
+    alone, small, sizes = _exposure(rows, size, who)
     return SinglingOut(
         records=table.num_rows,
         persons=len(np.unique(who)),
@@ -125,7 +125,7 @@ def singling_out(
     )
 
 
-def _exposed(rows: Int64s, size: int, who: Int64s) -> tuple[float, float, Int64s]:
+def _exposure(rows: Int64s, size: int, who: Int64s) -> tuple[float, float, Int64s]:
     """Shares of persons with a record that only they, or fewer than five, fit; and the persons per class."""
     persons = int(who.max(initial=-1)) + 1
     pairs = np.unique(rows * max(persons, 1) + who)
@@ -133,7 +133,7 @@ def _exposed(rows: Int64s, size: int, who: Int64s) -> tuple[float, float, Int64s
     sizes = np.bincount(classes, minlength=size)
     many = max(1, len(np.unique(members)))
     alone = len(np.unique(members[sizes[classes] == 1])) / many
-    return alone, len(np.unique(members[sizes[classes] < SMALL])) / many, sizes
+    return alone, len(np.unique(members[sizes[classes] < SMALL_CLASS])) / many, sizes
 
 
 def _disclosure_share(rows: Int64s, size: int, column: pa.ChunkedArray, who: Int64s) -> float:
@@ -145,23 +145,23 @@ def _disclosure_share(rows: Int64s, size: int, column: pa.ChunkedArray, who: Int
 def _steps(table: pa.Table, quasi: list[str], who: Int64s) -> tuple[Step, ...]:
     coded = {name: codes(table[name]) for name in quasi}
     inside = np.unique(who)
-    if len(who) > SAMPLE:  # whole persons, evenly spread, so that their records stay together
-        inside = inside[:: -(-len(who) // SAMPLE)]
+    if len(who) > SAMPLE_SIZE:  # whole persons, evenly spread, so that their records stay together
+        inside = inside[:: -(-len(who) // SAMPLE_SIZE)]
     part = np.isin(who, inside)
     key, steps = np.zeros(len(who), dtype=np.int64), list[Step]()
-    while quasi and len(steps) < STEPS and not (steps and steps[-1].alone == 1):
-        best = max(quasi, key=lambda name: _exposed(*_joined(key[part], *_cut(coded[name], part)), who[part])[:2])
+    while quasi and len(steps) < MAX_STEPS and not (steps and steps[-1].alone == 1):
+        best = max(quasi, key=lambda name: _exposure(*_join_codes(key[part], *_select(coded[name], part)), who[part])[:2])
         quasi = [name for name in quasi if name != best]
-        key, size = _joined(key, coded[best][0], len(coded[best][1]))
-        alone, small, _ = _exposed(key, size, who)
+        key, size = _join_codes(key, coded[best][0], len(coded[best][1]))
+        alone, small, _ = _exposure(key, size, who)
         steps.append(Step(best, alone, small))
     return tuple(steps)
 
 
-def _cut(coded: tuple[Int64s, tuple[str | None, ...]], part: Bools) -> tuple[Any, int]:
+def _select(coded: tuple[Int64s, tuple[str | None, ...]], part: Bools) -> tuple[Any, int]:
     return coded[0][part], len(coded[1])
 
 
-def _joined(key: Int64s, code: Int64s, width: int) -> tuple[Int64s, int]:
+def _join_codes(key: Int64s, code: Int64s, width: int) -> tuple[Int64s, int]:
     distinct, inverse = np.unique(key * max(width, 1) + code, return_inverse=True)
     return inverse.reshape(-1).astype(np.int64), len(distinct)

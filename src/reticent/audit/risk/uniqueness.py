@@ -59,7 +59,7 @@ def pitman(sizes: Int64s, population: int) -> float:
         alpha = 1 / (1 + np.exp(-float(at[0])))
         return alpha, float(np.exp(np.clip(at[1], -20, 40))) - alpha * 0.999
 
-    def unlikely(at: Floats) -> float:
+    def negative_log_likelihood(at: Floats) -> float:
         alpha, theta = parameters(at)
         opened = (classes - 1) * np.log(alpha) + gammaln(theta / alpha + classes) - gammaln(theta / alpha + 1)
         drawn = gammaln(theta + rows) - gammaln(theta + 1)
@@ -68,7 +68,7 @@ def pitman(sizes: Int64s, population: int) -> float:
         return value if np.isfinite(value) else 1e300
 
     start = np.array([0.0, np.log(max(1.0, classes / 2))])
-    optimum: Any = minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 500})
+    optimum: Any = minimize(negative_log_likelihood, start, method="Nelder-Mead", options={"maxiter": 500})
     alpha, theta = parameters(optimum.x)
     alone = gammaln(theta + alpha + population - 1) - gammaln(theta + alpha)
     together = gammaln(theta + population) - gammaln(theta + 1)

@@ -20,14 +20,14 @@ import orjson
 import pyarrow as pa
 
 from reticent.arrays import Bools
-from reticent.audit.groups import as_text, coded, coded_column, numbered, numbers
+from reticent.audit.groups import as_text, encode_table, encode_column, number_rows, arrow_codes
 from reticent.audit.labels.meaning import stands_for
-from reticent.audit.original.persons import Input, distinct, equal, matchings
-from reticent.audit.published import Published, text, text_table
-from reticent.audit.requirements import check_size, demanded
-from reticent.audit.spellings import same, merge_person_names
-from reticent.audit.veil.original import above_of, strata_of_fields
-from reticent.audit.veil.steps import Possible
+from reticent.audit.original.persons import Input, distinct_tuples, cells_equal, matching_sizes
+from reticent.audit.published import Published, cell_text, text_table
+from reticent.audit.requirements import check_size, policy_requirements
+from reticent.audit.spellings import canonical_text, merge_person_names
+from reticent.audit.veil.original import publishable_labels, strata_of_fields
+from reticent.audit.veil.steps import PossibleSets
 from reticent.audit.veil.values import true_value_codes
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
@@ -35,13 +35,13 @@ from reticent.policy import Policy
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})([.][0-9]+)?")
 _ORIGIN = "every published record is one of the input"
 _MOST, _DRIFT = 0.1, 6.0
-NOT_OUT = "{:,} of {:,} records of the input are not in the stream: held, dead letters, or lost."
+MISSING_NOTE = "{:,} of {:,} records of the input are not in the stream: held, dead letters, or lost."
 
 
 def compare_with_original(releases: Sequence[Published], policy: Policy, original: Input) -> VerificationResult:
     """Compare the files of a stream with its input."""
     groups: dict[str, frozenset[str]] = {}
-    records = [line for release in releases if release.wire is not None for line in _records(release.wire, groups)]
+    records = [line for release in releases if release.stream_file is not None for line in _iter_records(release.stream_file, groups)]
     table = merge_person_names(original.table, policy.person)
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
@@ -50,16 +50,16 @@ def compare_with_original(releases: Sequence[Published], policy: Policy, origina
     inside = (seqs >= 0) & (seqs < table.num_rows)
     rows = [line for line, fits in zip(records, inside.tolist(), strict=True) if fits]
     source = table.take(pa.array(seqs[inside]))
-    wrong = ~_fit(rows, source, policy)
+    wrong = ~_rows_fit(rows, source, policy)
     findings = [none_of(_ORIGIN, int(wrong.sum()) + int((~inside).sum()))]
     findings += _check_values(rows, source, policy, groups, _veil_metadata(releases))
     if rows and "sensitive" in rows[0] and policy.person is not None and not wrong.any():
-        findings += _persons(rows, source, policy)
+        findings += _check_persons(rows, source, policy)
     missing = table.num_rows - len(np.unique(seqs[inside]))
-    return VerificationResult(tuple(findings), (NOT_OUT.format(missing, table.num_rows),) if missing else ())
+    return VerificationResult(tuple(findings), (MISSING_NOTE.format(missing, table.num_rows),) if missing else ())
 
 
-def _records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
+def _iter_records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
     """The tuples and records of a file; notes the candidates of groups. What has no form is a finding elsewhere."""
     with path.open("rb") as file:
         for line in file:
@@ -70,7 +70,7 @@ def _records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dict[str
             if not isinstance(read, dict):
                 continue
             if read.get("type") == "group" and isinstance(read.get("candidates"), list):
-                groups[str(read.get("group"))] = frozenset(text(value) or "" for value, *_ in read["candidates"])
+                groups[str(read.get("group"))] = frozenset(cell_text(value) or "" for value, *_ in read["candidates"])
             elif type(read.get("seq")) is int and isinstance(read.get("qi"), dict):
                 yield read
 
@@ -81,22 +81,22 @@ def _veil_metadata(releases: Sequence[Published]) -> Mapping[str, Any] | None:
 
 def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray:
     cells = [line.get(part) for line in rows]
-    shown = [text(cell.get(name)) if isinstance(cell, dict) else None for cell in cells]
-    return coded_column(pa.chunked_array([pa.array(shown, pa.string())]))
+    shown = [cell_text(cell.get(name)) if isinstance(cell, dict) else None for cell in cells]
+    return encode_column(pa.chunked_array([pa.array(shown, pa.string())]))
 
 
-def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
+def _rows_fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
     fit = np.ones(len(rows), dtype=np.bool_)
     for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():
             if policy.columns[name].identifier is not None:
                 continue  # a pseudonym or a shifted date: the key tells, not the value
-            cell, label = coded_column(source[name]), _column(rows, part, name)
-            sent = equal(cell, label) | equal(_as_sent(cell, source[name]), label)
+            cell, label = encode_column(source[name]), _column(rows, part, name)
+            sent = cells_equal(cell, label) | cells_equal(_stream_notation(cell, source[name]), label)
             if part == "qi" and "sensitive" in rows[0]:
                 sent |= stands_for(cell, label, policy, name)
             elif part == "qi" and policy.columns[name].level and "candidates" in rows[0]:
-                sent = _leveled(cell, label, policy, name)
+                sent = _at_level(cell, label, policy, name)
             if pa.types.is_integer(source[name].type):  # 12.0 for some of the 12s would tell of them
                 shown = (line.get(part) for line in rows)
                 sent &= np.array(
@@ -106,31 +106,31 @@ def _fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
     return fit
 
 
-def _leveled(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, name: str) -> Bools:
+def _at_level(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, name: str) -> Bools:
     """Whether each cell stands at the level that the veil publishes: a coarser one would be coarser for what its person has."""
-    (value, values), (code, labels) = numbers(cell), numbers(label)
+    (value, values), (code, labels) = arrow_codes(cell), arrow_codes(label)
     nodes, texts = (
-        above_of(policy, name, values.to_pylist(), policy.columns[name].level, climbs=False),
+        publishable_labels(policy, name, values.to_pylist(), policy.columns[name].level, climbs=False),
         labels.to_pylist(),
     )
     return np.array([texts[at] in nodes[of] for at, of in zip(code, value, strict=True)], dtype=np.bool_)
 
 
-def _as_sent(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _stream_notation(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text that is a number may be one in a line, and is then written in one way: 12.50 is 12.5, and -0 is 0. All numbers there have 64 bits."""
     if pa.types.is_floating(column.type):
-        return coded_column(column.cast(pa.float64()))
+        return encode_column(column.cast(pa.float64()))
     if not pa.types.is_string(column.type):
         return cell
     coded = cell.combine_chunks()
-    words = [_sent(word) for word in coded.dictionary.to_pylist()]
-    return coded_column(pa.chunked_array([pa.array(words, pa.string()).take(coded.indices)]))
+    words = [_number_notation(word) for word in coded.dictionary.to_pylist()]
+    return encode_column(pa.chunked_array([pa.array(words, pa.string()).take(coded.indices)]))
 
 
-def _sent(word: str | None) -> str | None:
+def _number_notation(word: str | None) -> str | None:
     if word is None or _NUMBER.fullmatch(word) is None:
         return word
-    return text(float(word)) if "." in word else str(int(word))
+    return cell_text(float(word)) if "." in word else str(int(word))
 
 
 def _check_values(
@@ -141,20 +141,20 @@ def _check_values(
     metadata: Mapping[str, Any] | None,
 ) -> list[Finding]:
     name = policy.sensitive[0]
-    fold = same if policy.columns[name].normalise else str
-    truths = [fold(text(value) or "") for value in source[name].to_pylist()]
+    fold = canonical_text if policy.columns[name].normalise else str
+    truths = [fold(cell_text(value) or "") for value in source[name].to_pylist()]
     if rows and "candidates" in rows[0]:
-        return _offers(rows, source, policy, metadata)
+        return _check_offers(rows, source, policy, metadata)
     if rows and "sensitive" in rows[0]:
         cells = (line.get("sensitive") for line in rows)
-        shown = [fold(text(cell.get(name) if isinstance(cell, dict) else cell) or "") for cell in cells]
+        shown = [fold(cell_text(cell.get(name) if isinstance(cell, dict) else cell) or "") for cell in cells]
         return [none_of("every value is that of the input", sum(a != b for a, b in zip(truths, shown, strict=True)))]
     offers = [{fold(value) for value in groups.get(str(line.get("group")), ())} for line in rows]
     lost = sum(truth not in offer for truth, offer in zip(truths, offers, strict=True))
     return [none_of("every person's value is among those of the group", lost)]
 
 
-def _offers(
+def _check_offers(
     rows: list[dict[str, Any]], source: pa.Table, policy: Policy, metadata: Mapping[str, Any] | None
 ) -> list[Finding]:
     """Under the veil some truths are not offered: a stream says no share beforehand, and gives an alarm above a tenth."""
@@ -162,7 +162,7 @@ def _offers(
     if metadata is None:
         return []  # without the codebook the values of the domain are not known
     try:
-        line = Possible(metadata).line
+        line = PossibleSets(metadata).line
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         return []  # refuted elsewhere
     truths = true_value_codes(line.domain, as_text(source[line.sensitive]), policy, line.sensitive).tolist()
@@ -185,17 +185,17 @@ def _offers(
     ]
 
 
-def _persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> list[Finding]:
+def _check_persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> list[Finding]:
     """What CASTLE claims of persons, by published combination."""
     shown = pa.table({name: _column(rows, "qi", name) for name in policy.quasi})
-    classes, size = numbered(coded(shown), list(policy.quasi))
-    person = numbers(coded_column(source[policy.person or ""]))[0]
-    heads = np.bincount(distinct(classes, person)[0], minlength=size)
-    value = numbers(coded_column(source[policy.sensitive[0]]))[0]
+    classes, size = number_rows(encode_table(shown), list(policy.quasi))
+    person = arrow_codes(encode_column(source[policy.person or ""]))[0]
+    heads = np.bincount(distinct_tuples(classes, person)[0], minlength=size)
+    value = arrow_codes(encode_column(source[policy.sensitive[0]]))[0]
     findings = []
-    for rule in demanded(policy, persons=True):
+    for rule in policy_requirements(policy, persons=True):
         if rule.model == "k":
             findings.append(check_size(heads, rule, ""))
         elif rule.model == "l" and rule.kind == "distinct":
-            findings.append(check_size(matchings(classes, size, person, value), rule, ""))
+            findings.append(check_size(matching_sizes(classes, size, person, value), rule, ""))
     return findings

@@ -26,16 +26,16 @@ import orjson
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int32s, Int64s, UInt64s
-from reticent.audit.original.matching import matching
+from reticent.audit.original.matching import matching_size
 
 # Batches below this are judged record by record, and the groups they open stand apart until there are enough of them.
-_FEW, _LATELY = 256, 4_096
+_SMALL_BATCH, _RECENT_LIMIT = 256, 4_096
 _EDGE = np.ones(1, dtype=bool)
 _ROWS = np.uint64((1 << 32) - 1)
 
 
 @dataclass(frozen=True, repr=False)
-class Opened:
+class OpenedGroups:
     """The groups that a batch opens: candidates by code and count, and the row before which each is announced."""
 
     groups: UInt64s
@@ -46,12 +46,12 @@ class Opened:
 
 
 @dataclass(repr=False)
-class _Open:
+class _OpenGroups:
     """Groups that may still be joined, sorted by their names; free places, and the position each was opened at."""
 
     groups: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    room: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    since: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    free_slots: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    opened_at: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -63,13 +63,13 @@ class _Open:
         places = np.minimum(np.searchsorted(self.groups, groups), len(self) - 1)
         return places, self.groups[places] == groups
 
-    def merge(self, other: _Open, *, oldest: int = 0) -> _Open:
+    def merge(self, other: _OpenGroups, *, oldest: int = 0) -> _OpenGroups:
         """Both together, without those that are full or were opened before a position."""
         groups = np.concatenate([self.groups, other.groups])
-        room, since = np.concatenate([self.room, other.room]), np.concatenate([self.since, other.since])
+        room, since = np.concatenate([self.free_slots, other.free_slots]), np.concatenate([self.opened_at, other.opened_at])
         order = np.argsort(groups, kind="stable")
         order = order[(room[order] > 0) & (since[order] >= np.uint64(oldest))]
-        return _Open(groups[order], room[order], since[order])
+        return _OpenGroups(groups[order], room[order], since[order])
 
 
 class GroupVerifier:
@@ -82,26 +82,26 @@ class GroupVerifier:
 
     def __init__(self, l: int, retire_after: int = 0) -> None:
         self._l, self._retire_after = l, retire_after
-        self._open = _Open()
-        self._lately: dict[int, list[int]] = {}
+        self._open = _OpenGroups()
+        self._recent: dict[int, list[int]] = {}
         """Groups that small batches opened: free places, and the position each was opened at."""
         self._last = -1
         self._rank: Int64s = np.empty(0, dtype=np.int64)
 
-    def offences(self, seqs: UInt64s, groups: UInt64s, opened: Opened, labels: Sequence[str | None]) -> list[str]:
+    def violations(self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups, labels: Sequence[str | None]) -> list[str]:
         """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
         if len(seqs) != len(groups) or len(opened.offsets) != len(opened.groups) + 1:
             return ["the batch is not whole"]
         rises = not len(seqs) or (int(seqs[0]) > self._last and bool((seqs[1:] > seqs[:-1]).all()))
         if not rises:
             return ["a position occurs twice"]
-        members = self._few if len(groups) < _FEW else self._many
-        offences = self._candidates(opened, labels) or members(seqs, groups, opened)
+        members = self._check_small_batch if len(groups) < _SMALL_BATCH else self._check_large_batch
+        offences = self._check_candidates(opened, labels) or members(seqs, groups, opened)
         if not offences and len(seqs):
             self._last = int(seqs[-1])
         return offences
 
-    def _candidates(self, opened: Opened, labels: Sequence[str | None]) -> list[str]:
+    def _check_candidates(self, opened: OpenedGroups, labels: Sequence[str | None]) -> list[str]:
         if not len(opened.groups):
             return []
         if len(labels) > len(self._rank):
@@ -121,12 +121,12 @@ class GroupVerifier:
             return [f"a candidate is above 1/{self._l} of its group in {over:,} groups"]
         return []
 
-    def _few(self, seqs: UInt64s, groups: UInt64s, opened: Opened) -> list[str]:
+    def _check_small_batch(self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups) -> list[str]:
         """A small batch record by record: a walk through all open groups would cost more than the batch."""
         places, here = self._open.find(groups)
         totals = np.add.reduceat(opened.counts, opened.offsets[:-1]).tolist() if len(opened.groups) else []
         coming = list(zip(opened.groups.tolist(), opened.at.tolist(), totals, strict=True))[::-1]
-        positions, lately = seqs.tolist(), self._lately
+        positions, lately = seqs.tolist(), self._recent
         if len(coming) and (
             self._open.find(opened.groups)[1].any() or not lately.keys().isdisjoint(opened.groups.tolist())
         ):
@@ -138,8 +138,8 @@ class GroupVerifier:
                     return ["a group is opened twice"]
                 lately[name] = [total, positions[row]]
             if known:
-                self._open.room[place] -= 1
-                left = self._open.room[place]
+                self._open.free_slots[place] -= 1
+                left = self._open.free_slots[place]
             elif group in lately:
                 lately[group][0] -= 1
                 left = lately[group][0]
@@ -151,59 +151,59 @@ class GroupVerifier:
             if left < 0:
                 return ["1 group takes more records than it has candidates"]
         lately |= {name: [total, positions[-1] if positions else 0] for name, _, total in coming}
-        if len(lately) > _LATELY:
-            self._open, self._lately = self._all(), {}
+        if len(lately) > _RECENT_LIMIT:
+            self._open, self._recent = self._all_open(), {}
         return []
 
-    def _many(self, seqs: UInt64s, groups: UInt64s, opened: Opened) -> list[str]:
+    def _check_large_batch(self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups) -> list[str]:
         """A large batch at once: by name, among all open groups."""
-        if self._lately:
-            self._open, self._lately = self._all(), {}
-        names, first, joins = _distinct(groups)
-        new, at = self._new(seqs, opened)
+        if self._recent:
+            self._open, self._recent = self._all_open(), {}
+        names, first, joins = _group_counts(groups)
+        new, at = self._new_groups(seqs, opened)
         if (new.groups[1:] == new.groups[:-1]).any() or self._open.find(new.groups)[1].any():
             return ["a group is opened twice"]
         known = 0
         for part in (self._open, new):
             places, here = part.find(names)
-            places, left = places[here], part.room[places[here]] - joins[here]
+            places, left = places[here], part.free_slots[places[here]] - joins[here]
             if len(left) and left.min() < 0:
                 return [f"{int((left < 0).sum()):,} groups take more records than they have candidates"]
             if part is new and (first[here] < at[places]).any():
                 return ["a group comes after its first record"]
             known += len(left)
-            part.room[places] = left
+            part.free_slots[places] = left
         if known < len(names):
             return [f"{len(names) - known:,} groups are joined that were not opened before"]
-        self._open = self._open.merge(new, oldest=self._oldest())
+        self._open = self._open.merge(new, oldest=self._oldest_position())
         return []
 
-    def _new(self, seqs: UInt64s, opened: Opened) -> tuple[_Open, Int64s]:
+    def _new_groups(self, seqs: UInt64s, opened: OpenedGroups) -> tuple[_OpenGroups, Int64s]:
         """The groups of a batch by name, and the rows before which they are announced."""
         order = np.argsort(opened.groups)
         at = opened.at[order]
         totals = np.add.reduceat(opened.counts, opened.offsets[:-1])[order] if len(order) else at
         since = seqs[np.minimum(at, len(seqs) - 1)] if len(seqs) else np.zeros(len(order), dtype=np.uint64)
-        return _Open(opened.groups[order], totals.astype(np.int64), since), at
+        return _OpenGroups(opened.groups[order], totals.astype(np.int64), since), at
 
-    def _oldest(self) -> int:
+    def _oldest_position(self) -> int:
         """The position before which a group was opened that takes nobody any more."""
         return max(0, self._last - self._retire_after) if self._retire_after else 0
 
-    def _all(self) -> _Open:
+    def _all_open(self) -> _OpenGroups:
         """All that may still be joined."""
-        columns = [(name, room, since) for name, (room, since) in self._lately.items()]
+        columns = [(name, room, since) for name, (room, since) in self._recent.items()]
         groups, room, since = zip(*columns, strict=True) if columns else ((), (), ())
-        lately = _Open(
+        lately = _OpenGroups(
             np.array(groups, dtype=np.uint64), np.array(room, dtype=np.int64), np.array(since, dtype=np.uint64)
         )
-        return self._open.merge(lately, oldest=self._oldest())
+        return self._open.merge(lately, oldest=self._oldest_position())
 
     def snapshot(self) -> bytes:
         """What is remembered."""
-        both = self._all()
+        both = self._all_open()
         head = orjson.dumps({"last": self._last, "open": len(both)})
-        return b"".join([head, b"\n", both.groups.tobytes(), both.room.tobytes(), both.since.tobytes()])
+        return b"".join([head, b"\n", both.groups.tobytes(), both.free_slots.tobytes(), both.opened_at.tobytes()])
 
     def restore(self, state: bytes) -> None:
         """Goes on from a snapshot."""
@@ -211,10 +211,10 @@ class GroupVerifier:
         head = orjson.loads(line)
         size = head["open"]
         columns = [np.frombuffer(data, kind, size, 8 * size * i).copy() for i, kind in enumerate(("u8", "i8", "u8"))]
-        self._last, self._open, self._lately = head["last"], _Open(*columns), {}
+        self._last, self._open, self._recent = head["last"], _OpenGroups(*columns), {}
 
 
-def _distinct(groups: UInt64s) -> tuple[UInt64s, Int64s, Int64s]:
+def _group_counts(groups: UInt64s) -> tuple[UInt64s, Int64s, Int64s]:
     """The groups that records went to: sorted names, the first row of each, and how many rows."""
     # Half a name and the row in one number: sorting them is twice as fast as sorting rows by name, and nearly always enough.
     order = (np.sort((groups & ~_ROWS) | np.arange(len(groups), dtype=np.uint64)) & _ROWS).astype(np.int64)
@@ -236,16 +236,16 @@ class RecordVerifier:
         waiting: records that may wait at most, and whose persons are told to `meet`; 0: nobody knows persons.
     """
 
-    def __init__(self, k: int, l: int, waiting: int = 0) -> None:
-        self._k, self._l, self._waiting = k, l, waiting
+    def __init__(self, k: int, l: int, max_pending: int = 0) -> None:
+        self._k, self._l, self._max_pending = k, l, max_pending
         self._known: set[int] = set()
         self._persons: dict[int, int] = {}
 
-    def meet(self, seqs: UInt64s, persons: UInt64s) -> None:
+    def add_persons(self, seqs: UInt64s, persons: UInt64s) -> None:
         """Learns whose the records at some positions are, before any of them is published."""
         self._persons.update(zip(seqs.tolist(), persons.tolist(), strict=True))
 
-    def offences(self, records: pa.Table, quasi: Sequence[str], sensitive: str) -> list[str]:
+    def violations(self, records: pa.Table, quasi: Sequence[str], sensitive: str) -> list[str]:
         """What is wrong with some records; takes them in when nothing is."""
         pairs: dict[int, dict[Any, set[int]]] = defaultdict(lambda: defaultdict(set))
         columns = [records.column(name).to_pylist() for name in quasi]
@@ -255,7 +255,7 @@ class RecordVerifier:
             if name not in self._known:
                 pairs[name][value].add(owner)
         few = sum(len(set().union(*of.values())) < self._k for of in pairs.values())
-        alike = sum(matching([*of.values()], self._l) < self._l for of in pairs.values())
+        alike = sum(matching_size([*of.values()], self._l) < self._l for of in pairs.values())
         if few or alike:
             return [f"{few:,} combinations stand for fewer than {self._k} persons, {alike:,} for fewer than l values"]
         self._known |= pairs.keys()
@@ -263,10 +263,10 @@ class RecordVerifier:
 
     def _owners(self, records: pa.Table) -> list[int]:
         """Whose the records are; one that nobody was named for is somebody's own. Who has waited too long is forgotten."""
-        if not self._waiting:
+        if not self._max_pending:
             return list(range(records.num_rows))
         owners = [self._persons.pop(seq, -1) for seq in records.column("seq").to_pylist()]
-        late = len(self._persons) - self._waiting
+        late = len(self._persons) - self._max_pending
         for seq in list(self._persons)[: max(0, late)]:
             del self._persons[seq]
         return owners

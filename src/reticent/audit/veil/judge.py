@@ -19,18 +19,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Int32s, Int64s
-from reticent.audit.generalised import check_columns, check_counts, left_out, of_records, unchecked
-from reticent.audit.groups import numbered, present
+from reticent.audit.generalised import check_columns, check_counts, count_policy_suppression, record_requirements, unchecked_claims
+from reticent.audit.groups import number_rows, present_columns
 from reticent.audit.published import Published
-from reticent.audit.requirements import Requirement, check_size, demanded, requirements
+from reticent.audit.requirements import Requirement, check_size, policy_requirements, requirements
 from reticent.audit.spellings import check_variants
 from reticent.audit.veil.papers import (
-    PINNED,
+    PINNED_KEYS,
     check_record_order,
-    level_findings,
-    paper_findings,
-    share_finding,
-    totals_findings,
+    check_levels,
+    metadata_findings,
+    check_omission_rate,
+    noisy_count_findings,
 )
 from reticent.audit.veil.values import MISSING
 from reticent.audit.verdict import Finding, VerificationResult, none_of
@@ -38,7 +38,7 @@ from reticent.policy import Policy
 from reticent.policy.prior import read_report, read_strata
 
 SHAPE = "veil"
-KEYS = frozenset([*PINNED, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])
+METADATA_KEYS = frozenset([*PINNED_KEYS, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])
 """All that `veil.json` may say: the list is closed."""
 
 
@@ -47,46 +47,46 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     data, document = release.tables.get("data"), release.metadata.get("veil")
     if data is None or document is None:
         return VerificationResult((Finding("the table 'data' and the document 'veil' are there", holds=False),))
-    findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - KEYS))]
+    findings = [none_of("veil.json says what is documented and nothing else", len(set(document) - METADATA_KEYS))]
     line = line_of(release)
     if line is None:
         return VerificationResult((*findings, Finding("veil.json can be read", holds=False)))
     findings += line_findings(line, policy, release)
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line
         return VerificationResult(tuple(findings))
-    papers = paper_findings(line, document, policy, release.kind)
-    findings += [*prior_findings(line, document, policy), *papers, *level_findings(data, policy)]
-    findings += _records(line, data, policy, release.kind, still=document.get("kernel") is None)
+    papers = metadata_findings(line, document, policy, release.kind)
+    findings += [*prior_findings(line, document, policy), *papers, *check_levels(data, policy)]
+    findings += _check_records(line, data, policy, release.kind, still=document.get("kernel") is None)
     if {"row", "event"} <= set(data.column_names):
-        findings += totals_findings(document, policy, whole(data["row"]), whole(data["event"]), line.segments.shape)
+        findings += noisy_count_findings(document, policy, whole_numbers(data["row"]), whole_numbers(data["event"]), line.segments.shape)
         if papers[-1].holds and release.kind != "stream":
-            findings.append(share_finding(document, whole(data["row"]), whole(data["event"]) == 0))
+            findings.append(check_omission_rate(document, whole_numbers(data["row"]), whole_numbers(data["event"]) == 0))
     findings += class_findings(release, data, policy)
-    open_claims = unchecked(release.claims, ("veil", "k"))
-    return VerificationResult(tuple(findings), (_NOTE,), open_claims + _untold(release, data))
+    open_claims = unchecked_claims(release.claims, ("veil", "k"))
+    return VerificationResult(tuple(findings), (_NOTE,), open_claims + _unchecked_notes(release, data))
 
 
 _OMISSION_NOTE = "eta: that so many truths are not offered (needs the original)"
-_EVENTS = "events: that persons without a pseudonym have had so many (the store knows)"
+_EVENTS_NOTE = "events: that persons without a pseudonym have had so many (the store knows)"
 
 
-def _untold(release: Published, data: pa.Table) -> tuple[str, ...]:
+def _unchecked_notes(release: Published, data: pa.Table) -> tuple[str, ...]:
     """What the files of a veil say and nobody can recompute from them."""
     if release.manifest is None:
         return ()
-    later = "event" in data.column_names and bool((whole(data["event"]) > 0).any())
-    return (_OMISSION_NOTE, *((_EVENTS,) if later and "person" not in data.column_names else ()))
+    later = "event" in data.column_names and bool((whole_numbers(data["event"]) > 0).any())
+    return (_OMISSION_NOTE, *((_EVENTS_NOTE,) if later and "person" not in data.column_names else ()))
 
 
 def class_requirements(claims: Mapping[str, Any], policy: Policy) -> list[Requirement]:
     """The k that is claimed or asked for, of records: k persons have k of them at least."""
-    rules = requirements(claims) + demanded(policy)
-    return of_records([requirement for requirement in rules if requirement.model == "k"])
+    rules = requirements(claims) + policy_requirements(policy)
+    return record_requirements([requirement for requirement in rules if requirement.model == "k"])
 
 
-def classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
+def record_classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
     """Records by all that is published of their fields: the row of the prior tells of them, too."""
-    return numbered(data, [*present(policy.quasi, data), "row"])
+    return number_rows(data, [*present_columns(policy.quasi, data), "row"])
 
 
 def class_findings(release: Published, data: pa.Table, policy: Policy) -> list[Finding]:
@@ -94,10 +94,10 @@ def class_findings(release: Published, data: pa.Table, policy: Policy) -> list[F
     rules = class_requirements(release.claims, policy)
     if not rules or "row" not in data.column_names:
         limit = 0.0 if release.kind in ("table", "") else None  # the veil loses nobody
-        return check_counts(release.counts, data.num_rows, limit, left_out(release, policy))
-    rows, size = classes(data, policy)
+        return check_counts(release.counts, data.num_rows, limit, count_policy_suppression(release, policy))
+    rows, size = record_classes(data, policy)
     findings = [check_size(np.bincount(rows, minlength=size), requirement, "") for requirement in rules]
-    return findings + check_counts(release.counts, data.num_rows, policy.privacy.suppression, left_out(release, policy))
+    return findings + check_counts(release.counts, data.num_rows, policy.privacy.suppression, count_policy_suppression(release, policy))
 
 
 _NOTE = (
@@ -181,59 +181,59 @@ def prior_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Po
     return findings
 
 
-def _records(line: CumulativeLine, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
+def _check_records(line: CumulativeLine, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
     own, named = {"row", "event", *line.columns}, "person" in data.column_names
     findings = [
         check_columns(data, (*policy.quasi, *policy.plain, "person"), policy, extra=tuple(own)),
-        Finding("persons have pseudonyms if, and only if, the policy links them", named == linked(policy, kind)),
-        none_of("pseudonyms are sixteen hexadecimal digits", _named(data) if named else 0),
-        none_of("a person stands once in a release of a series", _again(data) if named and kind == "series" else 0),
+        Finding("persons have pseudonyms if, and only if, the policy links them", named == has_pseudonyms(policy, kind)),
+        none_of("pseudonyms are sixteen hexadecimal digits", _count_bad_pseudonyms(data) if named else 0),
+        none_of("a person stands once in a release of a series", _count_repeated_persons(data) if named and kind == "series" else 0),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
-    listed = codes_of(line, data)
-    rows, events = whole(data["row"]), whole(data["event"])
+    listed = candidate_codes(line, data)
+    rows, events = whole_numbers(data["row"]), whole_numbers(data["event"])
     findings += [
         none_of("every candidate is a value of the domain", int((listed < 0).sum())),
         none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),
         none_of("every record names a row of the prior", int(((rows < 0) | (rows >= len(line.strata))).sum())),
         none_of("events are counted from 0", int((events < 0).sum())),
-        none_of("every first sight is a set that its row can give", _impossible(line, listed, rows, events == 0)),
+        none_of("every first sight is a set that its row can give", _count_impossible_sets(line, listed, rows, events == 0)),
         # Without a kernel nothing moves: later sets are those of the first sights.
-        none_of("no set has moved without a kernel", _impossible(line, listed, rows, events > 0) if still else 0),
-        none_of("who has one record has no later event", int((events > 0).sum()) if _single(policy, kind) else 0),
+        none_of("no set has moved without a kernel", _count_impossible_sets(line, listed, rows, events > 0) if still else 0),
+        none_of("who has one record has no later event", int((events > 0).sum()) if _has_single_records(policy, kind) else 0),
         check_record_order(data, listed, kind),
     ]
     return findings
 
 
-def _named(data: pa.Table) -> int:
+def _count_bad_pseudonyms(data: pa.Table) -> int:
     """Pseudonyms that say more than who is the same."""
     fine = pc.fill_null(pc.match_substring_regex(data["person"], r"^p?[0-9a-f]{16}$"), False)  # noqa: FBT003
     return int(data.num_rows) - int(pc.sum(fine).as_py() or 0)
 
 
-def _again(data: pa.Table) -> int:
+def _count_repeated_persons(data: pa.Table) -> int:
     return int(data.num_rows) - int(pc.count_distinct(data["person"], mode="all").as_py())
 
 
-def linked(policy: Policy, kind: str = "stream") -> bool:
+def has_pseudonyms(policy: Policy, kind: str = "stream") -> bool:
     """Whether the policy lets readers follow persons; a series does unless it is told not to."""
     link = policy.prior.link if policy.prior is not None else None
     return policy.person is not None and (kind == "series" if link is None else link)
 
 
-def _single(policy: Policy, kind: str) -> bool:
+def _has_single_records(policy: Policy, kind: str) -> bool:
     """Whether a release shows every person once and at first sight: a table whose policy names no events, or takes one record."""
     several = policy.persons is not None and policy.persons.events is not None and policy.persons.records == "all"
     return kind == "table" and not several
 
 
-def _impossible(line: CumulativeLine, listed: Int32s, strata: Int64s, which: Bools) -> int:
+def _count_impossible_sets(line: CumulativeLine, listed: Int32s, strata: Int64s, which: Bools) -> int:
     offences = 0
     for row in np.unique(strata[(strata >= 0) & (strata < len(line.strata))]):
-        here = packed(listed[(strata == row) & which])
-        offences += int((~np.isin(here, packed(line.sets(int(row))))).sum())
+        here = pack_codes(listed[(strata == row) & which])
+        offences += int((~np.isin(here, pack_codes(line.sets(int(row))))).sum())
     return offences
 
 
@@ -245,20 +245,20 @@ def line_of(release: Published) -> CumulativeLine | None:
         return None
 
 
-def codes_of(line: CumulativeLine, data: pa.Table) -> Int32s:
+def candidate_codes(line: CumulativeLine, data: pa.Table) -> Int32s:
     """Records x candidates, as places in the domain; -1 for what is not there."""
     domain = pa.array(line.domain, pa.string())
     columns = [pc.fill_null(pc.index_in(data[name], value_set=domain), -1) for name in line.columns]
     return np.stack([column.to_numpy().astype(np.int32) for column in columns], axis=1)
 
 
-def packed(codes: Int32s | Int64s) -> NDArray[np.bytes_]:
+def pack_codes(codes: Int32s | Int64s) -> NDArray[np.bytes_]:
     """Every record's codes as one cell, for comparisons."""
     wide = np.ascontiguousarray(codes, dtype=">i4")
     return wide.view(f"S{4 * wide.shape[1]}").reshape(-1)
 
 
-def whole(column: pa.ChunkedArray) -> Int64s:
+def whole_numbers(column: pa.ChunkedArray) -> Int64s:
     """A column of whole numbers written as text, in the one way there is; -1 for what is none."""
     digits = pc.fill_null(pc.match_substring_regex(column, r"^(0|[1-9][0-9]{0,17})$"), False)  # noqa: FBT003 - Arrow's own signature
     return np.asarray(pc.if_else(digits, column, "-1").cast(pa.int64()).to_numpy())

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from reticent.audit.veil.judge import CumulativeLine
 
 
-def moves_of(kernel: Mapping[str, Any] | None, line: CumulativeLine) -> Moves:
+def transitions_of(kernel: Mapping[str, Any] | None, line: CumulativeLine) -> PossibleTransitions:
     """What may follow what, by the kernel as `veil.json` has it; None where nothing moves.
 
     Raises:
         ValueError, KeyError, TypeError, OverflowError: the kernel cannot be read, or does not fit the line.
     """
     if kernel is None:
-        return Moves(len(line.domain))
-    return _Shares(kernel, line) if "stay" in kernel else _Matrix(kernel, len(line.domain))
+        return PossibleTransitions(len(line.domain))
+    return _StayTransitions(kernel, line) if "stay" in kernel else _MatrixTransitions(kernel, len(line.domain))
 
 
-class Moves:
+class PossibleTransitions:
     """What may follow what: here, everything itself.
 
     Attributes:
@@ -41,24 +41,24 @@ class Moves:
     def __init__(self, size: int) -> None:
         self._size = size
 
-    def may(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002 - as the others
+    def can_follow(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002 - as the others
         """Whether one value can follow another under a row, for arrays that fit together."""
         return np.asarray(before == after)
 
-    def numbers(self) -> dict[str, Any]:
+    def core_arguments(self) -> dict[str, Any]:
         """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
         return {}
 
     def matrix(self, stratum: int, *, correcting: bool) -> Bools:
         """All of one row, from x to. Where every event is a correction all values move but those that are never let go."""
         values = np.arange(self._size)
-        steps = self.may(stratum, values[:, None], values[None, :])
+        steps = self.can_follow(stratum, values[:, None], values[None, :])
         if correcting:
             np.fill_diagonal(steps, steps.sum(axis=1) == steps.diagonal())
         return steps
 
 
-class _Matrix(Moves):
+class _MatrixTransitions(PossibleTransitions):
     def __init__(self, kernel: Mapping[str, Any], size: int) -> None:
         starts, targets, weights = ([int(x) for x in kernel[name]] for name in ("starts", "targets", "weights"))
         if len(starts) != size + 1 or len(weights) != len(targets) or min(weights, default=1) < 1:
@@ -68,17 +68,17 @@ class _Matrix(Moves):
         self._pairs = np.sort([v * size + to for v, after in enumerate(followers) for to in after])
         self.all_stay = all(v in after for v, after in enumerate(followers))
 
-    def may(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002
+    def can_follow(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002
         keys = before.astype(np.int64) * self._size + after
         at = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return np.asarray(self._pairs[at] == keys)
 
-    def numbers(self) -> dict[str, Any]:
+    def core_arguments(self) -> dict[str, Any]:
         starts = np.searchsorted(self._pairs, np.arange(self._size + 1) * self._size)
         return {"starts": starts.tolist(), "targets": (self._pairs % self._size).tolist()}
 
 
-class _Shares(Moves):
+class _StayTransitions(PossibleTransitions):
     by_stratum = True
 
     def __init__(self, kernel: Mapping[str, Any], line: CumulativeLine) -> None:
@@ -95,12 +95,12 @@ class _Shares(Moves):
         self._stays = (stay > 0) | ~self._leaves
         self.all_stay = bool(self._stays.all())
 
-    def may(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:
+    def can_follow(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:
         near = self._anywhere[strata, before] | (self._parents[before] == self._parents[after])
         moves = self._leaves[strata, before] & self._offered[strata, after] & near
         return np.asarray(np.where(before == after, self._stays[strata, before], moves))
 
-    def numbers(self) -> dict[str, Any]:
+    def core_arguments(self) -> dict[str, Any]:
         marks = sum(
             flags.astype(np.uint8) << bit
             for bit, flags in enumerate((self._offered, self._stays, self._leaves, self._anywhere))

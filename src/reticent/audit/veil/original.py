@@ -23,18 +23,18 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.groups import codes, numbered, present
+from reticent.audit.groups import codes, number_rows, present_columns
 from reticent.audit.labels.meaning import Segments, levels
-from reticent.audit.labels.meeting import Field, meet
-from reticent.audit.order import check_shuffled
-from reticent.audit.original.persons import AMBIGUOUS, Input, accounts, distinct, records_that_count
-from reticent.audit.original.places import assigned, edges_of
+from reticent.audit.labels.meeting import Field, match_rows
+from reticent.audit.order import check_shuffle
+from reticent.audit.original.persons import AMBIGUOUS_NOTE, Input, check_record_counts, distinct_tuples, select_records
+from reticent.audit.original.places import maximum_assignment, edges_of
 from reticent.audit.published import Published, text_table
-from reticent.audit.requirements import check_size, demanded
+from reticent.audit.requirements import check_size, policy_requirements
 from reticent.audit.spellings import merge_person_names
 from reticent.audit.veil import judge as veil
 from reticent.audit.veil.judge import CumulativeLine
-from reticent.audit.veil.papers import compared, totals_of
+from reticent.audit.veil.papers import compare_counts, noisy_counts_of
 from reticent.audit.veil.values import true_value_codes
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
@@ -56,47 +56,47 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
         return VerificationResult((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
-    counted = records_that_count(table, policy)
-    findings = accounts(release, table.num_rows, counted)
+    counted = select_records(table, policy)
+    findings = check_record_counts(release, table.num_rows, counted)
     # Fields that were corrected since a person was first shown leave the row that was shown.
     begun = release.kind != "evolving" or release.explain.get("publication") == 1
-    desk = _Desk(line, data, policy, table.take(pa.array(counted)), begun=begun)
-    if original.places is not None:
-        return VerificationResult((*findings, *_check_known_rows(desk, release, original.places, counted)))
-    seats, doubt = desk.seats()
+    desk = _Comparison(line, data, policy, table.take(pa.array(counted)), is_first=begun)
+    if original.source_rows is not None:
+        return VerificationResult((*findings, *_check_known_rows(desk, release, original.source_rows, counted)))
+    seats, doubt = desk.assign_rows()
     if seats is None:
-        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(doubt),))
     findings += [
         none_of(_ORIGIN, int((seats < 0).sum())),
-        *_offers(desk.lost(), desk.strata, desk.weights(seats), release.metadata[veil.SHAPE]),
-        _check_order_by_value(desk.alone(), release.kind),
+        *_check_omissions(desk.omission_mask(), desk.strata, desk.weights(seats), release.metadata[veil.SHAPE]),
+        _check_order_by_value(desk.unique_true_values(), release.kind),
     ]
     if not (seats < 0).any():
-        findings += desk.totals(seats, release.metadata[veil.SHAPE])
+        findings += desk.check_noisy_counts(seats, release.metadata[veil.SHAPE])
     crowds = _check_classes(desk, seats) if not (seats < 0).any() else []
     if doubt and any(not finding.holds for finding in crowds):
-        return VerificationResult(tuple(findings), (), (AMBIGUOUS.format(doubt),))
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(doubt),))
     return VerificationResult((*findings, *crowds))
 
 
 _ORIGIN = "every published record is one of the input"
 
 
-def _check_known_rows(desk: _Desk, release: Published, places: Int64s, counted: Int64s) -> list[Finding]:
+def _check_known_rows(desk: _Comparison, release: Published, source_rows: Int64s, counted: Int64s) -> list[Finding]:
     """The findings where somebody says which row of the input stands where."""
-    if len(places) != len(desk.strata) or not np.isin(places, counted).all():
-        return [none_of(_ORIGIN, abs(len(desk.strata) - int(np.isin(places, counted).sum())) or 1)]
-    seats = np.searchsorted(counted, places)
-    wrong = ~desk.fit(seats)
+    if len(source_rows) != len(desk.strata) or not np.isin(source_rows, counted).all():
+        return [none_of(_ORIGIN, abs(len(desk.strata) - int(np.isin(source_rows, counted).sum())) or 1)]
+    seats = np.searchsorted(counted, source_rows)
+    wrong = ~desk.rows_fit(seats)
     wrong[np.setdiff1d(np.arange(len(seats)), np.unique(seats, return_index=True)[1])] = True
-    lost = ~desk.offered(seats, np.arange(len(seats)))
+    lost = ~desk.is_offered(seats, np.arange(len(seats)))
     return [
         none_of(_ORIGIN, int(wrong.sum())),
-        check_shuffled(seats),
-        none_of("a first sight has the row of its fields", int(desk.astray(seats).sum())),
-        *_offers(lost, desk.strata, desk.weights(seats), release.metadata[veil.SHAPE]),
+        check_shuffle(seats),
+        none_of("a first sight has the row of its fields", int(desk.wrong_strata(seats).sum())),
+        *_check_omissions(lost, desk.strata, desk.weights(seats), release.metadata[veil.SHAPE]),
         _check_order_by_value(desk.true_values(seats), release.kind),
-        *desk.totals(seats, release.metadata[veil.SHAPE]),
+        *desk.check_noisy_counts(seats, release.metadata[veil.SHAPE]),
         *_check_classes(desk, seats),
     ]
 
@@ -113,7 +113,7 @@ def _check_order_by_value(true_values: Int64s, kind: str) -> Finding:
     return Finding(claim, worst < limit, round(worst, 2), round(limit, 2))
 
 
-def _offers(lost: Bools, strata: Int64s, weights: Floats, metadata: Mapping[str, Any]) -> list[Finding]:
+def _check_omissions(lost: Bools, strata: Int64s, weights: Floats, metadata: Mapping[str, Any]) -> list[Finding]:
     """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
@@ -134,38 +134,38 @@ def _offers(lost: Bools, strata: Int64s, weights: Floats, metadata: Mapping[str,
     return [Finding(claim, holds, round(missed, 1), round(most, 1), "persons whose truth is not offered")]
 
 
-def _check_classes(desk: _Desk, seats: Int64s) -> list[Finding]:
+def _check_classes(desk: _Comparison, seats: Int64s) -> list[Finding]:
     """Crowds of persons, where the policy asks for it and names them."""
     policy = desk.policy
     if policy.person is None:
         return []
     person = codes(desk.source[policy.person])[0][seats]
-    rows, size = veil.classes(desk.data, policy)
-    heads = np.bincount(distinct(rows, person)[0], minlength=size)
-    rules = [rule for rule in demanded(policy, persons=True) if rule.model == "k"]
+    rows, size = veil.record_classes(desk.data, policy)
+    heads = np.bincount(distinct_tuples(rows, person)[0], minlength=size)
+    rules = [rule for rule in policy_requirements(policy, persons=True) if rule.model == "k"]
     return [check_size(heads, rule, "") for rule in rules]
 
 
-class _Desk:
+class _Comparison:
     """Input and release side by side: what may stand where, and what is offered there."""
 
-    def __init__(self, line: CumulativeLine, data: pa.Table, policy: Policy, source: pa.Table, *, begun: bool) -> None:
+    def __init__(self, line: CumulativeLine, data: pa.Table, policy: Policy, source: pa.Table, *, is_first: bool) -> None:
         self.line, self.data, self.policy, self.source = line, data, policy, source
-        self.strata = np.clip(veil.whole(data["row"]), 0, len(line.strata) - 1)
-        self._first, self._begun = veil.whole(data["event"]) == 0, begun
-        self._candidates = veil.codes_of(line, data)
+        self.strata = np.clip(veil.whole_numbers(data["row"]), 0, len(line.strata) - 1)
+        self._first, self._is_first = veil.whole_numbers(data["event"]) == 0, is_first
+        self._candidates = veil.candidate_codes(line, data)
         self._true_codes = true_value_codes(line.domain, source[line.sensitive], policy, line.sensitive)
-        self._strata = strata_of_fields(line, policy, source)
+        self._expected_strata = strata_of_fields(line, policy, source)
         self._edges: tuple[Int64s, Int64s] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def fit(self, seats: Int64s) -> Bools:
+    def rows_fit(self, seats: Int64s) -> Bools:
         """Whether published record i may be row seats[i] of the input."""
         fit = np.ones(len(seats), dtype=np.bool_)
         for field in self._fields.values():
-            fit &= field.fits.hold(field.values[seats], field.labels)
+            fit &= field.fits.covers(field.values[seats], field.labels)
         return fit
 
-    def offered(self, row: Int64s, seat: Int64s) -> Bools:
+    def is_offered(self, row: Int64s, seat: Int64s) -> Bools:
         """Whether the truth of an input row is among the candidates of a published one."""
         truth = self._true_codes[row]
         return np.asarray((truth >= 0) & (self._candidates[seat] == truth[:, None]).any(axis=1))
@@ -174,15 +174,15 @@ class _Desk:
         """The true values of published records, in the order of the lines."""
         return np.asarray(self._true_codes[seats])
 
-    def alone(self) -> Int64s:
+    def unique_true_values(self) -> Int64s:
         """The same, of those that only one row of the input can be."""
         row, seat = self._edges
         single = (np.bincount(row)[row] == 1) & (np.bincount(seat)[seat] == 1)
         return np.asarray(self._true_codes[row[single][np.argsort(seat[single])]])
 
-    def astray(self, seats: Int64s) -> Bools:
+    def wrong_strata(self, seats: Int64s) -> Bools:
         """First sights under another row of the prior than that of their fields."""
-        return np.asarray(self._first & (self._strata[seats] != self.strata))
+        return np.asarray(self._first & (self._expected_strata[seats] != self.strata))
 
     def weights(self, seats: Int64s) -> Floats:
         """The part of its person that each published record is; of nobody known, a whole one."""
@@ -193,45 +193,45 @@ class _Desk:
             weights[known] = 1 / np.bincount(person)[person]
         return weights
 
-    def totals(self, seats: Int64s, metadata: Mapping[str, Any]) -> list[Finding]:
+    def check_noisy_counts(self, seats: Int64s, metadata: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
-        totals = totals_of(metadata, *self.line.segments.shape)
-        return [] if totals is None else compared(totals, self.strata[self._first], self._true_codes[seats[self._first]])
+        totals = noisy_counts_of(metadata, *self.line.segments.shape)
+        return [] if totals is None else compare_counts(totals, self.strata[self._first], self._true_codes[seats[self._first]])
 
-    def lost(self) -> Bools:
+    def omission_mask(self) -> Bools:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""
         row, seat = self._edges
-        true = self.offered(row, seat)
-        return assigned(row[true], seat[true], self.source.num_rows, len(self.strata)) < 0
+        true = self.is_offered(row, seat)
+        return maximum_assignment(row[true], seat[true], self.source.num_rows, len(self.strata)) < 0
 
-    def seats(self) -> tuple[Int64s | None, int]:
+    def assign_rows(self) -> tuple[Int64s | None, int]:
         """For each published record a row of the input (-1: none fits), and how many input rows had a choice of classes."""
-        meeting = meet([*self._fields.values(), *self._class_fields()], self.source.num_rows, len(self.strata))
+        meeting = match_rows([*self._fields.values(), *self._class_fields()], self.source.num_rows, len(self.strata))
         (kind, place), here = meeting.pairs, meeting.source_counts
-        there = np.bincount(kind, meeting.places[place], minlength=len(here))
+        there = np.bincount(kind, meeting.published_counts[place], minlength=len(here))
         doubt = int(here[(np.bincount(kind, minlength=len(here)) > 1) | (there < here)].sum())
         edges = edges_of(meeting)
         if edges is None:
             return None, doubt
         self._edges = edges
-        return assigned(*edges, self.source.num_rows, len(self.strata)), doubt
+        return maximum_assignment(*edges, self.source.num_rows, len(self.strata)), doubt
 
     def _class_fields(self) -> list[Field]:
         """What makes other classes of published records: the row of the prior, and what only the key can tell of."""
         size = len(self.line.strata) + 1
-        if self._begun and self._first.all():
+        if self._is_first and self._first.all():
             every = np.arange(size)  # -1, no row at all, is that of no published record
-            fields = [Field(self._strata + 1, self.strata + 1, Segments.listed(every, every, every, size))]
+            fields = [Field(self._expected_strata + 1, self.strata + 1, Segments.from_pairs(every, every, every, size))]
         else:
-            fields = [self._any(self.strata, size)]
-        names = present((*self.policy.quasi, *self.policy.plain), self.data)
+            fields = [self._wildcard_field(self.strata, size)]
+        names = present_columns((*self.policy.quasi, *self.policy.plain), self.data)
         hidden = [codes(self.data[name]) for name in names if name not in self._fields]
-        return fields + [self._any(label, len(labels)) for label, labels in hidden]
+        return fields + [self._wildcard_field(label, len(labels)) for label, labels in hidden]
 
-    def _any(self, label: Int64s, size: int) -> Field:
+    def _wildcard_field(self, label: Int64s, size: int) -> Field:
         """Labels that may stand for whatever the input has."""
         nothing = np.zeros(size, dtype=np.int64)
-        fits = Segments.listed(nothing, np.arange(size), nothing[:1], size)
+        fits = Segments.from_pairs(nothing, np.arange(size), nothing[:1], size)
         return Field(np.zeros(self.source.num_rows, dtype=np.int64), label, fits)
 
     @cached_property
@@ -239,35 +239,35 @@ class _Desk:
         """Published cells stand at the published level of the input's values or above; plain ones are the same."""
         names = [n for n in self.data.column_names if n in self.policy.columns]
         names = [name for name in names if self.policy.columns[name].identifier is None]
-        fields = {name: self._leveled(name) for name in names if name in self.policy.quasi}
+        fields = {name: self._level_field(name) for name in names if name in self.policy.quasi}
         # Nothing and an empty text are one.
         plain = {
             n: [table[n].fill_null("") for table in (self.source, self.data)] for n in self.policy.plain if n in names
         }
-        return fields | {name: Field.same(*cells) for name, cells in plain.items()}
+        return fields | {name: Field.from_equal_texts(*cells) for name, cells in plain.items()}
 
-    def _leveled(self, name: str) -> Field:
+    def _level_field(self, name: str) -> Field:
         (value, values), (label, labels) = codes(self.source[name]), codes(self.data[name])
         places = {text: at for at, text in enumerate(labels)}
         # Without k no cell climbs: a coarser one would be coarser for what its person has.
-        above = above_of(
+        above = publishable_labels(
             self.policy, name, values, self.policy.columns[name].level, climbs=self.policy.privacy.k is not None
         )
         pairs = [(at, places[text]) for at, nodes in enumerate(above) for text in nodes if text in places]
         known, shown = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        return Field(value, label, Segments.listed(known, shown, np.arange(len(values)), len(labels)))
+        return Field(value, label, Segments.from_pairs(known, shown, np.arange(len(values)), len(labels)))
 
 
 def strata_of_fields(line: CumulativeLine, policy: Policy, source: pa.Table) -> Int64s:
     """The first row of the prior whose cells stand above the fields of each record; -1 for none."""
     names = [name for name in line.by if name in source.column_names]
-    kind, count = numbered(source, names) if names else (np.zeros(source.num_rows, np.int64), 1)
+    kind, count = number_rows(source, names) if names else (np.zeros(source.num_rows, np.int64), 1)
     first = np.unique(kind, return_index=True)[1]
     fields: list[list[Labels]] = []
     for name in names:
         code, values = codes(source[name])
         level = policy.columns[name].level if name in policy.quasi else 0
-        above = [{text or "" for text in nodes} | {"*"} for nodes in above_of(policy, name, values, level)]
+        above = [{text or "" for text in nodes} | {"*"} for nodes in publishable_labels(policy, name, values, level)]
         fields.append([set(above[at]) for at in code[first]])
     strata = np.full(count, -1, dtype=np.int64)
     for at in range(min(count, len(first))):
@@ -281,7 +281,7 @@ def strata_of_fields(line: CumulativeLine, policy: Policy, source: pa.Table) -> 
     return strata[kind]
 
 
-def above_of(
+def publishable_labels(
     policy: Policy, name: str, values: Sequence[str | None], level: int, *, climbs: bool = True
 ) -> list[Labels]:
     """Per value what may be published for it: its nodes from the level upwards, and `*`; without climbing, its node there."""

@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Floats, Int32s, Int64s
-from reticent.audit.groups import codes, present
+from reticent.audit.groups import codes, present_columns
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.order import drift
 from reticent.audit.veil.values import MISSING, true_value_codes
@@ -37,31 +37,31 @@ from reticent.policy.updates import read_updates
 if TYPE_CHECKING:
     from reticent.audit.veil.judge import CumulativeLine
 
-PINNED = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
-_DEAREST = 1.0
+PINNED_KEYS = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
+_MAX_EPSILON = 1.0
 """Epsilon of eta, at most."""
-_MOST = 0.1
+_MAX_OMISSION_RATE = 0.1
 """Truths that a release may not offer."""
 _FEW, _DRIFT = 100, 6.0
-_WHOLE = 1 << 32
+_KERNEL_SCALE = 1 << 32
 
 
-def paper_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
+def metadata_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
     """What `veil.json` says besides the line."""
     report = read_report(policy)
     stated = policy.prior.epsilon if policy.prior is not None else None
     epsilon = stated if report is None else report.get("epsilon")
-    pinned = {word: metadata.get(word) for word in PINNED}
+    pinned = {word: metadata.get(word) for word in PINNED_KEYS}
     house = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
     return [
         Finding("epsilon is that of the prior's report or of the policy", metadata.get("epsilon") == epsilon),
         Finding("the house is the digest of what it pins", metadata.get("house") == house),
-        Finding("the kernel is the policy's", _kernel(line, metadata.get("kernel"), policy)),
+        Finding("the kernel is the policy's", _is_policy_kernel(line, metadata.get("kernel"), policy)),
         Finding("every row of the prior has its share of truths that are not offered", _has_omission_rates(line, metadata, kind)),
     ]
 
 
-def share_finding(metadata: Mapping[str, Any], strata: Int64s, first: Bools) -> Finding:
+def check_omission_rate(metadata: Mapping[str, Any], strata: Int64s, first: Bools) -> Finding:
     """No more truths are stated not to be offered than a release may have, up to the noise in the shares.
 
     Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
@@ -73,7 +73,7 @@ def share_finding(metadata: Mapping[str, Any], strata: Int64s, first: Bools) -> 
     used = int((size > 0).sum())
     # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
     scale = 2 / float(metadata["eta_epsilon"])
-    most = _MOST * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
+    most = _MAX_OMISSION_RATE * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
     stated = float((eta * size).sum())
     return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
 
@@ -85,16 +85,16 @@ def _has_omission_rates(line: CumulativeLine, metadata: Mapping[str, Any], kind:
         return eta is None and price is None
     if not isinstance(eta, list) or len(eta) != len(line.strata):
         return False
-    if not isinstance(price, int | float) or not 0 < price <= _DEAREST:
+    if not isinstance(price, int | float) or not 0 < price <= _MAX_EPSILON:
         return False
-    return all(_number(share) and 0 <= share <= 1 and round(share, 6) == share for share in eta)
+    return all(_is_number(share) and 0 <= share <= 1 and round(share, 6) == share for share in eta)
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _kernel(line: CumulativeLine, kernel: Any, policy: Policy) -> bool:
+def _is_policy_kernel(line: CumulativeLine, kernel: Any, policy: Policy) -> bool:
     """Whether the published kernel is that of the file that the policy names."""
     updates = policy.columns[line.sensitive].updates
     named = policy.prior.kernel.file if policy.prior is not None and policy.prior.kernel is not None else None
@@ -104,8 +104,8 @@ def _kernel(line: CumulativeLine, kernel: Any, policy: Policy) -> bool:
     lines = _read_csv_lines(policy.path(file))
     try:
         if [cell.strip().lower() for cell in lines[0]] == ["value", "stay", "within"]:
-            return _same_stays(line, kernel, lines[1:])
-        return _same_matrix(line, kernel, policy, policy.path(file))
+            return _stays_match(line, kernel, lines[1:])
+        return _matrix_matches(line, kernel, policy, policy.path(file))
     except (KeyError, IndexError, TypeError, ValueError):
         return False
 
@@ -115,7 +115,7 @@ def _read_csv_lines(path: Path) -> list[list[str]]:
         return [line for line in csv.reader(file) if line]
 
 
-def _same_stays(line: CumulativeLine, kernel: Mapping[str, Any], lines: list[list[str]]) -> bool:
+def _stays_match(line: CumulativeLine, kernel: Mapping[str, Any], lines: list[list[str]]) -> bool:
     """Few numbers: how often values stay, as the file says; those that it lacks stay alike."""
     if set(kernel) != {"stay", "within", "parents"}:
         return False
@@ -129,7 +129,7 @@ def _same_stays(line: CumulativeLine, kernel: Mapping[str, Any], lines: list[lis
     return fits and len(parents) == len(stay) and all(0 <= number < len(parents) for number in parents)
 
 
-def _same_matrix(line: CumulativeLine, kernel: Mapping[str, Any], policy: Policy, path: Path) -> bool:
+def _matrix_matches(line: CumulativeLine, kernel: Mapping[str, Any], policy: Policy, path: Path) -> bool:
     """A matrix: the steps of the file between values of the domain; a value without any stays."""
     if set(kernel) != {"starts", "targets", "weights"}:
         return False
@@ -140,7 +140,7 @@ def _same_matrix(line: CumulativeLine, kernel: Mapping[str, Any], policy: Policy
     steps: list[dict[int, float]] = [{} for _ in line.domain]
     for value, following in updates.items():
         for after, share in following.items():
-            if min(code[value], code[after]) >= 0 and round(share * _WHOLE):
+            if min(code[value], code[after]) >= 0 and round(share * _KERNEL_SCALE):
                 row = steps[code[value]]
                 row[code[after]] = row.get(code[after], 0) + share
     starts, targets, weights = ([int(number) for number in kernel[word]] for word in ("starts", "targets", "weights"))
@@ -148,22 +148,22 @@ def _same_matrix(line: CumulativeLine, kernel: Mapping[str, Any], policy: Policy
         return False
     shown = [{to: weights[at] for at, to in enumerate(targets[first:last], first)} for first, last in pairwise(starts)]
     return all(
-        here == {value: 1} if not row else here.keys() == row.keys() and _alike(here, row)
+        here == {value: 1} if not row else here.keys() == row.keys() and _weights_match(here, row)
         for value, (here, row) in enumerate(zip(shown, steps, strict=True))
     )
 
 
-def _alike(weights: Mapping[int, int], shares: Mapping[int, float]) -> bool:
-    return all(abs(weights[to] - share * _WHOLE) <= 1e-6 * _WHOLE for to, share in shares.items())
+def _weights_match(weights: Mapping[int, int], shares: Mapping[int, float]) -> bool:
+    return all(abs(weights[to] - share * _KERNEL_SCALE) <= 1e-6 * _KERNEL_SCALE for to, share in shares.items())
 
 
-def level_findings(data: pa.Table, policy: Policy) -> list[Finding]:
+def check_levels(data: pa.Table, policy: Policy) -> list[Finding]:
     """Published fields are nodes of their hierarchies, at the level of the policy or above."""
-    names = present(policy.quasi, data)
-    return [level_finding(codes(data[name])[1], policy, name) for name in names]
+    names = present_columns(policy.quasi, data)
+    return [check_level(codes(data[name])[1], policy, name) for name in names]
 
 
-def level_finding(labels: Iterable[str | None], policy: Policy, name: str) -> Finding:
+def check_level(labels: Iterable[str | None], policy: Policy, name: str) -> Finding:
     """The same of one field."""
     claim = "published values stand at their level or above"
     return check_labels(labels, policy, name, "optimal", claim, level=policy.columns[name].level)
@@ -177,7 +177,7 @@ def check_record_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:
     columns = [_ranks(data[name]) for name in data.column_names if name != "person"]
     features = [*columns, sets.mean(axis=1), sets.min(axis=1), sets.max(axis=1)]
     worst = max(abs(drift(feature)) for feature in features)
-    worst = max([worst, _together(sets), *(_together(column[:, None]) for column in columns)])
+    worst = max([worst, _neighbor_similarity(sets), *(_neighbor_similarity(column[:, None]) for column in columns)])
     return Finding(claim, worst < _DRIFT, round(worst, 2), _DRIFT)
 
 
@@ -187,7 +187,7 @@ def _ranks(column: pa.ChunkedArray) -> Int64s:
     return np.argsort(np.argsort([text or "" for text in texts], kind="stable"), kind="stable")[code]
 
 
-def _together(cells: NDArray[Any]) -> float:
+def _neighbor_similarity(cells: NDArray[Any]) -> float:
     """How much more neighbours have in common than lines far apart, in standard deviations."""
     size = len(cells)
     near, far = (_common(cells, np.roll(cells, -step, axis=0)) for step in (1, size // 2))
@@ -209,11 +209,11 @@ _SURE = 6.0
 _RARE = 1e-9
 _FEW = 30
 """Counts below which the mean of the noise says nothing."""
-_BARE = 1e-7
+_NO_NOISE_CHANCE = 1e-7
 """So many counts without noise are less likely than this: somebody left it out."""
 
 
-class Totals:
+class NoisyCounts:
     """The published table and the law of its noise: two-sided geometric of scale 2 / epsilon."""
 
     def __init__(self, counts: Int64s, epsilon: float) -> None:
@@ -230,13 +230,13 @@ class Totals:
         """Of the noise."""
         return 2 * self.decay / (1 - self.decay) ** 2
 
-    def bare(self, zeros: int) -> bool:
+    def has_missing_noise(self, zeros: int) -> bool:
         """Whether more counts have no noise than chance leaves: a Chernoff bound on the tail of their number."""
         share, none = zeros / max(1, self.counts.size), (1 - self.decay) / (1 + self.decay)
         if share <= none:
             return False
         rest = (1 - share) * math.log((1 - share) / (1 - none)) if share < 1 else 0.0
-        return self.counts.size * (share * math.log(share / none) + rest) > -math.log(_BARE)
+        return self.counts.size * (share * math.log(share / none) + rest) > -math.log(_NO_NOISE_CHANCE)
 
     @property
     def largest(self) -> float:
@@ -244,7 +244,7 @@ class Totals:
         return math.log(_RARE / max(1, self.counts.size)) / math.log(self.decay)
 
 
-def totals_of(metadata: Mapping[str, Any], strata: int, values: int) -> Totals | None:
+def noisy_counts_of(metadata: Mapping[str, Any], strata: int, values: int) -> NoisyCounts | None:
     """The totals of a `veil.json`; None where there are none that can be read."""
     try:
         stated = metadata["totals"]
@@ -253,10 +253,10 @@ def totals_of(metadata: Mapping[str, Any], strata: int, values: int) -> Totals |
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
     strays = set(stated) - {"counts", "epsilon"}
-    return None if strays or not 0 < epsilon < math.inf else Totals(counts, epsilon)
+    return None if strays or not 0 < epsilon < math.inf else NoisyCounts(counts, epsilon)
 
 
-def totals_findings(
+def noisy_count_findings(
     metadata: Mapping[str, Any],
     policy: Policy,
     strata: Int64s,
@@ -267,7 +267,7 @@ def totals_findings(
     asked = None if policy.prior is None else policy.prior.totals
     if asked is None and "totals" not in metadata:
         return []
-    totals = totals_of(metadata, *shape)
+    totals = noisy_counts_of(metadata, *shape)
     if totals is None or asked is None:
         return [Finding("totals are those that the policy asks for", holds=False)]
     size = np.bincount(strata[(events == 0) & (strata >= 0) & (strata < shape[0])], minlength=shape[0])
@@ -279,15 +279,15 @@ def totals_findings(
     ]
 
 
-def compared(totals: Totals, strata: Int64s, true_codes: Int64s) -> list[Finding]:
+def compare_counts(published: NoisyCounts, strata: Int64s, true_codes: Int64s) -> list[Finding]:
     """With the input beside it: every count is the true one with noise, and the noise is as large as stated."""
-    shape = totals.counts.shape
+    shape = published.counts.shape
     known = true_codes >= 0
-    exact = np.bincount(strata[known] * shape[1] + true_codes[known], minlength=totals.counts.size).reshape(shape)
-    noise = np.abs(totals.counts - exact)
-    spread = math.sqrt(max(totals.variance - totals.size**2, 0) * noise.size)
-    near = noise.size < _FEW or abs(float(noise.sum()) - totals.size * noise.size) <= _SURE * spread
+    exact = np.bincount(strata[known] * shape[1] + true_codes[known], minlength=published.counts.size).reshape(shape)
+    noise = np.abs(published.counts - exact)
+    spread = math.sqrt(max(published.variance - published.size**2, 0) * noise.size)
+    near = noise.size < _FEW or abs(float(noise.sum()) - published.size * noise.size) <= _SURE * spread
     return [
-        none_of("totals count the records of the input", int((noise > totals.largest).sum())),
-        Finding("totals have as much noise as they state", near and not totals.bare(int((noise == 0).sum()))),
+        none_of("totals count the records of the input", int((noise > published.largest).sum())),
+        Finding("totals have as much noise as they state", near and not published.has_missing_noise(int((noise == 0).sum()))),
     ]

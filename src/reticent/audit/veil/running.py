@@ -18,8 +18,8 @@ import numpy as np
 
 from reticent.arrays import UInt64s
 from reticent.audit.published import Published
-from reticent.audit.veil.judge import line_findings, linked, prior_findings
-from reticent.audit.veil.steps import Possible
+from reticent.audit.veil.judge import line_findings, has_pseudonyms, prior_findings
+from reticent.audit.veil.steps import PossibleSets
 from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 
@@ -37,35 +37,35 @@ class VeilVerifier:
     """
 
     def __init__(
-        self, policy: Policy, metadata: Mapping[str, Any], followed: Callable[..., _core.judge.TrajectoryVerifier]
+        self, policy: Policy, metadata: Mapping[str, Any], make_memory: Callable[..., _core.judge.TrajectoryVerifier]
     ) -> None:
-        self._possible = Possible(metadata)
+        self._possible = PossibleSets(metadata)
         line = self._possible.line
         release = Published("", "veil", kind="stream", claims={"veil": line.l})
         findings = [*line_findings(line, policy, release), *prior_findings(line, metadata, policy)]
-        self._crooked = [finding.claim for finding in findings if not finding.holds]
-        self._linked, self._quasi = linked(policy), frozenset(policy.quasi)
+        self._line_violations = [finding.claim for finding in findings if not finding.holds]
+        self._has_pseudonyms, self._quasi = has_pseudonyms(policy), frozenset(policy.quasi)
         self._last = -1
-        self._followed = self._possible.followed(followed)
+        self._memory = self._possible.person_memory(make_memory)
 
-    def offences(self, seqs: UInt64s, veiled: Any) -> list[str]:
+    def violations(self, seqs: UInt64s, veiled: Any) -> list[str]:
         """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
-        offences = self._crooked or self._unsound(seqs, veiled)
+        offences = self._line_violations or self._check_batch(seqs, veiled)
         if offences or not len(seqs):
             return offences
         self._last = int(seqs[-1])
-        for row in self._followed.unknown_strata(veiled.rows):
-            self._followed.learn_stratum(row, self._possible.names(row))
-        offence = self._followed.find_violation(veiled.persons, veiled.rows, veiled.events, veiled.candidates)
+        for row in self._memory.unknown_strata(veiled.rows):
+            self._memory.learn_stratum(row, self._possible.set_hashes(row))
+        offence = self._memory.find_violation(veiled.persons, veiled.rows, veiled.events, veiled.candidates)
         if offence is None and veiled.names is not None and _names_differ(veiled.persons, veiled.names):
             offence = "a pseudonym is not that of one person"
         return [] if offence is None else [offence]
 
-    def _unsound(self, seqs: UInt64s, veiled: Any) -> list[str]:
+    def _check_batch(self, seqs: UInt64s, veiled: Any) -> list[str]:
         """What is wrong with the batch as it stands."""
         if len(seqs) != len(veiled.persons):
             return ["the batch is not whole"]
-        if (veiled.names is not None) != self._linked or not veiled.published.keys() <= self._quasi:
+        if (veiled.names is not None) != self._has_pseudonyms or not veiled.published.keys() <= self._quasi:
             return ["more is published than the policy releases"]
         if len(seqs) and (int(seqs[0]) <= self._last or (seqs[1:] <= seqs[:-1]).any()):
             return ["a position occurs twice"]
@@ -73,7 +73,7 @@ class VeilVerifier:
 
     def snapshot(self) -> bytes:
         """What is remembered."""
-        return self._last.to_bytes(8, "little", signed=True) + self._followed.to_bytes()
+        return self._last.to_bytes(8, "little", signed=True) + self._memory.to_bytes()
 
     def restore(self, state: bytes) -> None:
         """Goes on from a snapshot.
@@ -83,7 +83,7 @@ class VeilVerifier:
         """
         self._last = int.from_bytes(state[:8], "little", signed=True)
         try:
-            self._followed.load(state[8:])
+            self._memory.load(state[8:])
         except ValueError:
             raise StateError("The memory of the judge is damaged.", hint=CORRUPT_HINT) from None
 

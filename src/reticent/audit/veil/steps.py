@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.arrays import Integers, UInt64s
-from reticent.audit.original.matching import matching
+from reticent.audit.original.matching import matching_size
 from reticent.audit.veil.judge import CumulativeLine
-from reticent.audit.veil.moves import moves_of
+from reticent.audit.veil.moves import transitions_of
 
 if TYPE_CHECKING:
     from reticent import _core
 
 
-class Possible:
+class PossibleSets:
     """Sets and steps, by the published document alone.
 
     Args:
@@ -31,45 +31,45 @@ class Possible:
         self.factors = np.random.default_rng(3).integers(1 << 62, size=self.line.l, dtype=np.uint64) * 2 + 1
         """One odd number per slot: the sum of the products with the codes names a set."""
         self._sets: dict[int, UInt64s] = {}
-        self._moves = moves_of(metadata.get("kernel"), self.line)
+        self._transitions = transitions_of(metadata.get("kernel"), self.line)
         self._steps: dict[tuple[int, tuple[int, ...], tuple[int, ...]], bool] = {}
 
-    def names(self, stratum: int) -> UInt64s:
+    def set_hashes(self, stratum: int) -> UInt64s:
         """One number for each set that a row can give."""
-        return np.unique(self._names(self.line.sets(stratum)))
+        return np.unique(self._hash_sets(self.line.sets(stratum)))
 
-    def followed(self, make: Callable[..., _core.judge.TrajectoryVerifier]) -> _core.judge.TrajectoryVerifier:
+    def person_memory(self, make: Callable[..., _core.judge.TrajectoryVerifier]) -> _core.judge.TrajectoryVerifier:
         """A memory of persons that lets through what is possible; it asks for the names of each row."""
         line = self.line
-        return make(values=len(line.domain), rows=len(line.strata), factors=self.factors, **self._moves.numbers())
+        return make(values=len(line.domain), rows=len(line.strata), factors=self.factors, **self._transitions.core_arguments())
 
-    def leads(self, stratum: int, before: Sequence[int], after: Sequence[int]) -> bool:
+    def can_step(self, stratum: int, before: Sequence[int], after: Sequence[int]) -> bool:
         """Whether a set can follow another under a row: some way leads every slot to one of its own along the kernel."""
-        if before == after and self._moves.all_stay:
+        if before == after and self._transitions.all_stay:
             return True
-        key = stratum if self._moves.by_stratum else 0, tuple(before), tuple(after)
+        key = stratum if self._transitions.by_stratum else 0, tuple(before), tuple(after)
         if key not in self._steps:
             if len(self._steps) > 1 << 16:
                 self._steps.clear()
-            ways = self._moves.may(stratum, np.array(before)[:, None], np.array(after)[None, :])
+            ways = self._transitions.can_follow(stratum, np.array(before)[:, None], np.array(after)[None, :])
             # Mostly each slot went to its neighbour in canonical order, and there is nothing to look for.
             near = bool(ways.diagonal().all())
-            self._steps[key] = near or matching([np.flatnonzero(way).tolist() for way in ways]) == len(before)
+            self._steps[key] = near or matching_size([np.flatnonzero(way).tolist() for way in ways]) == len(before)
         return self._steps[key]
 
-    def impossible_sets(self, candidates: Integers, strata: Integers) -> int:
+    def count_impossible_sets(self, candidates: Integers, strata: Integers) -> int:
         """How many first sights are no set that their row can give."""
         order, offences = np.argsort(strata, kind="stable"), 0
         starts = np.flatnonzero(np.diff(strata[order], prepend=-1))
         for row, names in zip(
-            strata[order][starts].tolist(), np.split(self._names(candidates)[order], starts)[1:], strict=True
+            strata[order][starts].tolist(), np.split(self._hash_sets(candidates)[order], starts)[1:], strict=True
         ):
-            known = self._sets[row] = self._sets[row] if row in self._sets else self.names(row)
+            known = self._sets[row] = self._sets[row] if row in self._sets else self.set_hashes(row)
             at = np.minimum(np.searchsorted(known, names), len(known) - 1)
             offences += int((known[at] != names).sum())
         return offences
 
-    def _names(self, candidates: Integers) -> UInt64s:
+    def _hash_sets(self, candidates: Integers) -> UInt64s:
         """One number per set: two of them meet with a probability of 2**-60."""
         names: UInt64s = candidates.astype(np.uint64) @ self.factors + self.factors.sum()
         return names

@@ -23,17 +23,17 @@ import numpy.typing as npt
 
 from reticent.arrays import Bools, Int32s, Int64s, UInt64s
 from reticent.audit.published import Published
-from reticent.audit.veil.judge import SHAPE, CumulativeLine, codes_of, line_of, packed, whole
-from reticent.audit.veil.moves import moves_of
-from reticent.audit.veil.papers import PINNED
+from reticent.audit.veil.judge import SHAPE, CumulativeLine, candidate_codes, line_of, pack_codes, whole_numbers
+from reticent.audit.veil.moves import transitions_of
+from reticent.audit.veil.papers import PINNED_KEYS
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.release import Ledger
 
-_AT_ONCE = 50_000
+_CHUNK = 50_000
 _DIGITS, _NAME = 16, re.compile(r"p?[0-9a-f]{16}")
-NAMING = "whether a pseudonym is that of one person in all publications (give the ledger: --ledger STORE)"
-LINKING = "candidates of the same person over several publications (give the ledger: --ledger STORE)"
+NAMES_NEED_LEDGER = "whether a pseudonym is that of one person in all publications (give the ledger: --ledger STORE)"
+NEEDS_LEDGER = "candidates of the same person over several publications (give the ledger: --ledger STORE)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,12 +52,12 @@ class Trajectories:
         tables = [(release.tables["data"], at) for release, _, _, at in parts]
         person = np.concatenate([persons for _, _, persons, _ in parts])
         number = np.concatenate([np.full(len(at), number) for _, number, _, at in parts])
-        event, row = (np.concatenate([whole(data[name])[at] for data, at in tables]) for name in ("event", "row"))
-        columns = person, event, number, row, np.concatenate([codes_of(line, data)[at] for data, at in tables])
+        event, row = (np.concatenate([whole_numbers(data[name])[at] for data, at in tables]) for name in ("event", "row"))
+        columns = person, event, number, row, np.concatenate([candidate_codes(line, data)[at] for data, at in tables])
         order = np.lexsort((number, event, person))
         return cls(*(column[order] for column in columns))
 
-    def at(self, which: npt.NDArray[Any]) -> Trajectories:
+    def select(self, which: npt.NDArray[Any]) -> Trajectories:
         """Some records."""
         return Trajectories(self.person[which], self.event[which], self.number[which], self.stratum[which], self.codes[which])
 
@@ -72,23 +72,23 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
     one = none_of("all publications are of one house", houses)
     named = all("person" in release.tables["data"].column_names for release in ours)
     if houses or (ledger is None and not named):
-        return VerificationResult((one,), unchecked=() if houses else (LINKING,))
+        return VerificationResult((one,), unchecked=() if houses else (NEEDS_LEDGER,))
     if ledger is None:  # pseudonyms link what the ledger would, if they are those of one person each
         parts = [(r, place, _pseudonyms(r), np.arange(r.tables["data"].num_rows)) for place, r in enumerate(ours, 1)]
-        return VerificationResult((one, *_findings(Trajectories.of(parts, line), line, ours[0], policy)), unchecked=(NAMING,))
-    numbers = [_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
-    off = sum(_off(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
+        return VerificationResult((one, *_findings(Trajectories.of(parts, line), line, ours[0], policy)), unchecked=(NAMES_NEED_LEDGER,))
+    numbers = [_ledger_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
+    off = sum(_is_other_ledger(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
     listed = none_of("the ledger lists every veiled record once", off)
     if off:
         return VerificationResult((one, listed), ("The ledger is not that of these releases; persons cannot be linked.",))
     parts = [(r, n, ledger.persons[n - 1], ledger.groups[n - 1]) for r, n in zip(ours, numbers, strict=True)]
     findings = [one, listed, *_findings(Trajectories.of(parts, line), line, ours[0], policy)]
     if named:
-        findings.append(none_of("a person has one pseudonym, and nobody else has it", _misnamed(ours, numbers, ledger)))
+        findings.append(none_of("a person has one pseudonym, and nobody else has it", _count_wrong_names(ours, numbers, ledger)))
     return VerificationResult(tuple(findings))
 
 
-def _misnamed(releases: Sequence[Published], numbers: Sequence[int], ledger: Ledger) -> int:
+def _count_wrong_names(releases: Sequence[Published], numbers: Sequence[int], ledger: Ledger) -> int:
     """Pairs of a person and a pseudonym beyond one for each."""
     persons, names = [], []
     for release, number in zip(releases, numbers, strict=True):
@@ -109,16 +109,16 @@ def _pseudonyms(release: Published) -> UInt64s:
 
 def _pinned_parameters(release: Published) -> dict[str, Any]:
     document = release.metadata.get("veil", {})
-    return {key: document.get(key) for key in PINNED}
+    return {key: document.get(key) for key in PINNED_KEYS}
 
 
-def _number(release: Published, place: int, size: int, ledger: Ledger) -> int:
+def _ledger_number(release: Published, place: int, size: int, ledger: Ledger) -> int:
     """Where the ledger tells of a release: all of them stand in order, or each says its number."""
     number = place + 1 if size == len(ledger) else release.explain.get("publication", place + 1)
     return number if isinstance(number, int) else place + 1
 
 
-def _off(release: Published, ledger: Ledger, number: int) -> bool:
+def _is_other_ledger(release: Published, ledger: Ledger, number: int) -> bool:
     if not 0 < number <= len(ledger):
         return True
     lines = ledger.groups[number - 1]
@@ -128,9 +128,9 @@ def _off(release: Published, ledger: Ledger, number: int) -> bool:
 def _findings(trajectories: Trajectories, line: CumulativeLine, release: Published, policy: Policy) -> list[Finding]:
     same_person = trajectories.person[1:] == trajectories.person[:-1]
     same = same_person & (trajectories.event[1:] == trajectories.event[:-1])
-    other = packed(trajectories.codes)[1:] != packed(trajectories.codes)[:-1]
+    other = pack_codes(trajectories.codes)[1:] != pack_codes(trajectories.codes)[:-1]
     rows = trajectories.stratum[1:] != trajectories.stratum[:-1]
-    firsts = trajectories.at(np.concatenate([[True], ~same]))  # each event where it was shown first
+    firsts = trajectories.select(np.concatenate([[True], ~same]))  # each event where it was shown first
     follow = firsts.person[1:] == firsts.person[:-1]
     back = follow & (firsts.number[1:] < firsts.number[:-1])
     findings = [
@@ -141,9 +141,9 @@ def _findings(trajectories: Trajectories, line: CumulativeLine, release: Publish
     pairs = np.flatnonzero(follow)
     correcting = release.kind == "evolving" and (policy.persons is None or policy.persons.events is None)
     try:
-        moves = moves_of(release.metadata["veil"].get("kernel"), line)
+        moves = transitions_of(release.metadata["veil"].get("kernel"), line)
         strays = sum(
-            _strays(firsts, some, moves.matrix(row, correcting=correcting))
+            _count_impossible_steps(firsts, some, moves.matrix(row, correcting=correcting))
             for some, row in _iter_by_stratum(firsts, pairs, by_stratum=moves.by_stratum)
         )
     except (ValueError, KeyError, TypeError, OverflowError):
@@ -160,14 +160,14 @@ def _iter_by_stratum(trajectories: Trajectories, pairs: Int64s, *, by_stratum: b
         yield from ((pairs[rows == row], int(row)) for row in np.unique(rows))
 
 
-def _strays(trajectories: Trajectories, pairs: Int64s, steps: Bools) -> int:
+def _count_impossible_steps(trajectories: Trajectories, pairs: Int64s, steps: Bools) -> int:
     """Pairs of neighbouring events of a person between which a candidate comes from nowhere, or leads nowhere."""
     gaps, strays = trajectories.event[pairs + 1] - trajectories.event[pairs], 0
     for gap in np.unique(gaps):
         reach = _power(steps, int(gap))
         some = pairs[gaps == gap]
-        for start in range(0, len(some), _AT_ONCE):
-            part = some[start : start + _AT_ONCE]
+        for start in range(0, len(some), _CHUNK):
+            part = some[start : start + _CHUNK]
             links = reach[trajectories.codes[part][:, :, None], trajectories.codes[part + 1][:, None, :]]
             strays += int((~(links.any(axis=1).all(axis=1) & links.any(axis=2).all(axis=1))).sum())
     return strays

@@ -10,7 +10,7 @@ import pyarrow as pa
 from reticent.arrays import Int64s
 from reticent.audit.groups import codes
 from reticent.audit.labels.meaning import levels
-from reticent.audit.spellings import same
+from reticent.audit.spellings import canonical_text
 from reticent.policy import Policy
 
 MISSING, OTHER = "(missing)", "other"
@@ -21,8 +21,8 @@ def true_value_codes(domain: Sequence[str | None], column: pa.ChunkedArray, poli
     code, values = codes(column)
     places = {label: place for place, label in enumerate(domain)}
     if policy.columns[name].normalise:
-        places |= {same(label): place for place, label in enumerate(domain) if label is not None}
-        values = tuple(None if value is None or not same(value) else same(value) for value in values)
+        places |= {canonical_text(label): place for place, label in enumerate(domain) if label is not None}
+        values = tuple(None if value is None or not canonical_text(value) else canonical_text(value) for value in values)
     truths = np.full(max(1, len(values)), -1, dtype=np.int64)
     above = [(nodes, names.to_pylist()) for nodes, names in levels(pa.array(values, pa.string()), policy, name)[1:-1]]
     for at, value in enumerate(values):

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from reticent.audit.generalised import check_counts, check_sensitive, of_records, suppressed_share, unchecked
-from reticent.audit.groups import codes, numbered
+from reticent.audit.generalised import check_counts, check_sensitive, record_requirements, suppressed_share, unchecked_claims
+from reticent.audit.groups import codes, number_rows
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import text_table
-from reticent.audit.requirements import check_size, demanded, of_persons, requirements
+from reticent.audit.requirements import check_size, policy_requirements, person_requirements, requirements
 from reticent.audit.verdict import VerificationResult, none_of
 from reticent.connectors.counted.rows import Rows, split_counts
 from reticent.policy import Policy
@@ -35,9 +35,9 @@ def verify_rows(
     published, times = split_counts(release.count_combinations([*quasi, *shown]), [*quasi, *shown])
     data, counts = text_table(published), times.astype(np.int64)
     del published
-    several = any(requirement.model != "k" for requirement in of_persons(claims)) and policy.person is not None
-    rules = of_records(requirements(claims) + demanded(policy, persons=several))
-    rows, size = numbered(data, quasi)
+    several = any(requirement.model != "k" for requirement in person_requirements(claims)) and policy.person is not None
+    rules = record_requirements(requirements(claims) + policy_requirements(policy, persons=several))
+    rows, size = number_rows(data, quasi)
     stray = [name for name in names if name not in policy.released]
     findings = [none_of("only columns the policy releases", len(stray))]
     findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
@@ -46,4 +46,4 @@ def verify_rows(
     findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
     findings += check_sensitive(data, rows, size, rules, policy, suppressed_share(vars(stated_counts)), counts)
     findings += check_counts(vars(stated_counts), int(counts.sum()), policy.privacy.suppression)
-    return VerificationResult(tuple(findings), (), unchecked(claims))
+    return VerificationResult(tuple(findings), (), unchecked_claims(claims))

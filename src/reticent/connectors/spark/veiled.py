@@ -26,10 +26,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every user of Sp
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from reticent import _core
-from reticent.audit.generalised import check_counts, unchecked
+from reticent.audit.generalised import check_counts, unchecked_claims
 from reticent.audit.published import Published, text_table
-from reticent.audit.veil.judge import codes_of, line_findings, prior_findings, whole
-from reticent.audit.veil.steps import Possible
+from reticent.audit.veil.judge import candidate_codes, line_findings, prior_findings, whole_numbers
+from reticent.audit.veil.steps import PossibleSets
 from reticent.audit.verdict import VerificationResult, none_of
 from reticent.connectors.counted.rows import split_counts
 from reticent.connectors.counted.tables import check_persons, refuse_variants
@@ -184,7 +184,7 @@ def verify_frame(
     frame: DataFrame, policy: Policy, metadata: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
 ) -> VerificationResult:
     """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
-    line = Possible(metadata).line
+    line = PossibleSets(metadata).line
     release = Published("", "veil", kind="table", claims=claims)
     findings = [*line_findings(line, policy, release), *prior_findings(line, metadata, policy)]
     own = {"row", "event", *(f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1))}
@@ -202,23 +202,23 @@ def verify_frame(
     offences = [int(number or 0) for number in sums]
     findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offences, strict=False)]
     findings += check_counts(vars(counts), offences[-1], None)
-    return VerificationResult(tuple(findings), (), unchecked(claims, ("veil", "l", "k")))
+    return VerificationResult(tuple(findings), (), unchecked_claims(claims, ("veil", "l", "k")))
 
 
 def make_verifier(metadata: dict[str, Any]) -> Batches:
     """What the executors run of the judge: published records in, counts of offences out."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        possible = Possible(metadata)
+        possible = PossibleSets(metadata)
         for batch in batches:
             yield _count_offenses(possible, text_table(pa.Table.from_batches([batch])))
 
     return work
 
 
-def _count_offenses(possible: Possible, data: pa.Table) -> pa.RecordBatch:
+def _count_offenses(possible: PossibleSets, data: pa.Table) -> pa.RecordBatch:
     line = possible.line
-    listed, rows, events = codes_of(line, data), whole(data["row"]), whole(data["event"])
+    listed, rows, events = candidate_codes(line, data), whole_numbers(data["row"]), whole_numbers(data["event"])
     strangers = (listed < 0).any(axis=1)
     nowhere = (rows < 0) | (rows >= len(line.strata))
     sound = ~(strangers | nowhere)
@@ -227,7 +227,7 @@ def _count_offenses(possible: Possible, data: pa.Table) -> pa.RecordBatch:
         (np.diff(listed, axis=1) < 0).any(axis=1).sum(),
         nowhere.sum(),
         (events != 0).sum(),
-        possible.impossible_sets(listed[sound], rows[sound]) if sound.any() else 0,
+        possible.count_impossible_sets(listed[sound], rows[sound]) if sound.any() else 0,
         data.num_rows,
     ]
     names = [*(f"offences{at}" for at in range(len(_CHECKS))), _RECORDS]

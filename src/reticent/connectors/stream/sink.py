@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from reticent.audit.published import CODEBOOK
+from reticent.audit.published import CODEBOOK_SUFFIX
 from reticent.connectors.files.atomic import system_errors, write_text
 from reticent.disk import open_private, read_at, sync_data
 from reticent.errors import ConnectorError, StateError
@@ -32,7 +32,7 @@ class FileSink:
 
     def describe(self, codebook: bytes) -> None:
         """Writes the codebook beside the file, wholly or not at all."""
-        place = self._path.with_name(self._path.name + CODEBOOK)
+        place = self._path.with_name(self._path.name + CODEBOOK_SUFFIX)
         if place.is_file():
             known = place.read_bytes()
             if known == codebook:

@@ -143,7 +143,7 @@ def test_a_stream_on_the_wire_is_assessed_too(tmp_path):
         '{"type":"tuple","group":"g","seq":1,"qi":{"age":30,"sex":"f"},"plain":{}}',
     ]
     (tmp_path / "out.ndjson").write_text("\n".join(lines) + "\n")
-    found = assess(Published("s", "stream", wire=tmp_path / "out.ndjson"), POLICY)
+    found = assess(Published("s", "stream", stream_file=tmp_path / "out.ndjson"), POLICY)
     assert found.sizes.classes == 2
     looked = {check.identifier for check in found.safe_harbor if not check.clear}
     assert looked == {"E-mail addresses", "Dates other than the year; ages above 89"}

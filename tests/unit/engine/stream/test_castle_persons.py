@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit.original.persons import matchings
+from reticent.audit.original.persons import matching_sizes
 from reticent.engine.rng import Rng
 from reticent.engine.stream.castle import Castle
 from reticent.errors import GuaranteeError
@@ -46,7 +46,7 @@ def test_every_combination_has_k_persons_and_l_of_them_l_values():
         person = np.unique([ids[seq] for seq in seqs], return_inverse=True)[1]
         value = np.unique([ills[seq] for seq in seqs], return_inverse=True)[1]
         assert len(np.unique(person)) >= 3
-        assert matchings(np.zeros(len(seqs), dtype=np.int64), 1, person, value)[0] >= 3
+        assert matching_sizes(np.zeros(len(seqs), dtype=np.int64), 1, person, value)[0] >= 3
 
 
 def test_the_judge_refutes_an_engine_that_counts_records(monkeypatch):

@@ -249,14 +249,14 @@ def judge_says(claim, table, size):
         return (np.bincount(pairs, minlength=size) >= claim["k"]).tolist()
     if "distinct" in claim.get("l", {}):
         value = codes(table["ill"])[0]
-        return (judge.matchings(rows, size, person, value) >= claim["l"]["distinct"]).tolist()
+        return (judge.matching_sizes(rows, size, person, value) >= claim["l"]["distinct"]).tolist()
     (rule,) = requirements(claim)
     answers = []
-    whole = judge.weighted(np.zeros(len(rows), dtype=np.int64), 1, person, table["ill"]).totals()
+    whole = judge.weight_by_person(np.zeros(len(rows), dtype=np.int64), 1, person, table["ill"]).totals()
     for group in range(size):
         part = pa.array(np.flatnonzero(rows == group))
         some = table.take(part)
-        groups = judge.weighted(np.zeros(len(some), dtype=np.int64), 1, codes(some["patient"])[0], some["ill"])
+        groups = judge.weight_by_person(np.zeros(len(some), dtype=np.int64), 1, codes(some["patient"])[0], some["ill"])
         finding = check_l(groups, rule, "") if rule.model == "l" else check_t(groups, rule, whole, policy(k=2), "ill")
         answers.append(finding.holds)
     return answers
