@@ -9,7 +9,7 @@ import pytest
 from reticent import EvolvingTable, Series, anonymize
 from reticent.cli import main
 from reticent.connectors.stream import Stream
-from reticent.encode.columns import single_names
+from reticent.encode.columns import normalize_names
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError
@@ -146,8 +146,8 @@ def test_one_person_stands_once_in_a_table_and_is_deleted_by_any_name(policy, tm
 
 def test_plain_names_stay_what_they_are():
     column = pa.chunked_array([["007", "A1", None] * 5, ["a1"]])
-    assert single_names(column) is column
-    assert single_names(pa.chunked_array([["x y", None, "z\u200b"], ["\u00e9", "e\u0301", "3.50"]])).to_pylist() == [
+    assert normalize_names(column) is column
+    assert normalize_names(pa.chunked_array([["x y", None, "z\u200b"], ["\u00e9", "e\u0301", "3.50"]])).to_pylist() == [
         "x y",
         None,
         "z",

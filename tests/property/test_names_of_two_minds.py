@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.audit.spellings import canonical_name, merge_person_names
-from reticent.encode.columns import ODD, single_name, single_names
+from reticent.encode.columns import NOT_PLAIN, normalize_name, normalize_names
 
 ODD_NAMES = [
     *("7", " 7", "7.0", "7.000", "+7.0", "-7.0", "7.", ".0", "7.5", "007", "7.0.0", "1e5", "p7", "P7", "", " ", "\t\n"),
@@ -51,10 +51,10 @@ NAMES = st.one_of(
 
 
 def agree(name: str) -> None:
-    single = single_name(name)
+    single = normalize_name(name)
     assert canonical_name(name) == single, ascii(name)
-    assert single is None or single_name(single) == single, ascii(name)
-    assert single_names(pa.chunked_array([[name] * 9])).to_pylist() == [single] * 9, ascii(name)
+    assert single is None or normalize_name(single) == single, ascii(name)
+    assert normalize_names(pa.chunked_array([[name] * 9])).to_pylist() == [single] * 9, ascii(name)
     judged = merge_person_names(pa.table({"id": [name]}), "id").column("id").to_pylist()
     assert judged == [single], ascii(name)
 
@@ -62,8 +62,8 @@ def agree(name: str) -> None:
 def test_odd_names():
     for name in [*ODD_NAMES, "\x1b\r"]:
         agree(name)
-    assert len({single_name(name) for name in ("\u00e9", "e\u0301", "e\u200d\u0301")}) == 1
-    assert len({single_name(name) for name in ("7", "\uff17", "7.0", "7\x00", "7\u034f")}) == 1
+    assert len({normalize_name(name) for name in ("\u00e9", "e\u0301", "e\u200d\u0301")}) == 1
+    assert len({normalize_name(name) for name in ("7", "\uff17", "7.0", "7\x00", "7\u034f")}) == 1
 
 
 @given(NAMES)
@@ -74,12 +74,12 @@ def test_any_name(name):
 @given(st.lists(NAMES.filter(lambda name: unicodedata.normalize("NFKC", name) == name), min_size=1, max_size=12))
 def test_whole_columns(names):
     table = merge_person_names(pa.table({"id": pa.array([*names, None])}), "id")
-    assert table.column("id").to_pylist() == [*map(single_name, names), None]
+    assert table.column("id").to_pylist() == [*map(normalize_name, names), None]
 
 
 def test_plain_names_are_their_own():
     import re
 
-    plain = "".join(chr(sign) for sign in range(0x110000) if chr(sign).isascii() and not re.search(ODD, chr(sign)))
+    plain = "".join(chr(sign) for sign in range(0x110000) if chr(sign).isascii() and not re.search(NOT_PLAIN, chr(sign)))
     assert len(plain) == 93
-    assert single_name(plain) == plain == canonical_name(plain)
+    assert normalize_name(plain) == plain == canonical_name(plain)

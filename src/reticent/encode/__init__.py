@@ -1,5 +1,5 @@
 """Columns to integer codes and back, losslessly."""
 
-from reticent.encode.dictionary import Dictionary, Encoded, encode_table
+from reticent.encode.dictionary import Dictionary, EncodedColumns, encode_table
 
-__all__ = ["Dictionary", "Encoded", "encode_table"]
+__all__ = ["Dictionary", "EncodedColumns", "encode_table"]

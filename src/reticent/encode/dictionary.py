@@ -19,8 +19,8 @@ from reticent.arrays import Int32s, Int64s
 from reticent.errors import DataError
 
 # Below this many values, looking each up is cheaper than Arrow's dictionary encoding.
-_FEW = 16
-_ROOM = 1 << 62
+_SMALL_CHUNK = 16
+_MAX_KEY = 1 << 62
 """Rows that one packed number can tell apart."""
 
 
@@ -40,7 +40,7 @@ class Dictionary:
         self._type: pa.DataType | None = None
         self._values: pa.Array | None = None
         if values is not None:  # one by one: the index of each is its code, that of the missing one, too
-            self._codes_of(self._as_mine(values))
+            self._codes_of(self._to_own_type(values))
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -66,22 +66,22 @@ class Dictionary:
 
     def decode(self, codes: Int32s) -> pa.Array:
         """The values of codes."""
-        return values_of(codes, self.values)
+        return decode_values(codes, self.values)
 
-    def arranged(self, places: Int64s) -> Dictionary:
+    def reorder(self, places: Int64s) -> Dictionary:
         """The same values in another order: at each place the value that has this code here."""
         words, values = Dictionary(), list(self._codes)
         words._type, words._codes = self._type, {values[place]: code for code, place in enumerate(places.tolist())}
         return words
 
     def _encode_chunk(self, chunk: pa.Array) -> Int32s:
-        if len(chunk) <= _FEW and not pa.types.is_dictionary(chunk.type):
-            return self._codes_of(self._as_mine(chunk))
+        if len(chunk) <= _SMALL_CHUNK and not pa.types.is_dictionary(chunk.type):
+            return self._codes_of(self._to_own_type(chunk))
         if pa.types.is_string(chunk.type) and not chunk.null_count:
-            numbers, texts = numbered_texts(chunk)
-            return np.asarray(self._codes_of(self._as_mine(texts))[numbers])
+            numbers, texts = encode_texts(chunk)
+            return np.asarray(self._codes_of(self._to_own_type(texts))[numbers])
         coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        table = self._codes_of(self._as_mine(coded.dictionary))
+        table = self._codes_of(self._to_own_type(coded.dictionary))
         indices = coded.indices
         if indices.null_count == 0:
             return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
@@ -91,7 +91,7 @@ class Dictionary:
         codes[indices.is_null().to_numpy(zero_copy_only=False)] = null_code
         return codes
 
-    def _as_mine(self, values: pa.Array) -> pa.Array:
+    def _to_own_type(self, values: pa.Array) -> pa.Array:
         """Values in the type of the first batch, so that equal values stay equal."""
         if pa.types.is_floating(values.type) and not pc.all(pc.is_finite(values), skip_nulls=True).as_py():
             raise DataError("A column of numbers holds NaN or infinity.", hint="Write missing numbers as empty cells.")
@@ -119,21 +119,21 @@ class Dictionary:
         return code
 
 
-def numbered_texts(column: pa.Array) -> tuple[Int32s, pa.Array]:
+def encode_texts(column: pa.Array) -> tuple[Int32s, pa.Array]:
     """The codes of texts of which none is missing, and the different ones in the order they come; twice as quick as Arrow."""
-    numbered = _core.table.encode_texts(*_texts(column))
+    numbered = _core.table.encode_texts(*_text_buffers(column))
     return numbered.codes, column.take(pa.array(numbered.firsts))
 
 
-def values_of(codes: Int32s, values: pa.Array) -> pa.Array:
+def decode_values(codes: Int32s, values: pa.Array) -> pa.Array:
     """The values of codes, each at the place of its code; texts quicker than by Arrow."""
     if not pa.types.is_string(values.type) or values.null_count:
         return values.take(pa.array(codes))
-    spelled = _core.table.decode_texts(np.ascontiguousarray(codes, dtype=np.int32), *_texts(values))
+    spelled = _core.table.decode_texts(np.ascontiguousarray(codes, dtype=np.int32), *_text_buffers(values))
     return pa.StringArray.from_buffers(len(codes), pa.py_buffer(spelled.ends), pa.py_buffer(spelled.text))
 
 
-def _texts(column: pa.Array) -> tuple[Int32s, NDArray[np.uint8]]:
+def _text_buffers(column: pa.Array) -> tuple[Int32s, NDArray[np.uint8]]:
     """Where texts begin and end, and all of them one behind the other."""
     _, ends, text = column.buffers()
     places = np.frombuffer(ends or bytes(4), np.int32)
@@ -141,14 +141,14 @@ def _texts(column: pa.Array) -> tuple[Int32s, NDArray[np.uint8]]:
 
 
 @dataclass(frozen=True, repr=False)
-class Encoded:
+class EncodedColumns:
     """Columns as codes, with the dictionaries that decode them."""
 
     codes: dict[str, Int32s]
     dictionaries: dict[str, Dictionary]
 
 
-def encode_table(table: pa.Table, columns: Sequence[str]) -> Encoded:
+def encode_table(table: pa.Table, columns: Sequence[str]) -> EncodedColumns:
     """Encodes some columns of a table."""
     dictionaries = {name: Dictionary() for name in columns}
     codes = {}
@@ -157,10 +157,10 @@ def encode_table(table: pa.Table, columns: Sequence[str]) -> Encoded:
             codes[name] = dictionaries[name].encode(table.column(name))
         except DataError as error:
             raise DataError(f"Column '{name}': {error.message}", hint=error.hint) from None
-    return Encoded(codes, dictionaries)
+    return EncodedColumns(codes, dictionaries)
 
 
-def packed(columns: Sequence[tuple[NDArray[Any], int]]) -> Int64s:
+def pack_codes(columns: Sequence[tuple[NDArray[Any], int]]) -> Int64s:
     """One number for every row, given the codes of its columns and their widths: the same for rows that are alike, in their order.
 
     >>> packed([(np.array([0, 1, 0]), 2), (np.array([2, 0, 2]), 3)]).tolist()
@@ -168,7 +168,7 @@ def packed(columns: Sequence[tuple[NDArray[Any], int]]) -> Int64s:
     """
     key, room = np.zeros(len(columns[0][0]) if columns else 0, dtype=np.int64), 1
     for codes, width in columns:
-        if room * width >= _ROOM:
+        if room * width >= _MAX_KEY:
             distinct, key = np.unique(key, return_inverse=True)
             room = len(distinct)
         key, room = key * width + codes, room * width

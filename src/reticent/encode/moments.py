@@ -20,11 +20,11 @@ from reticent.policy import Policy
 from reticent.policy.labels import days_of
 
 _UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError)
-_READINGS = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+_TIME_TYPES = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 """As which a text is read, the first that fits all: times with a zone are compared where all have one."""
 
 
-def moments(column: pa.ChunkedArray, name: str, policy: Policy) -> Int64s | Floats:
+def event_times(column: pa.ChunkedArray, name: str, policy: Policy) -> Int64s | Floats:
     """The moment of every record, by the column that `person.events` names; whole numbers unless some are not."""
     if column.null_count:
         raise DataError(
@@ -32,7 +32,7 @@ def moments(column: pa.ChunkedArray, name: str, policy: Policy) -> Int64s | Floa
             hint="Fill the column, or write person: {records: first} without events.",
         )
     try:
-        return _numbers(_days(column, name, policy))
+        return _to_numbers(_normalize_dates(column, name, policy))
     except _UNREADABLE:
         raise DataError(
             f"Column '{name}' does not say the order of records.",
@@ -40,7 +40,7 @@ def moments(column: pa.ChunkedArray, name: str, policy: Policy) -> Int64s | Floa
         ) from None
 
 
-def _days(column: pa.ChunkedArray, name: str, policy: Policy) -> pa.ChunkedArray:
+def _normalize_dates(column: pa.ChunkedArray, name: str, policy: Policy) -> pa.ChunkedArray:
     """The column, its dates with the year in front where the policy says how they are written."""
     spec = policy.columns[name].hierarchy if name in policy.columns else None
     if spec is None or not spec.written:
@@ -48,11 +48,11 @@ def _days(column: pa.ChunkedArray, name: str, policy: Policy) -> pa.ChunkedArray
     return pa.chunked_array([pa.array(days_of(column.to_pylist(), spec), pa.string())])
 
 
-def _numbers(column: pa.ChunkedArray) -> Int64s | Floats:
+def _to_numbers(column: pa.ChunkedArray) -> Int64s | Floats:
     if column.null_count:
         raise ValueError
     if not pa.types.is_temporal(column.type) and not pa.types.is_primitive(column.type):
-        column = _read(pc.utf8_trim_whitespace(column.cast(pa.string())).cast)
+        column = _cast_first(pc.utf8_trim_whitespace(column.cast(pa.string())).cast)
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)))
     if pa.types.is_floating(column.type):
@@ -63,8 +63,8 @@ def _numbers(column: pa.ChunkedArray) -> Int64s | Floats:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
-def _read(cast: Callable[[pa.DataType], pa.ChunkedArray]) -> pa.ChunkedArray:
-    for kind in _READINGS:
+def _cast_first(cast: Callable[[pa.DataType], pa.ChunkedArray]) -> pa.ChunkedArray:
+    for kind in _TIME_TYPES:
         try:
             return cast(kind)
         except pa.ArrowInvalid:

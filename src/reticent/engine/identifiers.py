@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.encode.columns import single_names
+from reticent.encode.columns import normalize_names
 from reticent.engine.keys import Keys
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Column, Policy
@@ -44,7 +44,7 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
             table = _combine(table, name, column.combine)
     for who in (policy.person, policy.unit):
         if who is not None and who in table.column_names:
-            table = table.set_column(table.column_names.index(who), who, single_names(table.column(who)))
+            table = table.set_column(table.column_names.index(who), who, normalize_names(table.column(who)))
     for name, column in policy.columns.items():
         identifier = column.identifier
         if identifier is None or identifier.drop or name not in table.column_names:

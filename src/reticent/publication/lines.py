@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Int32s
-from reticent.encode.columns import native
+from reticent.encode.columns import to_native
 from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 
@@ -63,7 +63,7 @@ class LineWriter:
             else:
                 forms.append(_form(batch, name))
                 column = batch.tokens.get(name, batch.table.column(name))
-            arrays.append(native(column).__arrow_c_array__())
+            arrays.append(to_native(column).__arrow_c_array__())
         return arrays, forms, [instead[name].codes if name in instead else None for name in self._names]
 
     def records(self, placed: Placed) -> bytes:

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.encode.columns import native, single_names
+from reticent.encode.columns import to_native, normalize_names
 from reticent.engine import publisher_class
 from reticent.engine.base import ShownEvents
 from reticent.errors import GuaranteeError
@@ -128,14 +128,14 @@ class Population:
         """The persons of some records, in their order; nobody where the policy names no person."""
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
-        column = single_names(persons if isinstance(persons, pa.ChunkedArray) else pa.chunked_array([persons]))
+        column = normalize_names(persons if isinstance(persons, pa.ChunkedArray) else pa.chunked_array([persons]))
         hashes = self._hashes(column)
         if self._kind != "stream":
             self._warn_of_variants(column, hashes)
         return hashes
 
     def _hashes(self, names: pa.ChunkedArray | pa.Array) -> UInt64s:
-        rows = pa.RecordBatch.from_arrays([native(names)], names=["person"])
+        rows = pa.RecordBatch.from_arrays([to_native(names)], names=["person"])
         return np.asarray(self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons, dtype=np.uint64)
 
     def _warn_of_variants(self, names: pa.ChunkedArray, hashes: UInt64s) -> None:
@@ -148,7 +148,7 @@ class Population:
             known = np.concatenate([np.frombuffer(row["persons"], "<u8") for row in rows])
             strangers &= ~np.isin(hashes, known)
             if strangers.any():
-                warn_of_new_variants(native(names).filter(pa.array(strangers)), self._hashes, known)
+                warn_of_new_variants(to_native(names).filter(pa.array(strangers)), self._hashes, known)
 
     def of_table(self, table: pa.Table) -> UInt64s:
         """The persons of a table."""

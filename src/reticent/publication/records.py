@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Int64s
-from reticent.encode.columns import native, single_names
+from reticent.encode.columns import to_native, normalize_names
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -150,7 +150,7 @@ class RecordReader:
 
     def text(self, table: pa.Table, rows: Int64s, total: int, bad: Sequence[Bad] = ()) -> Batch:
         """Cells of text, as HL7 has them; `rows`, `total` and `bad` tell what else there was."""
-        batch = self._cell_by_cell({name: native(table.column(name)) for name in self._names})
+        batch = self._cell_by_cell({name: to_native(table.column(name)) for name in self._names})
         more = [refused._replace(row=int(rows[refused.row])) for refused in batch.bad]
         numbers = self._look_like_numbers
         return Batch(batch.table, rows[batch.rows], total, sorted([*bad, *more]), numbers=numbers)
@@ -172,7 +172,7 @@ class RecordReader:
         """The batch with each person and unit under one name; records whose name is blanks alone are set aside."""
         for column, reason in self._required.items():
             cells = batch.table.column(column)
-            if (same := single_names(cells)) is not cells:
+            if (same := normalize_names(cells)) is not cells:
                 table = batch.table.set_column(batch.table.column_names.index(column), column, same)
                 batch = replace(batch, table=table)
                 batch = _without(batch, same.is_null(), reason) if same.null_count else batch
@@ -197,7 +197,7 @@ def _readable(column: pa.ChunkedArray) -> pa.Array:
     """A column of text, numbers or truth values; whole numbers beyond 63 bits stay what they are, to be refused."""
     if column.type == pa.uint64() and (pc.max(column).as_py() or 0) >= 1 << 63:
         return column.combine_chunks()
-    array = native(column)
+    array = to_native(column)
     return array.cast(_TEXT) if array.type in (pa.large_string(), pa.null()) else array
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.encode.columns import single_names
+from reticent.encode.columns import normalize_names
 from reticent.engine import publisher_class
 from reticent.errors import StateError
 from reticent.policy import Policy
@@ -86,7 +86,7 @@ def publish_linked(
 
     what = f"{' '.join(digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
     columns = [part.column(policy.person).cast(pa.string()) for part in parts.values()]
-    names = single_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
+    names = normalize_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     # Rows of nobody are left out of the release, and so of the ledger.
     persons = names.filter(pc.not_equal(names, ""))
     return _Once(store, policy, what, linked.LAYOUT, allow_republication=allow_republication).publish(persons, make)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reticent.encode.columns import single_names
+from reticent.encode.columns import normalize_names
 from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
@@ -41,7 +41,7 @@ def publish(
     """
     method = method or policy.table.method
     if policy.person is not None and policy.person in table.column_names:
-        warn_of_variants(single_names(table.column(policy.person)))
+        warn_of_variants(normalize_names(table.column(policy.person)))
     rng = _keys(policy, method, store) if seed is None else Rng.from_seed(seed)
     engine = publisher(policy, "table", method, rng=rng)
     if cancellation is not None:

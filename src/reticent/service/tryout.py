@@ -308,7 +308,7 @@ def _words(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
 def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str, Any]]:
     """The nodes of the lattice one step finer or coarser, judged by k and the suppression allowed, where the method has one level per column."""
     from reticent.encode import encode_table
-    from reticent.encode.dictionary import packed
+    from reticent.encode.dictionary import pack_codes
     from reticent.policy.hierarchy import build_levels
 
     attributes = release.explain.get("attributes", {})
@@ -328,7 +328,7 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
                 continue
             at = {**levels, name: level}
             nodes = [rungs[other].tables[at[other]][encoded.codes[other]] for other in policy.quasi]
-            key = packed([(part.astype(np.int64), int(part.max()) + 1) for part in nodes])
+            key = pack_codes([(part.astype(np.int64), int(part.max()) + 1) for part in nodes])
             sizes = np.unique(key, return_counts=True)[1]
             small = int(sizes[sizes < (policy.privacy.k or 1)].sum())
             fits = small <= policy.privacy.may_suppress(table.num_rows)

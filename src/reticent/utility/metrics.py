@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reticent.arrays import Bools, Int64s
-from reticent.encode.dictionary import packed
+from reticent.encode.dictionary import pack_codes
 from reticent.utility.measures import (
     EVEN,
     Balance,
@@ -78,7 +78,7 @@ def measure(
     gone = np.zeros(rows, dtype=np.bool_) if suppressed is None else np.asarray(suppressed, dtype=np.bool_)
     times = np.ones(rows, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     attributes = {name: _attribute(recoding, times, gone, balance) for name, recoding in recodings.items()}
-    key = packed([(recoding.node, int(recoding.node.max(initial=0)) + 1) for recoding in recodings.values()])
+    key = pack_codes([(recoding.node, int(recoding.node.max(initial=0)) + 1) for recoding in recodings.values()])
     (sizes, first), (outliers, _) = _sizes(key[~gone], times[~gone]), _sizes(key[gone], times[gone])
     lost = int(outliers.sum())
     return Metrics(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.encode import Dictionary, encode_table
-from reticent.encode.dictionary import numbered_texts, values_of
+from reticent.encode.dictionary import encode_texts, decode_values
 from reticent.errors import DataError
 
 VALUES = st.lists(st.one_of(st.none(), st.text(max_size=4)))
@@ -63,18 +63,18 @@ TEXTS = st.lists(st.text(alphabet="ab\u00e9\U0001f600", max_size=20), max_size=6
 @given(texts=TEXTS, skipped=st.integers(0, 5))
 def test_texts_are_numbered_and_spelled_as_arrow_does_it(texts, skipped):
     column = pa.array(texts, pa.string()).slice(skipped)
-    codes, values = numbered_texts(column)
+    codes, values = encode_texts(column)
     twin = column.dictionary_encode()
     assert codes.tolist() == twin.indices.to_pylist()
     assert values.equals(twin.dictionary)
-    spelled = values_of(codes[::-1], values)
+    spelled = decode_values(codes[::-1], values)
     spelled.validate(full=True)
     assert spelled.to_pylist() == column.to_pylist()[::-1]
 
 
 def test_a_code_without_a_word_is_refused():
     with pytest.raises(ValueError, match="without a word"):
-        values_of(np.array([2], dtype=np.int32), pa.array(["a", "b"]))
+        decode_values(np.array([2], dtype=np.int32), pa.array(["a", "b"]))
 
 
 @pytest.mark.parametrize("cells", [[f"w{n}" for n in range(30)], list(range(30)), [n / 4 for n in range(30)]])

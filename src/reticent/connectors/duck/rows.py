@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.connectors.counted.rows import MOST_COMBINATIONS, RECORDS, Rows
-from reticent.encode.columns import ODD, single_names
+from reticent.encode.columns import NOT_PLAIN, normalize_names
 from reticent.errors import ConnectorError, DataError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class DuckRows(Rows):
             cells = f"decode({cells})"
         elif not self.is_text(person):
             return self
-        odd = f"regexp_matches({cells}, {self._quote_text(ODD)})"
+        odd = f"regexp_matches({cells}, {self._quote_text(NOT_PLAIN)})"
         if not self._scalar(f"SELECT count(*) FROM (SELECT 1 FROM {self.source} WHERE {odd} LIMIT 1)"):  # noqa: S608
             return self
         self._connection.create_function(_NORMALIZE_NAMES, _normalize_names, ["VARCHAR"], "VARCHAR", type="arrow")  # type: ignore[call-overload,unused-ignore]
@@ -97,7 +97,7 @@ class DuckRows(Rows):
 
 
 def _normalize_names(names: pa.ChunkedArray) -> pa.ChunkedArray:
-    return single_names(names)
+    return normalize_names(names)
 
 
 def _encode_text(batch: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
 
 from reticent.connectors.counted.rows import LABEL, LABEL_TABLE, LEAF, MOST_COMBINATIONS, RECORDS, Rows
-from reticent.encode.columns import ODD, single_name
+from reticent.encode.columns import NOT_PLAIN, normalize_name
 from reticent.errors import StateError
 from reticent.release import Counts, Guarantee
 
@@ -57,7 +57,7 @@ class SparkRows(Rows):
         if person is None or not self.is_text(person):
             return self
         names = F.col(quote_column(person)).cast("string")
-        if self.frame.filter(names.rlike(ODD)).isEmpty():
+        if self.frame.filter(names.rlike(NOT_PLAIN)).isEmpty():
             return self
         single = F.udf(_normalize_name, "string", useArrow=True)
         return SparkRows(self.frame.withColumn(person, single(names)))
@@ -139,7 +139,7 @@ def _is_published(spark: SparkSession, folder: str) -> bool:
 
 def _normalize_name(name: str | None) -> str | None:
     """What the executors run, on batches of Arrow."""
-    return None if name is None else single_name(name)
+    return None if name is None else normalize_name(name)
 
 
 def quote_column(name: str) -> str:

@@ -19,7 +19,7 @@ from reticent.connectors.files.guard import CheckedStream
 from reticent.connectors.files.sniff import Format, sniff
 from reticent.connectors.files.source import SAMPLE, open_input
 from reticent.disk import read_at
-from reticent.encode.columns import native
+from reticent.encode.columns import to_native
 from reticent.errors import DataError
 
 _TEXT = ("csv", "ndjson")
@@ -74,5 +74,5 @@ def _decode_text(name: str, file_format: Format) -> Iterator[bytes]:
 def _rows_as_lines(name: str) -> Iterator[bytes]:
     with closing(read_batches(name)) as batches:
         for batch in batches:
-            columns = {field.name: native(column) for field, column in zip(batch.schema, batch.columns, strict=True)}
+            columns = {field.name: to_native(column) for field, column in zip(batch.schema, batch.columns, strict=True)}
             yield to_ndjson(pa.record_batch(columns))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
-from reticent.encode.columns import single_names
+from reticent.encode.columns import normalize_names
 from reticent.engine.base import Publisher, check_batch, sole_sensitive
 from reticent.engine.evolving.change import Change, Op, is_feed, runs
 from reticent.engine.evolving.records import NONE, Records
@@ -354,7 +354,7 @@ def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
     if not isinstance(column, pa.Array | pa.ChunkedArray):
         column = pa.array(column)
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    names = single_names(column.cast(pa.string()))
+    names = normalize_names(column.cast(pa.string()))
     if names.null_count:
         raise DataError(
             "An identifier is missing; nothing was changed.", hint="Give every row its person and record id."

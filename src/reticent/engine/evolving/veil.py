@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
-from reticent.encode.moments import moments
+from reticent.encode.moments import event_times
 from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import EvolvingPublisher, Named
 from reticent.engine.evolving.change import Change
@@ -254,7 +254,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         """Each record's place in the life of its person; the same for all where the policy names no order."""
         if self._events is None:
             return np.zeros(batch.num_rows, dtype=np.int64)
-        numbers = moments(batch.column(self._events), self._events, self.policy)
+        numbers = event_times(batch.column(self._events), self._events, self.policy)
         if numbers.dtype != np.int64:
             raise DataError(
                 f"Column '{self._events}' does not say the order of records.",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Int64s
-from reticent.encode.columns import single_names
+from reticent.encode.columns import normalize_names
 from reticent.engine.identifiers import prepare, refuse_overall
 from reticent.engine.spellings import merge_variants
 from reticent.errors import DataError, PolicyError
@@ -139,7 +139,7 @@ def _checked(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> 
             )
     table = without_markers(table.select(needed), policy.missing)
     # A row without a person is left out below; until then it must not stop the shift of the others.
-    person = single_names(table.column(needed[0]).cast(pa.string()))
+    person = normalize_names(table.column(needed[0]).cast(pa.string()))
     table = prepare(table.set_column(0, needed[0], pc.fill_null(person, "nobody")), policy, secret)
     known = pc.if_else(person.is_valid(), table.column(needed[0]), None)
     return merge_variants(table.set_column(table.column_names.index(needed[0]), needed[0], known), policy)

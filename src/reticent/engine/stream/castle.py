@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from reticent import _core
 from reticent.arrays import Bools, Floats, UInt32s, UInt64s
 from reticent.encode import Dictionary
-from reticent.encode.columns import native
+from reticent.encode.columns import to_native
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
@@ -182,7 +182,7 @@ class Castle(StreamPublisher):
         columns = []
         for name in self._numeric or ():
             try:
-                column = native(batch.column(name)).cast(pa.float64())
+                column = to_native(batch.column(name)).cast(pa.float64())
             except pa.ArrowInvalid:
                 raise DataError(f"Column '{name}' holds something that is not a number.", hint="Correct it.") from None
             if column.null_count:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Int32s, UInt64s
-from reticent.encode.columns import AS_THEY_ARE, native, single_names
+from reticent.encode.columns import NATIVE_TYPES, to_native, normalize_names
 from reticent.engine.stream.values import Values
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.levels import PublishedLevels
@@ -103,12 +103,12 @@ class NativeBatches:
         if not self.knows(batch.schema):
             self._schema = schema = batch.schema
             self._places = {name: schema.get_field_index(name) for name in self._names}
-            self._ready = all(schema.field(place).type in AS_THEY_ARE for place in self._places.values())
+            self._ready = all(schema.field(place).type in NATIVE_TYPES for place in self._places.values())
         if self._ready:
             pieces = batch.to_batches()
             if len(pieces) == 1:
                 return pieces[0], self._places
-        columns = [native(batch.column(name)) for name in self._names]
+        columns = [to_native(batch.column(name)) for name in self._names]
         return pa.RecordBatch.from_arrays(columns, names=self._names), self._own
 
 
@@ -274,7 +274,7 @@ class Fields:
     def _named(self, batch: pa.Table) -> pa.Table:
         for name in (self._person, *([self._household] if self._household else [])):
             place = batch.schema.get_field_index(name)
-            names = single_names(pa.chunked_array([native(batch.column(place))]))
+            names = normalize_names(pa.chunked_array([to_native(batch.column(place))]))
             batch = batch.set_column(place, name, names)
         return batch
 

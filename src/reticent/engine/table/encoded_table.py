@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
-from reticent.encode import Encoded, encode_table
+from reticent.encode import EncodedColumns, encode_table
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.people import People, of_persons, people_of
 from reticent.errors import PolicyError
@@ -54,7 +54,7 @@ class EncodedTable:
 
     policy: Policy
     quasi: tuple[str, ...]
-    columns: Encoded
+    columns: EncodedColumns
     hierarchies: dict[str, HierarchyLevels]
     collapsed: _core.table.CollapsedTable
     model: _core.table.Model
@@ -177,7 +177,7 @@ class EncodedTable:
 
 def _collapsed(
     policy: Policy,
-    columns: Encoded,
+    columns: EncodedColumns,
     known: dict[str, HierarchyLevels],
     sensitive: list[SensitiveColumn],
     times: UInt32s | None,
@@ -187,14 +187,14 @@ def _collapsed(
     return _core.table.CollapsedTable(codes, charges, sensitive, times=times)
 
 
-def _sort_codes(columns: Encoded, names: Sequence[str]) -> Encoded:
+def _sort_codes(columns: EncodedColumns, names: Sequence[str]) -> EncodedColumns:
     """The same with the codes of some columns in the order of their values, so that no search follows the order of the rows."""
     codes, dictionaries = dict(columns.codes), dict(columns.dictionaries)
     for name in names:
         places = order_values(list(dictionaries[name]))
         if (np.diff(places) < 0).any():
             rank = np.argsort(places).astype(np.int32)
-            codes[name], dictionaries[name] = rank[codes[name]], dictionaries[name].arranged(places)
+            codes[name], dictionaries[name] = rank[codes[name]], dictionaries[name].reorder(places)
     return replace(columns, codes=codes, dictionaries=dictionaries)
 
 
@@ -263,7 +263,7 @@ def charged(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[I
     return list(hierarchy.tables), charges, 1 + SPAN
 
 
-def _sensitive(policy: Policy, columns: Encoded, name: str) -> SensitiveColumn:
+def _sensitive(policy: Policy, columns: EncodedColumns, name: str) -> SensitiveColumn:
     """A sensitive column with its codes in the order of its values, and its hierarchy where the distance needs it."""
     values = columns.dictionaries[name].values
     places = order_values(values.to_pylist())

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Bools, Int64s, distinct
-from reticent.encode.dictionary import packed
+from reticent.encode.dictionary import pack_codes
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, select_method
 from reticent.engine.table.encoded_table import EncodedTable, by_levels
@@ -120,7 +120,7 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
         ladder, codes = encoded.hierarchies[name], encoded.codes(name)
         starts = np.cumsum([0, *(len(names) for names in ladder.labels)], dtype=np.int64)
         columns.append((starts[level] + np.stack(ladder.tables)[level, codes], int(starts[-1])))
-    classes = np.unique(packed(columns), return_inverse=True)[1].astype(np.int64)
+    classes = np.unique(pack_codes(columns), return_inverse=True)[1].astype(np.int64)
     axes = [
         tree_axis(encoded.hierarchies[name], encoded.codes(name), weight)
         for name, weight in zip(encoded.quasi, encoded.weights, strict=True)
@@ -142,4 +142,4 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
 def _used(encoded: EncodedTable, levels: list[Int64s]) -> int:
     """How many different nodes the records were recoded to."""
     heights = [encoded.hierarchies[name].height for name in encoded.quasi]
-    return len(distinct(packed([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))
+    return len(distinct(pack_codes([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))

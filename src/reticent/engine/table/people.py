@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s, distinct
 from reticent.encode import Dictionary
-from reticent.encode.dictionary import numbered_texts, packed
-from reticent.encode.moments import moments
+from reticent.encode.dictionary import encode_texts, pack_codes
+from reticent.encode.moments import event_times
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy, cells
 
@@ -126,7 +126,7 @@ def chosen_records(table: pa.Table, policy: Policy) -> Int64s | None:
         return None
     places = np.arange(table.num_rows)
     if settings.events is not None:
-        places = moments(table.column(settings.events), settings.events, policy)
+        places = event_times(table.column(settings.events), settings.events, policy)
     order = np.lexsort((np.arange(table.num_rows), places, persons))
     edge = np.flatnonzero(np.diff(persons[order], prepend=-1))
     rows = order[edge] if settings.records == "first" else order[np.append(edge[1:], len(order)) - 1]
@@ -231,14 +231,14 @@ def number_rows(columns: Sequence[Any], size: int) -> Int64s:
 def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
     """As `same_rows`, with gaps between the numbers, of columns by their codes and values."""
     ranked = [(np.zeros(size, dtype=np.int64), 1)]
-    return packed(ranked + [(text_ranks(values)[codes], len(values)) for codes, values in columns])
+    return pack_codes(ranked + [(text_ranks(values)[codes], len(values)) for codes, values in columns])
 
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
     """The codes of a column that is published as it is, and its different values; NaN and infinity are refused."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_string(whole.type) and isinstance(whole, pa.Array) and not whole.null_count:
-        return numbered_texts(whole)
+        return encode_texts(whole)
     if not pa.types.is_floating(column.type):
         return cells.coded(whole)
     words = Dictionary()

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s, Integers, UInt64s
-from reticent.encode.moments import moments
+from reticent.encode.moments import event_times
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.cells import coded
@@ -73,7 +73,7 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
 
 def _turns(table: pa.Table, policy: Policy, name: str) -> Int64s:
     """The rank of each record's time or number."""
-    _, turns = np.unique(moments(table.column(name), name, policy), return_inverse=True)
+    _, turns = np.unique(event_times(table.column(name), name, policy), return_inverse=True)
     return np.asarray(turns, dtype=np.int64)
 
 

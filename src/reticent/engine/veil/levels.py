@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
-from reticent.encode.dictionary import packed
+from reticent.encode.dictionary import pack_codes
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT, Climber, HierarchyLevels, build_levels
@@ -80,7 +80,7 @@ class PublishedLevels:
 
     def _strata_of(self, size: int, nodes: dict[str, tuple[Int32s, list[frozenset[str]]]]) -> UInt32s:
         """Records that agree in the columns of the prior are looked up once."""
-        key = packed([(codes, max(len(above), 1)) for codes, above in nodes.values()]) if nodes else np.zeros(size)
+        key = pack_codes([(codes, max(len(above), 1)) for codes, above in nodes.values()]) if nodes else np.zeros(size)
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         sets = [nodes[name] for name in self.by]
         rows = [self.stratum_of(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
-from reticent.encode.columns import native, single_names
+from reticent.encode.columns import to_native, normalize_names
 from reticent.engine.base import Members, ShownEvents
 from reticent.engine.rng import Rng
 from reticent.engine.telling import refuse_disclosive_columns
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
 
 def hashes_of(column: pa.ChunkedArray, rng: Rng, name: str) -> UInt64s:
     """Keyed hashes of a column of persons (or units), the same in every publication of the house."""
-    rows = pa.RecordBatch.from_arrays([native(single_names(column))], names=[name])
+    rows = pa.RecordBatch.from_arrays([to_native(normalize_names(column))], names=[name])
     hashes = _core.stream.Hasher(rng.veil_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
     if hashes.missing:
         raise DataError(f"{hashes.missing:,} records have no '{name}'.", hint="Every record needs its person.")
