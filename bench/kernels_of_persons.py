@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.fitted import write_fit
-from reticent.engine.veil.prior.prior import candidates, random_permutations
+from reticent.engine.veil.prior.prior import draw_candidates, random_permutations
 from reticent.policy import Policy
 from reticent.publication import table
 
@@ -88,7 +88,7 @@ def figures(taste: float | None, seed: int = 0, *, quick: bool) -> dict[str, Any
         "published_kernel": {
             events: round(L * attack(sets[:, :events], truths[:, :events], reader, reader), 3) for events in (2, 4)
         },
-        "quoted": {one.events: [round(L * one.right, 3), round(L * one.error, 3)] for one in fitted.kernel.followed},
+        "quoted": {one.events: [round(L * one.right, 3), round(L * one.error, 3)] for one in fitted.kernel.attackers},
         "fresh_veils": {events: round(L * right, 3) for events, right in fresh.items()},
         "values": len(veil["domain"]),
         "eta": round(float(np.mean(veil["eta"])), 4),
@@ -220,7 +220,7 @@ def _fresh(shares: Vector, true: Vector, truths: Codes) -> dict[int, float]:
     orders, rows = random_permutations(SIZE, rng), np.zeros(len(truths), dtype=np.int64)
     belief, right = np.tile(shares, (len(truths), 1)), {}
     for event in range(EVENTS):
-        sets = candidates(truths[:, event], rows, units[None, :].astype(np.uint64), orders, rng)
+        sets = draw_candidates(truths[:, event], rows, units[None, :].astype(np.uint64), orders, rng)
         copies = np.zeros(belief.shape)
         np.add.at(copies, (np.arange(len(sets))[:, None], sets), 1)
         belief = (belief if event == 0 else belief @ true) * copies / shares

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.datasets import adult, hospital
-from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.fitted import FittedPrior
-from reticent.engine.veil.prior.prior import candidates, random_permutations
+from reticent.engine.veil.prior.prior import draw_candidates, random_permutations
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
 
@@ -96,7 +96,7 @@ def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dic
     """Coverage of the 95 % interval and the median relative standard error, over values with at least 1 % of the records."""
     rng = np.random.default_rng(2)
     prior, values = fitted.prior, fitted.domain.encode(table[policy.sensitive[0]])
-    rows = prior.assign_strata(published(table, policy, prior.columns), table.num_rows)
+    rows = prior.assign_strata(published_fields(table, policy, prior.columns), table.num_rows)
     unseen = prior.shares[rows, values] == 0
     eta = np.bincount(rows, unseen, minlength=len(prior.strata)) / np.bincount(rows, minlength=len(prior.strata))
     orders = random_permutations(len(prior.labels), rng)
@@ -104,7 +104,7 @@ def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dic
     veil = Veil(prior.labels, stretches, orders, eta, np.zeros(len(eta)))
     covered, errors = [], []
     for _ in range(20):
-        records = Records(rows, candidates(values, rows, stretches, orders, rng))
+        records = Records(rows, draw_candidates(values, rows, stretches, orders, rng))
         for code in np.flatnonzero(np.bincount(values, minlength=len(prior.labels)) >= table.num_rows / 100):
             true = int(((values == code) & ~unseen).sum())
             answer = counts(veil, records, np.eye(len(prior.labels))[code])

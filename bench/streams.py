@@ -25,7 +25,7 @@ from reticent.datasets import adult, feed
 from reticent.datasets.writers import csv_text
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
-from reticent.engine.stream.values import arcs
+from reticent.engine.stream.values import inclusion_probabilities
 from reticent.policy import Policy
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "twins"))
@@ -92,7 +92,7 @@ class _Codes:
 
     def delay_free(self) -> Any:
         rank = np.arange(DOMAIN, dtype=np.uint32)
-        weights = arcs(self.counts, L)
+        weights = inclusion_probabilities(self.counts, L)
         return stream.DelayFree(
             key=bytes(32), shard=0, l=L, pool="matched", weights=weights, rank=rank, retire_after=1_000_000, literal=0
         )
@@ -136,7 +136,7 @@ def _codes(n: int) -> dict[str, Any]:
 
     records = list(zip(*(column[: min(n, 50_000)].tolist() for column in source.take()), strict=True))
     draw = _Quick(1)
-    twin = DelayFreeTwin(draw, draw, L, "matched", arcs(source.counts, L).tolist())
+    twin = DelayFreeTwin(draw, draw, L, "matched", inclusion_probabilities(source.counts, L).tolist())
 
     def slowly() -> int:
         for seq, qi, _, code in records:

@@ -106,11 +106,11 @@ def local(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
         encoded = EncodedTable.from_table(adult_policy(privacy), table)
         outcome = recode(encoded)
         seconds = best(lambda encoded=encoded: recode(encoded), times)
-        from reticent.engine.table.generalised import measured
+        from reticent.engine.table.generalised import measure_outcome
 
         loss, theirs = ARX_LOCAL[name]
         figures[name] = {
-            "loss": measured(encoded, outcome).loss,
+            "loss": measure_outcome(encoded, outcome).loss,
             "goal": LOCAL_GOAL[name],
             "arx_loss": loss,
             "suppressed": int(outcome.suppressed.sum()),

@@ -49,7 +49,7 @@ def fewest(table: pa.Table, method: str, *, person: bool) -> int:
             values.setdefault(label, set()).add(value)
     seen: dict[str, set[str]] = {}
     for label, who in zip(
-        classes, original.table["patient_id"].take(pa.array(original.places)).to_pylist(), strict=True
+        classes, original.table["patient_id"].take(pa.array(original.source_rows)).to_pylist(), strict=True
     ):
         seen[who] = seen.get(who, values[label]) & values[label]
     return min(map(len, seen.values()))

@@ -192,7 +192,7 @@ def test_the_gate_compares_with_the_input(monkeypatch, bug):
 
     def broken(tables, policy, rng):
         linked = whole(tables, policy, rng)
-        parts, places = dict(linked.release.tables), dict(linked.places)
+        parts, places = dict(linked.release.tables), dict(linked.source_rows)
         if bug == "value":
             parts["diagnoses"] = _one_cell(parts["diagnoses"], "diagnosis", "D41")
         if bug == "label":

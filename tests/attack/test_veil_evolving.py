@@ -20,7 +20,7 @@ from scipy import stats
 
 from reticent import EvolvingTable
 from reticent.audit import verify
-from reticent.engine.evolving.lives import Arrivals, PersonStates, seen
+from reticent.engine.evolving.lives import Arrivals, PersonStates, decode_memories
 from reticent.engine.evolving.veil import Veil
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -54,7 +54,7 @@ class Twin:
         return self._sights(self.veil.step(int(u), self._read(m), int(v), kind) for u, m, v in stepped)
 
     def _read(self, memory):
-        (shown,) = [seen(memory[None, :])]
+        (shown,) = [decode_memories(memory[None, :])]
         slots = np.ascontiguousarray(memory[8:]).view("<u2")
         truth = None if memory[6] == 255 else int(memory[6])
         return twin.Memory(int(shown.strata[0]), int(shown.events[0]), truth, tuple(slots.tolist()))
@@ -91,7 +91,7 @@ def transcripts(kinds, keep):
             if kind == "return" and not keep:
                 lives = PersonStates(Twin(draws), L)
             order += kind == "visit"
-            shown = seen(lives.arrive(arrival(value, order)))
+            shown = decode_memories(lives.add_events(arrival(value, order)))
             sights.append((int(shown.events[0]), tuple(shown.candidates[0].tolist())))
         return tuple(sights)
 
@@ -494,7 +494,7 @@ class Forgetful(Veil):
 
     def delete(self, ids, *, by=None):
         change = super().delete(ids, by=by)
-        self.lives = PersonStates(self._veiling.parameters.veil(self.rng.veil_key("veil")), self._veiling.parameters.l)
+        self.lives = PersonStates(self._veiler.parameters.veil(self.rng.veil_key("veil")), self._veiler.parameters.l)
         return change
 
 

@@ -14,7 +14,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.veil import Veil as Series
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.released import fit_released
+from reticent.engine.veil.prior.released import fit_on_release
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
@@ -101,7 +101,7 @@ def test_a_prior_for_households_has_no_fields_and_no_kernel(tmp_path):
     rules = policy(tmp_path, unit="home")
     for fitted in (
         fit(past, rules, "ill", l=L, epsilon=1.0, rng=rng),
-        fit_released(past, rules, l=L, epsilon=1.0, kernel=True, rng=rng),
+        fit_on_release(past, rules, l=L, epsilon=1.0, kernel=True, rng=rng),
     ):
         assert len(fitted.prior.strata) == 1
         assert fitted.kernel is None

@@ -7,7 +7,7 @@ from scipy import sparse
 from reticent.audit.series import can_match
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
-from reticent.engine.series.m_distinct import FirstGroupRules, grouped
+from reticent.engine.series.m_distinct import FirstGroupRules, form_groups
 from reticent.engine.series.sug import People, risk_of
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
@@ -126,8 +126,8 @@ def test_m_invariance_cannot_publish_whose_value_left_the_set(updates):
     history = publish(History(), updates, plain(TABLE_III, FIRST), FIRST)
     still = Updates(updates.values, sparse.eye_array(len(updates), format="csr"))
     values = np.array([updates.codes[v] for v in SECOND], dtype=np.int32)
-    order = FirstGroupRules(2, np.arange(len(updates), dtype=np.int32), bytes(32), still=True)
-    found = grouped(history, still, People(hashes(NAMES), hashes(NAMES), values), np.zeros((6, 1), np.float32), order)
+    order = FirstGroupRules(2, np.arange(len(updates), dtype=np.int32), bytes(32), static_values=True)
+    found = form_groups(history, still, People(hashes(NAMES), hashes(NAMES), values), np.zeros((6, 1), np.float32), order)
     assert [name for name, held in zip(NAMES, found.withheld, strict=True) if held] == ["Julia", "Harry", "Ben"]
 
 
@@ -145,10 +145,10 @@ def test_our_second_release_resists_and_needs_no_counterfeit(updates):
     people = People(hashes(NAMES), hashes(NAMES), values)
     where = (np.array(QUASI_2, dtype=np.float32) - [12, 17]) / [14, 18]
     order = FirstGroupRules(2, np.arange(len(updates), dtype=np.int32), bytes(32))
-    found = grouped(history, updates, people, np.ascontiguousarray(where, dtype=np.float32), order)
+    found = form_groups(history, updates, people, np.ascontiguousarray(where, dtype=np.float32), order)
     assert isinstance(found, Grouping)
     assert not found.withheld.any()
-    rows, group, value = found.published()
+    rows, group, value = found.published_records()
     assert sorted(rows.tolist()) == list(range(6))
     assert found.counterfeits.sum() == 0  # the paper's Table VI has two
     after = history.extend(people.hashes[rows], people.traits[rows], group, value, (found.offsets, found.value))
@@ -180,7 +180,7 @@ def test_two_signatures_that_meet_need_no_counterfeit(first, second):
     before, now = (np.array(pair, dtype=np.int32) for pair in zip(first, second, strict=True))
     past = History().extend(persons, persons, np.array([0, 1], dtype=np.int32), before, groups)
     where = np.array([[0.0], [1.0]], dtype=np.float32)
-    release = grouped(
+    release = form_groups(
         past, known, People(persons, persons, now), where, FirstGroupRules(2, np.arange(3, dtype=np.int32), bytes(32))
     )
     assert not release.withheld.any()

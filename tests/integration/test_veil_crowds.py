@@ -12,7 +12,7 @@ from reticent.audit.original.persons import Input
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.table.veil import Veil
-from reticent.engine.veil.veiling import Veiling
+from reticent.engine.veil.veiling import BatchVeiler
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
@@ -97,7 +97,7 @@ def test_a_person_keeps_her_set_whoever_else_is_in_the_table(policy):
         release, original = engine(policy, rows)
         data, ids = release.tables["data"], original.table["id"].to_pylist()
         sets = zip(data["row"].to_pylist(), *(data[f"ill_{slot}"].to_pylist() for slot in (1, 2, 3)), strict=True)
-        sights.append({ids[original.places[at]]: shown for at, shown in enumerate(sets)})
+        sights.append({ids[original.source_rows[at]]: shown for at, shown in enumerate(sets)})
     assert all(sights[0][person] == shown for person, shown in sights[1].items())
 
 
@@ -144,7 +144,7 @@ def test_an_honest_release_holds_inside_and_outside(policy, visits):
 
 
 def test_a_veil_that_loses_the_truth_is_refuted(policy, monkeypatch):
-    honest = Veiling.veil
+    honest = BatchVeiler.veil
 
     def forgetful(self, rows, **words):
         ills = rows["ill"].to_pylist()
@@ -153,7 +153,7 @@ def test_a_veil_that_loses_the_truth_is_refuted(policy, monkeypatch):
         lies = [other[ill] for ill in ills[:third]] + ills[third:]
         return honest(self, rows.set_column(rows.column_names.index("ill"), "ill", pa.array(lies)), **words)
 
-    monkeypatch.setattr(Veiling, "veil", forgetful)
+    monkeypatch.setattr(BatchVeiler, "veil", forgetful)
     release, original = engine(policy, people())
     inside, outside = refuted(release, policy, original)
     assert inside == {TRUTH}

@@ -17,7 +17,7 @@ from reticent import _core
 from reticent import engine as engines
 from reticent.audit import verify
 from reticent.engine.evolving.base import EvolvingPublisher
-from reticent.engine.evolving.lives import seen
+from reticent.engine.evolving.lives import decode_memories
 from reticent.engine.evolving.red import Red
 from reticent.engine.evolving.veil import Veil as EvolvingVeil
 from reticent.engine.series.history import History
@@ -322,9 +322,9 @@ class FreshEvolving(EvolvingVeil):
     """Draws every veil anew at every publication."""
 
     def _publish(self, rows):
-        veil = self._veiling.parameters.veil(self.rng.veil_key(f"veil {self.publications}"))
-        row, codes = seen(self.records.shown[rows]).strata, self._codes(self.records.values(rows))
-        self.records.shown[rows] = veil.begin(self.records.hashes[rows, 1], row, codes).memories
+        veil = self._veiler.parameters.veil(self.rng.veil_key(f"veil {self.publications}"))
+        row, codes = decode_memories(self.records.memories[rows]).strata, self._domain_codes(self.records.values(rows))
+        self.records.memories[rows] = veil.begin(self.records.hashes[rows, 1], row, codes).memories
         return super()._publish(rows)
 
 
@@ -332,8 +332,8 @@ class FreshSeries(SeriesVeil):
     """The same, of a series."""
 
     def cut(self):
-        house = self._veiling.parameters
-        self._veiling.people = _core.veil.People(house.veil(self.rng.veil_key(f"veil {self.releases}")))
+        house = self._veiler.parameters
+        self._veiler.people = _core.veil.People(house.veil(self.rng.veil_key(f"veil {self.releases}")))
         return super().cut()
 
 
@@ -358,7 +358,7 @@ class ForgetfulSeries(MDistinct):
         return self.rng.key(f"{purpose} {self.release}")
 
     def _limit(self, people, updates, grouping):
-        rows, group, value = grouping.published()
+        rows, group, value = grouping.published_records()
         shown = (people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
         alone = History().extend(*shown)
         return grouping, self.history.extend(*shown), risk_of(alone, updates, alone.last(people.hashes[rows]))

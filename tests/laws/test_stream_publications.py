@@ -16,7 +16,7 @@ from reticent import verify
 from reticent.connectors.stream import FileSource, Stream
 from reticent.connectors.stream.sink import FileSink
 from reticent.engine.rng import Rng
-from reticent.engine.stream.contract import Groups, Placed
+from reticent.engine.stream.contract import Groups, PlacedBatch
 from reticent.engine.stream.delay_free import DelayFree
 from reticent.engine.stream.veil import Veil
 from reticent.errors import GuaranteeError
@@ -203,7 +203,7 @@ def test_a_file_is_pushed_as_it_is_run(tmp_path):
 def test_nothing_that_the_judge_refutes_is_delivered(tmp_path, monkeypatch):
     """An engine that offers one candidate too few: nothing reaches sink or store, by any door."""
     case = next(case for case in STREAMS if case.method == "delay-free")
-    put = DelayFree._put
+    put = DelayFree._push_records
 
     def narrow(self, records):
         groups = put(self, records)
@@ -228,7 +228,7 @@ def test_generalised_records_below_k_are_not_delivered(monkeypatch):
     case = next(case for case in STREAMS if case.method == "castle")
     publication = StreamPublication(case.rules())
     lone = pa.table({"seq": [0], "age": ["1"], "sex": ["m"], "zip": ["100"], "ill": ["x"], "row": ["1"]})
-    monkeypatch.setattr(publication.engine, "place", lambda *_: Placed(np.empty(0, dtype=np.uint64), records=lone))
+    monkeypatch.setattr(publication.engine, "place", lambda *_: PlacedBatch(np.empty(0, dtype=np.uint64), records=lone))
     with pytest.raises(GuaranteeError):
         publication.take(publication.reader.table(people(1, 5)))
 
@@ -240,7 +240,7 @@ def test_a_group_the_judge_has_not_seen_is_not_joined(monkeypatch):
     stranger = Groups(
         np.array([5], dtype=np.uint64), none.astype(np.uint64), none, np.zeros(1, dtype=np.int64), none, none
     )
-    placed = Placed(np.zeros(1, dtype=np.uint64), stranger, labels=["a"], journal=b"x")
+    placed = PlacedBatch(np.zeros(1, dtype=np.uint64), stranger, labels=["a"], journal=b"x")
     monkeypatch.setattr(publication.engine, "place", lambda *_: placed)
     with pytest.raises(GuaranteeError):
         publication.take(publication.reader.table(people(1, 1)))

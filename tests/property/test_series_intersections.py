@@ -8,7 +8,7 @@ from scipy import sparse
 
 from reticent.audit.series import can_match
 from reticent.engine.series.history import History
-from reticent.engine.series.m_distinct import FirstGroupRules, grouped
+from reticent.engine.series.m_distinct import FirstGroupRules, form_groups
 from reticent.engine.series.sug import People
 from reticent.policy.updates import Updates
 
@@ -41,9 +41,9 @@ def play(seed):
         )
         last = history.last(people.hashes)
         order = FirstGroupRules(m, np.arange(size, dtype=np.int32), int(seed * 10 + number).to_bytes(32, "little"))
-        release = grouped(history, updates, people, where[here], order)
+        release = form_groups(history, updates, people, where[here], order)
         yield sets, m, people, history, last, release
-        rows, group, shown = release.published()
+        rows, group, shown = release.published_records()
         history = history.extend(
             people.hashes[rows], people.traits[rows], group, shown, (release.offsets, release.value)
         )
@@ -55,7 +55,7 @@ def test_random_series_are_m_unique_and_legal(first):
         for sets, m, people, history, last, release in play(seed):
             groups = np.split(release.value, release.offsets[1:-1])
             assert all(len(shown) == len(set(shown.tolist())) == m for shown in groups)
-            rows, group, value = release.published()
+            rows, group, value = release.published_records()
             assert (people.values[rows] == value).all()
             assert sorted([*rows.tolist(), *np.flatnonzero(release.withheld).tolist()]) == list(range(len(people.values)))
             for row, now in zip(rows[last[rows] >= 0].tolist(), group[last[rows] >= 0].tolist(), strict=True):
@@ -69,7 +69,7 @@ def test_intersections_save_counterfeits():
     shared = 0
     for seed in range(40):
         for *_, history, last, release in play(seed):
-            rows, group, _ = release.published()
+            rows, group, _ = release.published_records()
             old = last[rows] >= 0
             kinds = {}
             for row, now in zip(rows[old].tolist(), group[old].tolist(), strict=True):

@@ -122,7 +122,7 @@ class Ungated(MDistinct):
     """Planted: publishes whatever the risk is."""
 
     def _limit(self, people, updates, grouping):
-        rows, group, value = grouping.published()
+        rows, group, value = grouping.published_records()
         after = self.history.extend(
             people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)
         )

@@ -50,7 +50,7 @@ def prior(
     from reticent.connectors.inputs import read_input
     from reticent.engine.veil.prior.fit import fit
     from reticent.engine.veil.prior.fitted import figures, kernel_name, report, write_fit
-    from reticent.engine.veil.prior.released import fit_released
+    from reticent.engine.veil.prior.released import fit_on_release
     from reticent.policy import Policy
     from reticent.policy.prior import report_name
 
@@ -73,7 +73,7 @@ def prior(
         rng, sensitive, l = np.random.default_rng(seed), rules.sensitive[0], rules.l_of("table")
         if released:
             named = rules.person is not None
-            fitted = fit_released(past, rules, l=l, by=columns, epsilon=epsilon, kernel=named, rng=rng)
+            fitted = fit_on_release(past, rules, l=l, by=columns, epsilon=epsilon, kernel=named, rng=rng)
         else:
             fitted = fit(past, rules, sensitive, l=l, by=columns, epsilon=None if public else epsilon, rng=rng)
     files = write_fit(fitted, output, seeded=seed is not None)

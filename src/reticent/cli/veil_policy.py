@@ -13,7 +13,7 @@ import yaml
 from reticent.cli.kinds import PolicyPlan, commands, render, require_sensitive
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
 from reticent.engine.veil.prior.fitted import FittedPrior, kernel_name, write_fit
-from reticent.engine.veil.prior.released import fit_released
+from reticent.engine.veil.prior.released import fit_on_release
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -86,7 +86,7 @@ def veil_plan(
     prior = output.with_suffix(".prior.csv")
     # A stream has all events of a person; elsewhere one record of each stands for all, unless the policy is changed by hand.
     rng = np.random.default_rng()
-    fitted = fit_released(table, policy, l=l, epsilon=EPSILON, kernel=kind == "stream", rng=rng)
+    fitted = fit_on_release(table, policy, l=l, epsilon=EPSILON, kernel=kind == "stream", rng=rng)
     offered = int(fitted.prior.shares.any(axis=0).sum())
     carried = possible_l(persons, offered)
     notes = [] if carried == l else [_FEWER_VALUES_NOTE.format(offered, carried)]

@@ -44,7 +44,7 @@ def check_shards(policy: Policy) -> None:
 
 def pin_shards(policy: Policy, store: Store, name: str, shards: int) -> None:
     """Refuses another number of shards where persons are remembered by the shard they were first seen in."""
-    if not stream_class(policy.stream.method).remembers:
+    if not stream_class(policy.stream.method).remembers_persons:
         return
     with store.transaction() as tx:
         pinned = tx.get(name, _SHARDS, _SHARDS)

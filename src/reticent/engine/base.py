@@ -28,7 +28,7 @@ class Members(NamedTuple):
     groups: Int64s
 
     @classmethod
-    def nobody(cls) -> Members:
+    def empty(cls) -> Members:
         """For releases that keep no account of persons."""
         return cls(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64))
 
@@ -44,16 +44,16 @@ class ShownEvents(NamedTuple):
     """
 
     persons: UInt64s
-    shown: UInt64s
-    moved: Bools
-    alone: bool = False
+    first_hashes: UInt64s
+    has_later: Bools
+    exclusive: bool = False
 
 
 class Original(NamedTuple):
     """The input of a table, and the row of it that each published row was made from. Private: for the judge inside."""
 
     table: pa.Table
-    places: Int64s
+    source_rows: Int64s
 
 
 class Publisher(ABC):
@@ -71,17 +71,17 @@ class Publisher(ABC):
         self.policy, self.rng = policy, rng
         # Of the last release, for the judge, the ledger and who asks.
         self._figures: dict[str, float] = {}
-        self._members = Members.nobody()
+        self._members = Members.empty()
         self._shown_events: ShownEvents | None = None
         self._original: Original | None = None
 
     @classmethod
-    def pinned(cls, policy: Policy) -> str:  # noqa: ARG003 - for methods that are keyed by a house
+    def pin_digest(cls, policy: Policy) -> str:  # noqa: ARG003 - for methods that are keyed by a house
         """A digest of what the key of a house pins for life; empty for methods that need no house."""
         return ""
 
     @classmethod
-    def moves(cls, policy: Policy) -> bool:  # noqa: ARG003 - for methods that are keyed by a house
+    def has_kernel(cls, policy: Policy) -> bool:  # noqa: ARG003 - for methods that are keyed by a house
         """Whether what is shown of a person moves along a kernel."""
         return False
 
@@ -177,7 +177,7 @@ def sole_sensitive(policy: Policy, sentence: str, hint: str = "Give one column t
     return policy.sensitive[0]
 
 
-def refuse_group(policy: Policy) -> None:
+def refuse_group_column(policy: Policy) -> None:
     """Refuses a released column by the name that numbers of groups have."""
     if "group" in policy.released:
         raise PolicyError(

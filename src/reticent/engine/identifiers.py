@@ -29,7 +29,7 @@ from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Column, Policy
 from reticent.policy.cells import without_markers
 
-JOINT = " | "
+SEPARATOR = " | "
 """Stands between the parts of a combined value."""
 
 
@@ -53,7 +53,7 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
         if identifier.pseudonym is not None:
             changed = _pseudonyms(table.column(name), Keys.load(policy.path(identifier.pseudonym)))
         else:
-            changed = _shifted(table, policy, name, secret)
+            changed = _shift_dates(table, policy, name, secret)
         table = table.set_column(at, name, changed)
     return table
 
@@ -64,7 +64,7 @@ def refuse_unfit(policy: Policy, kind: str, method: str) -> None:
         raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
     l = policy.privacy.l
     if kind != "table" or method in ("anatomy", "veil"):
-        refuse_overall(policy)
+        refuse_overall_demands(policy)
     if kind != "table" and l is not None and l.kind in ("entropy", "recursive"):
         raise PolicyError(
             f"privacy.l: {l.kind} diversity is kept by table methods only, not by releases of the kind {kind}.",
@@ -101,7 +101,7 @@ def _refuse_column(name: str, column: Column, kind: str) -> None:
         )
 
 
-def refuse_overall(policy: Policy) -> None:
+def refuse_overall_demands(policy: Policy) -> None:
     """Refuses demands on all classes together, for releases that do not keep them."""
     if policy.privacy.overall:
         raise PolicyError(
@@ -110,7 +110,7 @@ def refuse_overall(policy: Policy) -> None:
         )
 
 
-def refuse_linking(table: pa.Table, policy: Policy) -> None:
+def refuse_pseudonym_repeats(table: pa.Table, policy: Policy) -> None:
     """Refuses a whole table in which a pseudonym occurs twice: it would link the records of a person."""
     for name, column in policy.columns.items():
         if column.identifier is None or column.identifier.pseudonym is None:
@@ -124,7 +124,7 @@ def refuse_linking(table: pa.Table, policy: Policy) -> None:
             )
 
 
-def beyond(policy: Policy) -> tuple[str, ...]:
+def policy_exclusions(policy: Policy) -> tuple[str, ...]:
     """What a bound does not say of plain columns, and where several are sensitive; part of the release's own words."""
     sentences = []
     if policy.plain:
@@ -143,7 +143,7 @@ def pseudonym(value: str, keys: Keys) -> str:
     return f"{keys.current}-{base64.b32encode(digest[:16]).decode().rstrip('=').lower()}"
 
 
-def days_of(person: str, secret: bytes, most: int) -> int:
+def shift_days(person: str, secret: bytes, most: int) -> int:
     """How far a person's dates move: from -most to most, never 0, each as likely as any other."""
     digest = hmac.digest(secret, b"shift\0" + person.encode(), "sha256")
     # 128 bits: the bias of the remainder is far below anything one could measure.
@@ -157,7 +157,7 @@ def _pseudonyms(column: pa.ChunkedArray, keys: Keys) -> pa.Array:
     return words.take(cells.indices)
 
 
-def _shifted(table: pa.Table, policy: Policy, name: str, secret: bytes | None) -> pa.Array:
+def _shift_dates(table: pa.Table, policy: Policy, name: str, secret: bytes | None) -> pa.Array:
     identifier = policy.columns[name].identifier
     assert identifier is not None  # noqa: S101 - the caller looked
     assert identifier.shift is not None  # noqa: S101
@@ -173,27 +173,27 @@ def _shifted(table: pa.Table, policy: Policy, name: str, secret: bytes | None) -
             hint="Fill the person column, or leave those records out.",
         )
     moves = np.array(
-        [days_of(person, secret, identifier.shift) for person in people.dictionary.to_pylist()], dtype=np.int64
+        [shift_days(person, secret, identifier.shift) for person in people.dictionary.to_pylist()], dtype=np.int64
     )
-    days = _days(table.column(name), name)
+    days = _parse_days(table.column(name), name)
     moved = days + moves[people.indices.to_numpy()].astype("timedelta64[D]")
     return pa.array(moved, pa.date32(), from_pandas=True)
 
 
-_SESSION: dict[str, bytes] = {}
+_SESSION_SECRETS: dict[str, bytes] = {}
 
 
 def _session_secret(policy: Policy) -> bytes:
     """One key per process and policy: batches of one table agree, and nothing is left when the process ends."""
-    return _SESSION.setdefault(policy.hash, secrets.token_bytes(32))
+    return _SESSION_SECRETS.setdefault(policy.hash, secrets.token_bytes(32))
 
 
-def _days(column: pa.ChunkedArray, name: str) -> Any:
+def _parse_days(column: pa.ChunkedArray, name: str) -> Any:
     kind = column.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return column.cast(pa.date32(), safe=False).to_numpy().astype("datetime64[D]")
     words = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    days = [_day(cell) for cell in words.dictionary.to_pylist()]
+    days = [_parse_day(cell) for cell in words.dictionary.to_pylist()]
     strange = pc.sum(pc.is_in(words.indices, pa.array([i for i, day in enumerate(days) if day is None], pa.int32())))
     if strange.as_py():
         raise DataError(
@@ -202,7 +202,7 @@ def _days(column: pa.ChunkedArray, name: str) -> Any:
     return pa.array(days, pa.date32()).take(words.indices).to_numpy(zero_copy_only=False).astype("datetime64[D]")
 
 
-def _day(cell: str) -> dt.date | None:
+def _parse_day(cell: str) -> dt.date | None:
     try:
         return dt.datetime.fromisoformat(cell).date()
     except ValueError:
@@ -219,5 +219,5 @@ def _combine(table: pa.Table, name: str, parts: tuple[str, ...]) -> pa.Table:
                 hint="Correct the name.",
             )
     cells = [pc.fill_null(table.column(part).cast(pa.string()), "") for part in parts]
-    whole = pc.binary_join_element_wise(*cells, JOINT)
+    whole = pc.binary_join_element_wise(*cells, SEPARATOR)
     return table.drop_columns(list(parts)).append_column(name, whole)

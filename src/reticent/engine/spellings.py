@@ -36,7 +36,7 @@ def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None
         words, times = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
         if known and all(word in known for word in words):
             continue
-        best = _best(words, times) | {folded(word): word for word in known}
+        best = _most_frequent(words, times) | {folded(word): word for word in known}
         variants = [n for word, n in zip(words, times, strict=True) if best[folded(word)] != word]
         if not variants:
             continue
@@ -63,7 +63,7 @@ def refuse_variants(labels: Iterable[str | None], column: str) -> None:
         )
 
 
-def _best(words: list[str | None], times: list[int]) -> dict[str, str | None]:
+def _most_frequent(words: list[str | None], times: list[int]) -> dict[str, str | None]:
     """The most frequent spelling of each value, the first in order among equals; a missing value before an empty one."""
     best: dict[str, tuple[tuple[bool, int, str], str | None]] = {}
     for word, n in zip(words, times, strict=True):

@@ -22,9 +22,9 @@ from reticent.policy.cells import coded
 from reticent.policy.telling import numbered, pairs, discloses
 
 # Persons who are looked at, and those of a first look; how many of them a label has: fewer tell by chance.
-_SAMPLE, _FIRST, _EACH = 20_000, 1_000, 20
+_SAMPLE, _FIRST_SAMPLE, _MIN_PER_LABEL = 20_000, 1_000, 20
 # Persons of a label who have one value, all but a twentieth, though at most half of everybody like them has it.
-_LARGE_GROUP, _NEARLY, _USUAL = 50, 0.95, 0.5
+_LARGE_GROUP, _NEARLY_ALL, _USUAL_SHARE = 50, 0.95, 0.5
 
 
 def refuse_disclosive_columns(
@@ -52,16 +52,16 @@ def refuse_disclosive_columns(
     known = np.zeros(len(at), dtype=np.int64) if strata is None else np.asarray(strata[at], dtype=np.int64)
     for name, column in columns.items():
         codes, different = (column[0][at], column[1]) if isinstance(column, tuple) else coded(column.take(pa.array(at)))
-        if len(different) > int(truth.max(initial=0)) + 1 and _counts_on(different):
+        if len(different) > int(truth.max(initial=0)) + 1 and _is_consecutive(different):
             continue
         labels = codes.astype(np.int64)
-        if _discloses_value(labels, truth, known) or (strata is not None and _gives_away(labels, truth, known)):
+        if _discloses_value(labels, truth, known) or (strata is not None and _has_disclosive_label(labels, truth, known)):
             raise GuaranteeError(
                 f"Column '{name}' tells the value that is protected; nothing was published.", hint=hint
             )
 
 
-def _counts_on(labels: pa.Array) -> bool:
+def _is_consecutive(labels: pa.Array) -> bool:
     """Whether labels are whole numbers without a gap, as ages or days: amounts, which name no value; in data that were made by counting on they seem to."""
     try:
         numbers = labels.drop_null().cast(pa.string()).cast(pa.int64()).to_numpy()
@@ -80,30 +80,30 @@ def _sample(persons: Integers | int) -> Int64s:
 def _discloses_value(labels: Int64s, true_values: Int64s, known: Int64s) -> bool:
     """Whether the labels that most persons have say nearly all that there is to know, and the rows do not; a label of few says it by chance."""
     # The fewer records, the more a column seems to tell: what a first look does not see is not there.
-    look = slice(None, None, max(1, len(labels) // _FIRST))
+    look = slice(None, None, max(1, len(labels) // _FIRST_SAMPLE))
     if not discloses(labels[look], true_values[look]):
         return False
-    some = _crowded(labels, _EACH)
+    some = _in_large_group(labels, _MIN_PER_LABEL)
     if 2 * np.count_nonzero(some) <= len(some):
         return False
     return discloses(labels[some], true_values[some]) and not discloses(known[some], true_values[some])
 
 
-def _gives_away(labels: Int64s, true_values: Int64s, known: Int64s) -> bool:
+def _has_disclosive_label(labels: Int64s, true_values: Int64s, known: Int64s) -> bool:
     """Whether all but few persons of a label have one value that is not usual where they are."""
     cells, meant = numbered(pairs(labels, known))
-    large = _crowded(cells, _LARGE_GROUP)
+    large = _in_large_group(cells, _LARGE_GROUP)
     if not large.any():
         return False
     place, of = numbered(cells[large])
-    whole = _crowded(known, _LARGE_GROUP)
+    whole = _in_large_group(known, _LARGE_GROUP)
     row, rows = numbered(known[whole])
     size = int(true_values.max()) + 1
     usual = _shares(row, true_values[whole], size)[np.searchsorted(rows, meant[of] % (int(known.max()) + 1))]
-    return bool(((_shares(place, true_values[large], size) >= _NEARLY) & (usual <= _USUAL)).any())
+    return bool(((_shares(place, true_values[large], size) >= _NEARLY_ALL) & (usual <= _USUAL_SHARE)).any())
 
 
-def _crowded(groups: Int64s, least: int) -> Bools:
+def _in_large_group(groups: Int64s, least: int) -> Bools:
     """Which records have enough others of their group beside them."""
     place = numbered(groups)[0]
     return np.asarray(np.bincount(place)[place] >= least)

@@ -84,7 +84,7 @@ def make(table: pa.Table, policy: Policy, *, method: str | None = None, seed: in
         GuaranteeError: the policy cannot be met.
     """
     method = method or policy.table.method
-    if publisher_class("table", method).pinned(policy):
+    if publisher_class("table", method).pin_digest(policy):
         raise PolicyError(
             f"The method {method} has no drafts: its key would have to be used.",
             hint="Compare policies with reticent audit --compare.",

@@ -108,11 +108,11 @@ class Evolving(Publication):
         with self.turn:
             last = b"" if again else self._new(batch)
             with self._or_forget(self.engine if self._whole else self._load(batch)) as engine:
-                engine.recall(rows_of.read_person_states(self.store, self.name, engine.forgotten(batch)))
+                engine.recall(rows_of.read_person_states(self.store, self.name, engine.keys_to_recall(batch)))
                 change = work(engine)
 
-                codes, forgotten = np.concatenate([*change.gone, engine.records.codes[:0]]), list[str]()
-                gone = engine.records.unused(codes) if len(codes) and not engine.records.unseen else None
+                codes, forgotten = np.concatenate([*change.removed_codes, engine.records.codes[:0]]), list[str]()
+                gone = engine.records.unused_codes(codes) if len(codes) and not engine.records.not_loaded else None
 
                 def step(tx: Transaction) -> None:
                     nonlocal forgotten
@@ -198,7 +198,7 @@ class Evolving(Publication):
             "changes": state["step"] - state["publications"],
             "publications": state["publications"],
             "undelivered": sum(1 for _ in self.store.unsent(self.name)),
-            "safe_again": cast("type[EvolvingPublisher]", publisher_class(self.kind, method)).safe_again,
+            "safe_again": cast("type[EvolvingPublisher]", publisher_class(self.kind, method)).can_republish,
             "policy_hash": self.policy.hash,
         }
 
@@ -208,11 +208,11 @@ class Evolving(Publication):
         """The touched rows, new words, and what changed of the state."""
         records = engine.records
         fixed = np.concatenate(
-            [records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8), records.shown[rows]], axis=1
+            [records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8), records.memories[rows]], axis=1
         )
         width, content = fixed.shape[1], fixed.tobytes()
         written = (
-            (row, str(records.persons[row]), records.names[row], content[i * width : (i + 1) * width], group)
+            (row, str(records.persons[row]), records.record_ids[row], content[i * width : (i + 1) * width], group)
             for i, (row, group) in enumerate(zip(rows.tolist(), records.classes[rows].tolist(), strict=True))
         )
         rows_of.write(tx, self.name, written)
@@ -224,7 +224,7 @@ class Evolving(Publication):
         self._write_state(tx, engine)
 
     def _write_state(self, tx: Transaction, engine: EvolvingPublisher) -> None:
-        for key, value in engine.extra().items():
+        for key, value in engine.extra_state().items():
             if self._state.get(key) != value:
                 tx.put(self.name, STATE, key, json.dumps(value).encode())
 
@@ -239,7 +239,7 @@ class Evolving(Publication):
                 self._engine = None
             raise
         self._engine = engine if self._whole else None
-        self._note(engine, engine.extra())
+        self._note(engine, engine.extra_state())
 
     def _note(self, engine: EvolvingPublisher, state: dict[str, Any]) -> None:
         """What the store has now, so that only what is new is written."""
@@ -254,7 +254,7 @@ class Evolving(Publication):
         engine = cast(
             "EvolvingPublisher", publisher(self.policy, self.kind, self.policy.evolving.method, rng=self._rng)
         )
-        named = None if change is None else engine.needs(change)
+        named = None if change is None else engine.ids_to_load(change)
         if named is None:
             rows = rows_of.read(self.store, self.name)
         else:
@@ -279,13 +279,13 @@ class Evolving(Publication):
 
 def _fill(engine: EvolvingPublisher, stored: list[rows_of.StoredRecord], top: int | None) -> None:
     records, width = engine.records, 4 * len(engine.records.columns)
-    whole = width + 24 + records.shown.shape[1]
+    whole = width + 24 + records.memories.shape[1]
     rows = np.array([row.row for row in stored], dtype=np.uint32)
-    names = [str(row.name) for row in stored] if engine.name else None
+    names = [str(row.name) for row in stored] if engine.record_column else None
     records.load(rows, [row.person for row in stored], names, top=top)
     if stored:
         fixed = np.frombuffer(b"".join(bytes(row.fixed) for row in stored), np.uint8).reshape(len(stored), whole)
         records.codes[rows] = np.ascontiguousarray(fixed[:, :width]).view(np.int32)
         records.hashes[rows] = np.ascontiguousarray(fixed[:, width : width + 24]).view(np.uint64)
-        records.shown[rows] = fixed[:, width + 24 :]
+        records.memories[rows] = fixed[:, width + 24 :]
         records.classes[rows] = [row.group for row in stored]

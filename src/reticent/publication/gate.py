@@ -120,7 +120,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     # An engine may give texts as numbers with their words; what goes out is what the judge reads.
     release = with_codebook(replace(release, tables=seen.raw), policy, seen.coded)
     seen = replace(seen, documents=release.documents)
-    members = members or Members.nobody()
+    members = members or Members.empty()
     ledger = Ledger() if ledger is None else ledger
     entry = LedgerEntry(
         number=len(ledger) + 1,
@@ -132,7 +132,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     )
     digests = ledger.digests
     ledger.record(entry, *members)
-    source = None if original is None else Input(original.table, original.places)
+    source = None if original is None else Input(original.table, original.source_rows)
     verdict = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
     refuse_refuted(verdict, several=bool(earlier))
     return Passed(release, verdict, entry, members, events, digests)

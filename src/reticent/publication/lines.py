@@ -15,8 +15,8 @@ from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    from reticent.engine.stream.contract import Placed
-    from reticent.engine.stream.records import Leveled
+    from reticent.engine.stream.contract import PlacedBatch
+    from reticent.engine.stream.records import PublishedColumn
     from reticent.publication.records import Batch
 
 _TEXT, _NUMBER, _TOKEN = 0, 1, 2
@@ -35,7 +35,7 @@ class LineWriter:
         self._core = _core.stream.LineWriter(self._names, len(policy.quasi))
         self._labels = 0
 
-    def own(self, batch: Batch, placed: Placed) -> bytes:
+    def own(self, batch: Batch, placed: PlacedBatch) -> bytes:
         """The lines of a batch's own records; cells that are released as they came have the JSON type they came with."""
         if len(placed.labels) != self._labels:
             self._core.set_labels([orjson.dumps(label) for label in placed.labels])
@@ -47,12 +47,12 @@ class LineWriter:
             veiled = placed.veiled
             arrays, forms, codes = self._columns(batch, veiled.published)
             return self._core.write_veil(
-                arrays, forms, codes, placed.seqs, veiled.strata, veiled.events, veiled.candidates, veiled.names
+                arrays, forms, codes, placed.seqs, veiled.strata, veiled.events, veiled.candidates, veiled.pseudonyms
             )
         return b""
 
     def _columns(
-        self, batch: Batch, instead: Mapping[str, Leveled]
+        self, batch: Batch, instead: Mapping[str, PublishedColumn]
     ) -> tuple[list[Any], list[int], list[Int32s | None]]:
         """Cells as they came, or labels and their codes where something else is released."""
         arrays, forms = [], []
@@ -66,7 +66,7 @@ class LineWriter:
             arrays.append(to_native(column).__arrow_c_array__())
         return arrays, forms, [instead[name].codes if name in instead else None for name in self._names]
 
-    def records(self, placed: Placed) -> bytes:
+    def records(self, placed: PlacedBatch) -> bytes:
         """The lines of generalised records; plain cells are JSON already, as the engine was given them."""
         if placed.records is None:
             return b""

@@ -39,10 +39,10 @@ def publish(
     """
     tables = {name: without_markers(table, policy.missing) for name, table in tables.items()}
     linked = release_tables(tables, policy, Rng.fresh() if seed is None else Rng.from_seed(seed))
-    for reason, count in linked.left_out.items():
+    for reason, count in linked.suppressed.items():
         LOG.warning("%s: %s rows.", reason, f"{count:,}")
     release = linked.release
     if standard is not None:
         release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
-    refuse_refuted(compare_with_original(read_release(release, ""), policy, tables, linked.places))
+    refuse_refuted(compare_with_original(read_release(release, ""), policy, tables, linked.source_rows))
     return let_through(release, policy, "table", not_covered=not_covered)

@@ -70,7 +70,7 @@ class Mates:
 
         Nothing where they are to stand alone: persons without a recorded sight compose with no other publication.
         """
-        if events.alone:
+        if events.exclusive:
             return b""
         fresh = [(person, sight) for person, sight in self._now(events) if self._own.get(person) != sight]
         self._own.update(fresh)
@@ -78,7 +78,7 @@ class Mates:
 
     def _now(self, events: ShownEvents) -> list[tuple[int, int]]:
         """The first sight of each person in this publication, marked where the person went on."""
-        marks = (events.shown & ~np.uint64(_MOVED)) | events.moved.astype(np.uint64)
+        marks = (events.first_hashes & ~np.uint64(_MOVED)) | events.has_later.astype(np.uint64)
         pairs = zip(events.persons.tolist(), marks.tolist(), strict=True)
         return [(person, self._own.get(person, mark) | (mark & _MOVED)) for person, mark in pairs]
 
@@ -107,8 +107,8 @@ class Population:
         self._store, self._publisher, self._policy = store, publisher, policy
         self._kind, self._method, self._allow_republication = kind, method, allow_republication
         # Linked tables are of no house: their persons compose with nothing.
-        self._parameters_digest = publisher_class(kind, method).pinned(policy) if policy.tables is None else ""
-        moving = bool(self._parameters_digest) and publisher_class(kind, method).moves(policy)
+        self._parameters_digest = publisher_class(kind, method).pin_digest(policy) if policy.tables is None else ""
+        moving = bool(self._parameters_digest) and publisher_class(kind, method).has_kernel(policy)
         alone = kind == "stream" or (kind == "series" and moving)
         self._mates = None if alone or not self._parameters_digest else Mates(moving=moving)
         self._hasher = _core.stream.Hasher(store.population_key)
@@ -231,7 +231,7 @@ class Population:
             self.refuse_shared(new)
             self.refuse_parted(events)
         shown = b"" if self._mates is None or events is None else self._mates.news(events)
-        known = self._mates is not None and events is not None and not events.alone
+        known = self._mates is not None and events is not None and not events.exclusive
         if not shown and (known or not len(new)):  # a row without sights composes with nothing
             return
         tx.record_population(

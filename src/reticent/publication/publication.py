@@ -59,7 +59,7 @@ class Publication:
 
     def rng(self, method: str) -> Rng:
         """The keys of this publication, and the one that its house shares with others of the store."""
-        digest = publisher_class(self.kind, method).pinned(self.policy)
+        digest = publisher_class(self.kind, method).pin_digest(self.policy)
         return Rng(self.store.key(self.name), veil_secret=self.store.veil_key(digest) if digest else b"")
 
     def earlier(self) -> list[Release]:

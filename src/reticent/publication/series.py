@@ -122,7 +122,7 @@ class Series(Publication):
     def _still_first(self, first: Next) -> Next:
         if self.store.key(self.name) != first.secret or self.store.snapshot(self.name) is not None:
             raise StateError("Another process has begun this series meanwhile.", hint="Run the command again.")
-        digest = publisher_class(self.kind, self.policy.series.method).pinned(self.policy)
+        digest = publisher_class(self.kind, self.policy.series.method).pin_digest(self.policy)
         if digest:  # the first release was veiled under the secret itself, before there was a store
             self.store.veil_key(digest, key=first.secret)
         return first

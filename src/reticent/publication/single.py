@@ -53,7 +53,7 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
         GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
     """
     method = method or policy.table.method
-    if pinned := publisher_class("table", method).pinned(policy):
+    if pinned := publisher_class("table", method).pin_digest(policy):
         store.veil_key(pinned, binding=False)  # another veil over the same truth is refused as such
 
     def make(words: tuple[str, ...]) -> Passed:

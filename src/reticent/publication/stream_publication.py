@@ -19,7 +19,7 @@ from reticent.arrays import UInt64s
 from reticent.audit.stream.running import GroupVerifier, OpenedGroups, RecordVerifier
 from reticent.audit.veil.running import VeilVerifier
 from reticent.engine.rng import Rng
-from reticent.engine.stream.contract import Placed, StreamPublisher, stream_class
+from reticent.engine.stream.contract import PlacedBatch, StreamPublisher, stream_class
 from reticent.errors import CORRUPT_HINT, GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
@@ -124,11 +124,11 @@ class StreamPublication:
 
     def _table(self, batch: Batch) -> pa.Table:
         table = batch.table
-        for name in self.engine.carried:
+        for name in self.engine.carried_columns:
             table = table.set_column(table.column_names.index(name), name, batch.token_column(name))
         return table
 
-    def _verify_batch(self, placed: Placed, batch: Batch) -> Released:
+    def _verify_batch(self, placed: PlacedBatch, batch: Batch) -> Released:
         if self._refuted:
             raise StateError("The stream stopped after an error.", hint="Start it again from its store.")
         self._refuted = True
@@ -171,7 +171,7 @@ def keys_of(policy: Policy, store: Store, name: str, *, seed: int | None = None)
 
 def veil_key_of(policy: Policy, store: Store) -> bytes:
     """The key of the house; none for methods without. Refuses another l or prior than the house has."""
-    digest = stream_class(policy.stream.method).pinned(policy)
+    digest = stream_class(policy.stream.method).pin_digest(policy)
     return store.veil_key(digest) if digest else b""
 
 
@@ -214,7 +214,7 @@ class _BatchVerifier:
         if self._person is not None:
             self._records.add_persons(seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key))
 
-    def refuse_refuted(self, placed: Placed) -> None:
+    def refuse_refuted(self, placed: PlacedBatch) -> None:
         """Raises when something of a batch must not be delivered."""
         offences: list[str] = []
         if placed.groups is not None:

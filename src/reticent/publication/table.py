@@ -61,7 +61,7 @@ def publish(
 
 def _keys(policy: Policy, method: str, store: Store | None) -> Rng:
     """Fresh ones; where the method has a house, with the key that the store keeps for it."""
-    digest = publisher_class("table", method).pinned(policy)
+    digest = publisher_class("table", method).pin_digest(policy)
     if not digest:
         return Rng.fresh()
     if store is None:

@@ -12,7 +12,7 @@ from scipy import sparse
 from reticent import _core
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
-from reticent.engine.series.m_distinct import FirstGroupRules, grouped
+from reticent.engine.series.m_distinct import FirstGroupRules, form_groups
 from reticent.engine.series.sug import People
 from reticent.errors import GuaranteeError, InternalError
 from reticent.policy.updates import Updates
@@ -154,10 +154,10 @@ class Series:
             knowledge = self.still if still else self.updates
             colours = np.arange(len(knowledge), dtype=np.int32)
             key = self.history.releases.to_bytes(32, "little")
-            grouping = grouped(self.history, knowledge, people, table.points, FirstGroupRules(self.m, colours, key, still=still))
+            grouping = form_groups(self.history, knowledge, people, table.points, FirstGroupRules(self.m, colours, key, static_values=still))
         if grouping is None:
             raise InternalError("Fifty occupations were not enough for first groups.")
-        rows, group, value = grouping.published()
+        rows, group, value = grouping.published_records()
         self.history = self.history.extend(
             people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)
         )

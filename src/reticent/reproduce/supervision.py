@@ -27,10 +27,10 @@ from reticent.datasets import census
 from reticent.datasets.policies import policy_yaml
 from reticent.engine.rng import Rng
 from reticent.engine.table.encoded_table import EncodedTable
-from reticent.engine.table.generalised import Outcome, measured
+from reticent.engine.table.generalised import Outcome, measure_outcome
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
-from reticent.engine.table.supervision import Critic, critic_of, generalise, optimally, sample, utility_tree
+from reticent.engine.table.supervision import UtilityScorer, make_scorer, generalize, generalize_optimally, sample, utility_tree
 from reticent.policy import Policy
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -122,10 +122,10 @@ def run(
 def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
     """The utility tree of one table, and the scores of every release."""
     encoded = data.under({"k": 4}, size=size)
-    critic = critic_of(encoded, data.table, Rng.from_seed(seed))
-    tree = utility_tree(encoded.quasi, critic.of_attributes)
+    critic = make_scorer(encoded, data.table, Rng.from_seed(seed))
+    tree = utility_tree(encoded.quasi, critic.f_measure_of)
     say(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
-    fresh = Critic(encoded, critic.goal, others(critic, size, Rng.from_seed(seed + 1)), critic.classifier)
+    fresh = UtilityScorer(encoded, critic.target_codes, others(critic, size, Rng.from_seed(seed + 1)), critic.classifier)
     raw = [Levels(encoded.hierarchies[name], encoded.codes(name), 0) for name in encoded.quasi]
     figures: dict[str, Any] = {
         "tree": [[list(names), score] for names, score in zip(tree.sets, tree.scores, strict=True)],
@@ -135,18 +135,18 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
     for name, privacy in SETTINGS.items():
         ruled = data.under(privacy, size=size)
         makers: dict[str, Callable[[], Outcome]] = {
-            "global": partial(generalise, ruled, [ruled.quasi], "global"),
+            "global": partial(generalize, ruled, [ruled.quasi], "global"),
             "optimal": partial(_optimal, ruled),
-            "global, supervised": partial(generalise, ruled, tree.batches(), "global"),
-            "global, supervised, optimal": partial(optimally, ruled, tree, critic),
-            "local": partial(generalise, ruled, [ruled.quasi], "local"),
-            "local, supervised": partial(generalise, ruled, tree.batches(), "local"),
+            "global, supervised": partial(generalize, ruled, tree.batches(), "global"),
+            "global, supervised, optimal": partial(generalize_optimally, ruled, tree, critic),
+            "local": partial(generalize, ruled, [ruled.quasi], "local"),
+            "local, supervised": partial(generalize, ruled, tree.batches(), "local"),
         }
         figures[name] = {}
         for how, make in makers.items():
             outcome = make()
             attributes = [a for a in outcome.attributes.values() if isinstance(a, Levels)]
-            cost = measured(ruled, outcome)
+            cost = measure_outcome(ruled, outcome)
             figures[name][how] = asdict(fresh.scores(attributes, outcome.suppressed)) | {
                 "um": cost.usefulness,
                 "ncp": cost.ncp,
@@ -155,14 +155,14 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
                 ],
             }
         say(f"  {name} done")
-    figures["limit of t-closeness"] = closeness_limit(critic.goal, SETTINGS["t-closeness"]["t"])
+    figures["limit of t-closeness"] = closeness_limit(critic.target_codes, SETTINGS["t-closeness"]["t"])
     return figures
 
 
-def others(critic: Critic, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
+def others(critic: UtilityScorer, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
     """A second sample with as many of each class, none of it among the records that the order was learned from."""
-    rest = np.setdiff1d(np.arange(len(critic.goal)), critic.rows)
-    return rest[sample(critic.goal[rest], size, critic.classifier.folds, rng)]
+    rest = np.setdiff1d(np.arange(len(critic.target_codes)), critic.rows)
+    return rest[sample(critic.target_codes[rest], size, critic.classifier.folds, rng)]
 
 
 def _optimal(ruled: EncodedTable) -> Outcome:

@@ -174,7 +174,7 @@ class Hub:
             # Refuses a policy under which there can be none, or that would begin a second house.
             engine = publisher_class(kind, getattr(policy, kind).method)
             engine(policy, rng=Rng.fresh())
-            if digest := engine.pinned(policy):
+            if digest := engine.pin_digest(policy):
                 self.store.veil_key(digest)
 
             self.act("create", publisher, lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))

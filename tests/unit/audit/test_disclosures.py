@@ -169,7 +169,7 @@ def test_one_cell_that_is_not_the_inputs_is_refuted(table, column, cell, row):
     engine = publisher(rules, "table", "optimal", rng=Rng.from_seed(3))
     engine.push(table)
     (made,) = engine.close()
-    source, data = Input(table, engine.original().places), made.tables["data"]
+    source, data = Input(table, engine.original().source_rows), made.tables["data"]
     assert judge([made], rules, kind="table", original=source).holds
     cells = data[column].to_pylist()
     cells[row] = cell
@@ -183,7 +183,7 @@ def test_a_person_published_twice_in_the_place_of_another_is_refuted(table):
     engine = publisher(rules, "table", "optimal", rng=Rng.from_seed(1))
     engine.push(table)
     (made,) = engine.close()
-    places = engine.original().places
+    places = engine.original().source_rows
     assert judge(made, rules, original=Input(table, places)).holds
     rows = np.arange(len(places))
     rows[5] = rows[4]

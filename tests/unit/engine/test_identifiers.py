@@ -9,7 +9,7 @@ import pytest
 from reticent import Series
 from reticent.api import anonymize
 from reticent.engine import keys, publisher
-from reticent.engine.identifiers import days_of, prepare, pseudonym
+from reticent.engine.identifiers import shift_days, prepare, pseudonym
 from reticent.engine.rng import Rng
 from reticent.errors import ConnectorError, DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -100,7 +100,7 @@ def test_dates_of_a_person_move_together(tmp_path, key):
     table = pa.table({"person": [str(i % 10) for i in range(50)], "came": days, "left": [str(day) for day in days]})
     moved = prepare(table, policy).to_pylist()
     for row, day in zip(moved, days, strict=True):
-        assert row["came"] == row["left"] == day + dt.timedelta(days_of(row["person"], key.secret, 30))
+        assert row["came"] == row["left"] == day + dt.timedelta(shift_days(row["person"], key.secret, 30))
         assert 0 < abs((row["came"] - day).days) <= 30
 
 
@@ -130,7 +130,7 @@ def test_a_key_that_comes_in_use_moves_no_date_anew(tmp_path, key):
 
 
 def test_every_shift_is_possible_and_none_is_zero():
-    shifts = {days_of(str(i), b"k" * 32, 3) for i in range(500)}
+    shifts = {shift_days(str(i), b"k" * 32, 3) for i in range(500)}
     assert shifts == {-3, -2, -1, 1, 2, 3}
 
 

@@ -115,7 +115,7 @@ def test_what_has_no_place_is_left_out_and_counted():
     )
     data["patients"] = pa.concat_tables([data["patients"], pa.table({"pid": ["x1", None], "sex": ["m", "m"]})])
     people = people_of(data, POLICY, b"key")
-    assert people.left_out == {
+    assert people.suppressed == {
         "patients: with a key that came before, left out": 1,
         "patients: without a person, left out": 1,
         "diagnoses: without a person, left out": 2,

@@ -74,7 +74,7 @@ def test_the_nearest_record_that_differs_most_lends_its_place():
         np.array([0, 0, 1, 2, 3], dtype=np.int32),
         np.zeros(4, dtype=np.uint8),
     )
-    assert grouping.hidden(where).donor.tolist() == [0, 3, 1, 2, 3]
+    assert grouping.hide_single_persons(where).donor.tolist() == [0, 3, 1, 2, 3]
 
 
 def test_a_series_without_a_limit_says_so():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reticent.engine.rng import Rng
-from reticent.engine.table.supervision import critic_of
+from reticent.engine.table.supervision import make_scorer
 from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, others, report, run, synthetic
 
 
@@ -54,11 +54,11 @@ def test_the_papers_accuracy_is_the_mean_of_sensitivity_and_specificity_in_its_f
 def test_no_record_is_both_learned_from_and_scored():
     data = synthetic(1500, 1)
     encoded = data.under({"k": 4}, size=400)
-    critic = critic_of(encoded, data.table, Rng.from_seed(1))
+    critic = make_scorer(encoded, data.table, Rng.from_seed(1))
     fresh = others(critic, 400, Rng.from_seed(2))
     assert len(fresh) == len(critic.rows) == 400
     assert not set(fresh.tolist()) & set(critic.rows.tolist())
-    assert np.bincount(critic.goal[fresh]).tolist() == [200, 200]
+    assert np.bincount(critic.target_codes[fresh]).tolist() == [200, 200]
 
 
 def test_the_limit_of_t_closeness_holds_for_random_t_close_groups():

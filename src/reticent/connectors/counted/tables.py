@@ -30,18 +30,18 @@ from reticent.audit.published import Published, text_table
 from reticent.audit.verdict import VerificationResult
 from reticent.connectors.counted.rows import FIRST, LABEL, LEAF, RECORDS, Recoding, Rows, split_counts
 from reticent.engine.base import claims
-from reticent.engine.identifiers import refuse_overall
+from reticent.engine.identifiers import refuse_overall_demands
 from reticent.engine.spellings import merge_variants
 from reticent.engine.table import generalised
-from reticent.engine.table.base import word_on_persons
+from reticent.engine.table.base import persons_notice
 from reticent.engine.table.cuts import Cuts
-from reticent.engine.table.encoded_table import EncodedTable, limited, refuse_empty
-from reticent.engine.table.generalised import Outcome, not_covered
+from reticent.engine.table.encoded_table import EncodedTable, apply_limits, refuse_empty_policy
+from reticent.engine.table.generalised import Outcome, generalization_exclusions
 from reticent.engine.table.levels import Levels
-from reticent.engine.table.local import recoded
-from reticent.engine.table.mondrian import parted
+from reticent.engine.table.local import recode_table
+from reticent.engine.table.mondrian import find_classes
 from reticent.engine.table.optimal import optimum
-from reticent.engine.table.people import settled
+from reticent.engine.table.people import search_classes
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import person_columns
@@ -99,7 +99,7 @@ def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Se
         )
     if policy.table.method == "mondrian" and policy.table.cuts == "relaxed":
         raise PolicyError(f"{place} makes strict cuts only.", hint="Take cuts: relaxed out of the policy.")
-    refuse_overall(policy)
+    refuse_overall_demands(policy)
     if len(set(columns)) < len(columns):
         raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
     if policy.persons is not None and policy.persons.records != "all":
@@ -118,7 +118,7 @@ def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Se
 
 def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     """Collapses rows where they are, and searches the release here."""
-    refuse_empty(policy)
+    refuse_empty_policy(policy)
     guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
     people = [policy.person] if policy.person is not None and check_persons(rows, policy.person) else []
     names = [*policy.quasi, *guarded, *people]
@@ -135,16 +135,16 @@ def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     method = METHODS[0] if policy.table.method == "auto" else policy.table.method
     owned, parts = distinct if people else None, None if method == METHODS[0] else distinct
     del distinct
-    encoded = replace(encoded, watch=limited(encoded.cancellation, policy))
+    encoded = replace(encoded, watch=apply_limits(encoded.cancellation, policy))
     outcome = _search(encoded, method)
-    if outcome.pieces is not None:
-        encoded, times = encoded.pieces(outcome.pieces.rows, outcome.pieces.times), outcome.pieces.times
-    guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST["generalised"], not_covered(policy))
+    if outcome.row_parts is not None:
+        encoded, times = encoded.split_rows(outcome.row_parts.rows, outcome.row_parts.times), outcome.row_parts.times
+    guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST["generalised"], generalization_exclusions(policy))
     return ReleasePlan(
         recoding=_recoding_of(encoded, outcome, parts, owned),
         guarantee=_warn_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),
         counts=_counts(times, outcome.suppressed),
-        metrics=generalised.measured(encoded, outcome).to_dict(),
+        metrics=generalised.measure_outcome(encoded, outcome).to_dict(),
         explain=_explain(encoded, outcome, times),
         method=method,
         outcome=outcome,
@@ -154,15 +154,15 @@ def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
 
 def _search(encoded: EncodedTable, method: str) -> Outcome:
     if method == "local":
-        return recoded(encoded).outcome
-    return parted(encoded) if method == "mondrian" else settled(encoded, optimum)
+        return recode_table(encoded).outcome
+    return find_classes(encoded) if method == "mondrian" else search_classes(encoded, optimum)
 
 
 def _warn_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int) -> Guarantee:
     """The guarantee with the loud word of one machine on persons that the policy does not name, where a column shows them."""
     for name in person_columns(policy.identifiers) if policy.person is None else ():
         if further := rows.count_repeats(name):
-            word = word_on_persons(name, further, size)
+            word = persons_notice(name, further, size)
             return replace(guarantee, not_covered=(word, *guarantee.not_covered))
     return guarantee
 
@@ -226,7 +226,7 @@ def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table, *, per
 
     Those that are not published are left out, except where persons are left out one by one.
     """
-    pieces = outcome.pieces
+    pieces = outcome.row_parts
     published = np.ones(len(outcome.suppressed), dtype=bool) if persons else ~outcome.suppressed
     if pieces is not None and len(pieces.rows) > distinct.num_rows:
         chosen = np.flatnonzero(published)
@@ -292,7 +292,7 @@ def _explain(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint
 def _explain_attribute(shown: Levels | Cuts, published: npt.NDArray[np.int64]) -> dict[str, Any]:
     """The level of an attribute, or how many records have which or keep their value."""
     if isinstance(shown, Cuts):
-        return {"exact_records": int(published[shown.exact()].sum(dtype=np.int64))}
+        return {"exact_records": int(published[shown.exact_rows()].sum(dtype=np.int64))}
     if isinstance(shown.level, int):
         return {"level": shown.level, "height": shown.hierarchy.height}
     counts = np.bincount(shown.level, weights=published, minlength=shown.hierarchy.height + 1)

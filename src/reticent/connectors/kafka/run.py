@@ -78,7 +78,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     state.prepare(source, sink)
     pin = partial(pin_shards, policy, store, name)
     pin(state.shards)
-    remembers = policy.person is not None and stream_class(policy.stream.method).remembers
+    remembers = policy.person is not None and stream_class(policy.stream.method).remembers_persons
     placement = PartitionCheck(store, name, str(policy.person), state.shards) if remembers else None
     worker = Worker(
         Job(source, sink, state, policy, rng, settings, partial(store_dead_letters, store, name), pin, placement)

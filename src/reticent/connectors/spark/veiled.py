@@ -37,8 +37,8 @@ from reticent.connectors.spark.rows import SparkRelease, quote_column
 from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import VeilParameters
-from reticent.engine.veil.release import data_table, facts_of, guarantee, noisy_shares
-from reticent.engine.veil.veiling import OMISSION_EPSILON, MOST_UNSEEN, hashes_of
+from reticent.engine.veil.release import data_table, hash_facts, guarantee, noisy_shares
+from reticent.engine.veil.veiling import OMISSION_EPSILON, MAX_OMISSION_RATE, hash_persons
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
 from reticent.release.wording import LEDGER
@@ -84,10 +84,10 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
     for name in policy.sensitive:
         refuse_variants(split_counts(rows.count_combinations([name]), [name])[0], policy)
     house = VeilParameters.of(policy, "table")
-    rng = replace(Rng.fresh(), house=store.veil_key(house.pinned))
+    rng = replace(Rng.fresh(), house=store.veil_key(house.pin_digest))
     whole_ = _map_batches(rows.frame.select(*[quote_column(name) for name in policy.columns]), policy, rng)
     lost, size, facts = _count_omissions(whole_, len(house.strata))
-    if (unseen := float(lost.sum() / max(1, size.sum()))) > MOST_UNSEEN:
+    if (unseen := float(lost.sum() / max(1, size.sum()))) > MAX_OMISSION_RATE:
         raise GuaranteeError(
             f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
             hint="Make the prior again from data like these, or with a coarser domain.",
@@ -154,12 +154,12 @@ def make_veil(bundle: bytes, rng: Rng, schema: pa.Schema) -> Batches:
 def _veil_batch(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | None) -> pa.Table:
     house, core = _load_parameters(bundle, rng)
     assert house.policy.person is not None  # noqa: S101 - checked on the driver
-    persons = hashes_of(table.column(house.policy.person), rng, house.policy.person)
+    persons = hash_persons(table.column(house.policy.person), rng, house.policy.person)
     published, rows = house.levels.publish(table)
     values = house.domain.encode(table.column(house.sensitive))
     seen = _core.veil.People(core).add_events(persons, persons, rows, values)
     data = data_table(house, published, seen, np.arange(table.num_rows))
-    facts = facts_of(persons, values.astype(np.uint64), seen.offered)
+    facts = hash_facts(persons, values.astype(np.uint64), seen.offered)
     more = {_OFFERED: seen.offered, **dict(zip(_NOISE_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}
     for name, cells in more.items():
         data = data.append_column(name, pa.array(cells if name == _OFFERED else cells.astype(np.int64)))

@@ -37,9 +37,9 @@ def warm_up(
             "and take warmup out of the policy.",
         )
     from reticent.engine.veil.prior.fitted import write_fit
-    from reticent.engine.veil.prior.released import fit_warmup, kernel_to_make
+    from reticent.engine.veil.prior.released import fit_warmup, missing_kernel_path
 
-    kernel = kernel_to_make(policy)
+    kernel = missing_kernel_path(policy)
     fitted = fit_warmup(
         policy, _first_records(policy, source, file_format, settings.warmup), np.random.default_rng(seed)
     )

@@ -13,8 +13,8 @@ import pyarrow as pa
 from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.encode.columns import normalize_names
 from reticent.engine.base import Publisher, check_batch, sole_sensitive
-from reticent.engine.evolving.change import Change, Op, is_feed, runs
-from reticent.engine.evolving.records import NONE, Records
+from reticent.engine.evolving.change import Change, Op, is_feed, iter_segments
+from reticent.engine.evolving.records import NO_CLASS, Records
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.spellings import merge_variants
@@ -24,7 +24,7 @@ from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import UNMET
 
 
-class Named(NamedTuple):
+class ChangeIds(NamedTuple):
     """The persons and the record ids that a change names."""
 
     persons: list[str]
@@ -35,46 +35,46 @@ class EvolvingPublisher(Publisher):
     """A table under insertion, deletion and update; `cut` publishes the version of the moment as QIT and ST."""
 
     kind = "evolving"
-    safe_again: ClassVar[bool] = False
+    can_republish: ClassVar[bool] = False
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
-        self.sensitive, self.name = _roles(policy)
+        self.sensitive, self.record_column = _roles(policy)
         self.l = policy.l_of(self.kind)
         self.records = Records(
-            [*policy.quasi, *policy.plain, self.sensitive], sensitive=self.sensitive, shown=self._width()
+            [*policy.quasi, *policy.plain, self.sensitive], sensitive=self.sensitive, memory_width=self._memory_width()
         )
         self.publications = 0
         self.step = 0
 
     # -- what a method does -------------------------------------------------------------------------------------
 
-    def _width(self) -> int:
+    def _memory_width(self) -> int:
         """Bytes per record that a method keeps of what it showed."""
         return 0
 
-    def _notice(self, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at more than the codes
+    def _prepare_insert(self, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at more than the codes
         """What a method must know of a batch beside its codes; refuses before anything is changed."""
         return None
 
-    def _notice_again(self, rows: UInt32s, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at the rows
+    def _prepare_update(self, rows: UInt32s, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at the rows
         """The same for an update of rows."""
-        return self._notice(batch)
+        return self._prepare_insert(batch)
 
-    def _sign(self, rows: UInt32s, notes: Any) -> None:  # noqa: ARG002 - for methods with hashes of their own
+    def _hash_persons(self, rows: UInt32s, notes: Any) -> None:  # noqa: ARG002 - for methods with hashes of their own
         """Keyed hashes of rows."""
-        self.records.sign(rows, self.rng.key("person"))
+        self.records.hash_persons(rows, self.rng.key("person"))
 
     @abstractmethod
-    def _admit(self, rows: UInt32s, notes: Any) -> tuple[UInt32s, Change]:
+    def _insert_rows(self, rows: UInt32s, notes: Any) -> tuple[UInt32s, Change]:
         """Gives new rows a class; the rows whose class changed, and what was done."""
 
     @abstractmethod
-    def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
+    def _delete_rows(self, rows: UInt32s) -> tuple[UInt32s, Change]:
         """Takes rows out of their classes, before they are forgotten."""
 
     @abstractmethod
-    def _revise(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
+    def _update_rows(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
         """Gives live rows new codes."""
 
     @abstractmethod
@@ -84,11 +84,11 @@ class EvolvingPublisher(Publisher):
     def _reload(self, withheld: int) -> None:
         """Builds what a method keeps beside the records, after a restart; `held` of all records have no class."""
 
-    def needs(self, change: pa.Table) -> Named | None:  # noqa: ARG002 - for methods that can do with less
+    def ids_to_load(self, change: pa.Table) -> ChangeIds | None:  # noqa: ARG002 - for methods that can do with less
         """Whose records must be loaded before a change is made; None: all of them."""
         return None
 
-    def forgotten(self, change: pa.Table) -> list[str]:  # noqa: ARG002 - for methods that remember persons
+    def keys_to_recall(self, change: pa.Table) -> list[str]:  # noqa: ARG002 - for methods that remember persons
         """Keys of the persons of a change whose memory, if there is one, must be recalled before it is made."""
         return []
 
@@ -99,11 +99,11 @@ class EvolvingPublisher(Publisher):
         """What is remembered of some persons or of all, whether or not they have records still; by key."""
         return {}
 
-    def named(self, change: pa.Table) -> Named:
+    def ids_of(self, change: pa.Table) -> ChangeIds:
         """The persons and records that a change names."""
-        columns = (self.policy.person, self.name)
-        return Named(
-            *(_texts(change.column(name).drop_null()) if name in change.column_names else [] for name in columns)
+        columns = (self.policy.person, self.record_column)
+        return ChangeIds(
+            *(_read_ids(change.column(name).drop_null()) if name in change.column_names else [] for name in columns)
         )
 
     # -- changes ---------------------------------------------------------------------------------------------------
@@ -115,17 +115,17 @@ class EvolvingPublisher(Publisher):
 
     def insert(self, batch: pa.Table) -> Change:
         """Adds records."""
-        batch = self._checked(batch)
+        batch = self._normalize_batch(batch)
         persons, names = self._identities(batch)
-        self._refuse_known(names)
-        notes = self._notice(batch)
+        self._refuse_known_records(names)
+        notes = self._prepare_insert(batch)
         codes = self.records.encode(batch)
         rows = self.records.allocate(len(codes))
         self.records.put(rows, codes)
         self.records.bind(rows.tolist(), persons, names)
-        self._sign(rows, notes)
-        self._tick()
-        moved, change = self._admit(rows, notes)
+        self._hash_persons(rows, notes)
+        self._next_step()
+        moved, change = self._insert_rows(rows, notes)
         return replace(change, inserted=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
 
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
@@ -133,9 +133,9 @@ class EvolvingPublisher(Publisher):
 
         They belong to the column `by`, by default that of records, or else that of persons.
         """
-        rows = self._find(_texts(ids), by or self.name or str(self.policy.person))
-        self._tick()
-        moved, change = self._dismiss(rows)
+        rows = self._find(_read_ids(ids), by or self.record_column or str(self.policy.person))
+        self._next_step()
+        moved, change = self._delete_rows(rows)
         self.records.remove(rows.tolist())
         written = np.setdiff1d(moved, rows)
         change = replace(change, deleted=len(rows), gone=(self.records.codes[rows],))
@@ -143,29 +143,29 @@ class EvolvingPublisher(Publisher):
 
     def update(self, batch: pa.Table) -> Change:
         """Replaces records: each row of the batch stands for the record of the same id."""
-        batch = self._checked(batch)
+        batch = self._normalize_batch(batch)
         persons, names = self._identities(batch)
-        rows = self._find(names or persons, self.name or str(self.policy.person), single=True)
+        rows = self._find(names or persons, self.record_column or str(self.policy.person), single=True)
         if names is not None and any(self.records.persons[r] != p for r, p in zip(rows.tolist(), persons, strict=True)):
             raise DataError(
                 "An update gives a record to another person; nothing was changed.",
                 hint="If it was somebody else's, delete the record and insert a new one. Somebody who has another name now keeps the old one here: "
                 "as two persons they would show two sets of values that have the truth in common.",
             )
-        notes = self._notice_again(rows, batch)
+        notes = self._prepare_update(rows, batch)
         codes = self.records.encode(batch)
-        self._tick()
-        moved, change = self._revise(rows, codes, notes)
+        self._next_step()
+        moved, change = self._update_rows(rows, codes, notes)
         return replace(change, updated=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
 
     def apply(self, batch: pa.Table) -> Change:
         """Applies a change feed in order, wholly or not at all (the whole feed is checked first)."""
-        stretches = list(runs(batch))
-        self._check_feed(stretches)
+        stretches = list(iter_segments(batch))
+        self._check_feed_ids(stretches)
         done = Change(held=self.counts.held)
         for op, part in stretches:
             if op == "delete":
-                done = done.then(self.delete(part.column(self.name or self.policy.person)))
+                done = done.then(self.delete(part.column(self.record_column or self.policy.person)))
             else:
                 done = done.then(self.insert(part) if op == "insert" else self.update(part))
         return done
@@ -174,17 +174,17 @@ class EvolvingPublisher(Publisher):
 
     def cut(self, *, again: bool = False) -> list[Release]:
         """Publishes the table as it is now; `again` although the method is made for one publication only."""
-        if self.publications and not self.safe_again and not again:
+        if self.publications and not self.can_republish and not again:
             raise GuaranteeError(
                 f"The method {self.method} is safe for one publication only, and {self.publications} were made; "
                 "a reader who subtracts one from the next learns values of single persons.",
                 hint="Use the method veil; or let the judge decide about one more with --again.",
             )
-        if self.records.unseen:
+        if self.records.not_loaded:
             raise InternalError("A table that is loaded in part cannot be published.")
-        self._tick()
+        self._next_step()
         rows = self.records.rows()
-        rows = rows[self.records.classes[rows] != NONE]
+        rows = rows[self.records.classes[rows] != NO_CLASS]
         if not len(rows):
             raise GuaranteeError(
                 f"There are no records that can be published with l = {self.l}; nothing was published.",
@@ -214,13 +214,13 @@ class EvolvingPublisher(Publisher):
         """What every publication claims."""
         asked = self.policy.privacy
         unmet = () if asked.k is None and asked.t is None else (UNMET,)
-        return replace(self._promise(), not_covered=(*self._promise().not_covered, *unmet))
+        return replace(self._method_guarantee(), not_covered=(*self._method_guarantee().not_covered, *unmet))
 
     @abstractmethod
-    def _promise(self) -> Guarantee:
+    def _method_guarantee(self) -> Guarantee:
         """What the method claims."""
 
-    def _wrap(self, tables: tuple[pa.Table, pa.Table], metrics: dict[str, float], explain: dict[str, Any]) -> Release:
+    def _to_release(self, tables: tuple[pa.Table, pa.Table], metrics: dict[str, float], explain: dict[str, Any]) -> Release:
         qit, st = tables
         total = len(self.records)
         return Release(
@@ -238,7 +238,7 @@ class EvolvingPublisher(Publisher):
 
     # -- small parts -----------------------------------------------------------------------------------------------
 
-    def _tick(self) -> None:
+    def _next_step(self) -> None:
         self.step += 1
 
     def _key(self, purpose: str) -> bytes:
@@ -246,17 +246,17 @@ class EvolvingPublisher(Publisher):
         return self.rng.key(f"{purpose} {self.step}")
 
     def _identities(self, batch: pa.Table) -> tuple[list[str], list[str] | None]:
-        persons = _texts(batch.column(self.policy.person))
-        return persons, _texts(batch.column(self.name)) if self.name else None
+        persons = _read_ids(batch.column(self.policy.person))
+        return persons, _read_ids(batch.column(self.record_column)) if self.record_column else None
 
-    def _checked(self, batch: pa.Table) -> pa.Table:
+    def _normalize_batch(self, batch: pa.Table) -> pa.Table:
         """The batch with the columns of the policy, its values in the spelling that the table has them in."""
         return merge_variants(check_batch(batch, self.policy), self.policy, self.records.words[self.sensitive])
 
-    def _refuse_known(self, names: list[str] | None) -> None:
+    def _refuse_known_records(self, names: list[str] | None) -> None:
         if names is None:
             return
-        known = sum(self.records.named(name) is not None for name in names) + len(names) - len(set(names))
+        known = sum(self.records.row_of_record(name) is not None for name in names) + len(names) - len(set(names))
         if known:
             raise DataError(
                 f"{known:,} of {len(names):,} record ids are there already; nothing was changed.",
@@ -264,10 +264,10 @@ class EvolvingPublisher(Publisher):
             )
 
     def _find(self, ids: list[str], column: str, *, single: bool = False) -> UInt32s:
-        if column == self.name:
-            rows_of: list[tuple[int, ...]] = [() if (row := self.records.named(i)) is None else (row,) for i in ids]
+        if column == self.record_column:
+            rows_of: list[tuple[int, ...]] = [() if (row := self.records.row_of_record(i)) is None else (row,) for i in ids]
         elif column == self.policy.person:
-            rows_of = [self.records.of_person(i) for i in ids]
+            rows_of = [self.records.rows_of_person(i) for i in ids]
         else:
             raise PolicyError(
                 f"'{column}' names neither persons nor records.", hint="Give the person or record column."
@@ -286,25 +286,25 @@ class EvolvingPublisher(Publisher):
             )
         return np.array([row for rows in rows_of for row in rows], dtype=np.uint32)
 
-    def _check_feed(self, segments: list[tuple[Op, pa.Table]]) -> None:
+    def _check_feed_ids(self, segments: list[tuple[Op, pa.Table]]) -> None:
         """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
-        column = self.name or str(self.policy.person)
+        column = self.record_column or str(self.policy.person)
         present: dict[str, int] = {}
         for op, part in segments:
             if op != "delete":
-                self.records.encode(self._checked(part))
+                self.records.encode(self._normalize_batch(part))
             elif column not in part.column_names:
                 raise DataError(f"The feed has no column '{column}'.", hint="Add it, so that records can be found.")
-            for name in _texts(part.column(column)):
+            for name in _read_ids(part.column(column)):
                 known = present.get(name)
                 if known is None:
                     known = (
-                        len(self.records.of_person(name))
-                        if self.name is None
-                        else int(self.records.named(name) is not None)
+                        len(self.records.rows_of_person(name))
+                        if self.record_column is None
+                        else int(self.records.row_of_record(name) is not None)
                     )
                 if (
-                    (op == "insert" and self.name and known)
+                    (op == "insert" and self.record_column and known)
                     or (op == "update" and known != 1)
                     or (op == "delete" and not known)
                 ):
@@ -319,7 +319,7 @@ class EvolvingPublisher(Publisher):
         tables, shown = self.records.to_tables()
         people = self.memories()
         columns = {"key": pa.array(list(people), pa.string()), "memory": pa.array(list(people.values()), pa.binary())}
-        return pack(self.policy, self.rng, self.extra(), tables | {"people": pa.table(columns)}, {"shown": shown})
+        return pack(self.policy, self.rng, self.extra_state(), tables | {"people": pa.table(columns)}, {"shown": shown})
 
     @classmethod
     def restore(cls, policy: Policy, state: bytes) -> Self:
@@ -332,7 +332,7 @@ class EvolvingPublisher(Publisher):
         publisher.resume(extra)
         return publisher
 
-    def extra(self) -> dict[str, Any]:
+    def extra_state(self) -> dict[str, Any]:
         """What a method keeps beside the records, as plain values."""
         return {
             "publications": self.publications,
@@ -346,11 +346,11 @@ class EvolvingPublisher(Publisher):
         """Takes up what `extra` gave, once the records are there, or those of them that a change needs."""
         self.publications, self.step = int(extra["publications"]), int(extra["step"])
         self._figures = dict(extra["metrics"])
-        self.records.unseen = int(extra["records"]) - len(self.records)
+        self.records.not_loaded = int(extra["records"]) - len(self.records)
         self._reload(int(extra["held"]))
 
 
-def _texts(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
+def _read_ids(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
     if not isinstance(column, pa.Array | pa.ChunkedArray):
         column = pa.array(column)
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])

@@ -40,7 +40,7 @@ class Change:
     written: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
     removed: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
     persons: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    gone: tuple[Int32s, ...] = ()
+    removed_codes: tuple[Int32s, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The counts alone."""
@@ -61,7 +61,7 @@ class Change:
             written=np.setdiff1d(np.union1d(self.written, later.written), later.removed),
             removed=removed,
             persons=np.union1d(self.persons, later.persons),
-            gone=self.gone + later.gone,
+            gone=self.removed_codes + later.removed_codes,
         )
 
     def __repr__(self) -> str:
@@ -69,9 +69,9 @@ class Change:
 
 
 Op = Literal["insert", "update", "delete"]
-COLUMN = "op"
+OP_COLUMN = "op"
 # Full words, and the letters of Debezium (c, r, u, d) and of SQL Server (I, U, D).
-WORDS: dict[str, Op] = {
+OPERATIONS: dict[str, Op] = {
     "insert": "insert",
     "i": "insert",
     "c": "insert",
@@ -85,20 +85,20 @@ WORDS: dict[str, Op] = {
 
 def is_feed(batch: pa.Table, policy: Policy) -> bool:
     """Whether a batch says in a column `op` what each row does."""
-    return COLUMN in batch.column_names and COLUMN not in policy.columns
+    return OP_COLUMN in batch.column_names and OP_COLUMN not in policy.columns
 
 
-def runs(batch: pa.Table) -> Iterator[tuple[Op, pa.Table]]:
+def iter_segments(batch: pa.Table) -> Iterator[tuple[Op, pa.Table]]:
     """The feed cut into stretches of one operation each, in order, without the column `op`."""
-    words = [str(word).strip().lower() for word in batch.column(COLUMN).to_pylist()]
-    unknown = sum(word not in WORDS for word in words)
+    words = [str(word).strip().lower() for word in batch.column(OP_COLUMN).to_pylist()]
+    unknown = sum(word not in OPERATIONS for word in words)
     if unknown:
         raise DataError(
-            f"{unknown:,} rows of the feed have an unknown operation in column '{COLUMN}'.",
+            f"{unknown:,} rows of the feed have an unknown operation in column '{OP_COLUMN}'.",
             hint="Write insert, update or delete.",
         )
-    ops = [WORDS[word] for word in words]
-    rest = batch.drop_columns([COLUMN])
+    ops = [OPERATIONS[word] for word in words]
+    rest = batch.drop_columns([OP_COLUMN])
     if not ops:
         return
     starts = [0, *(i for i in range(1, len(ops)) if ops[i] != ops[i - 1]), len(ops)]

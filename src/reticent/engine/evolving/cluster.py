@@ -14,10 +14,10 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
-from reticent.engine.base import Members, refuse_group
+from reticent.engine.base import Members, refuse_group_column
 from reticent.engine.evolving.base import EvolvingPublisher
 from reticent.engine.evolving.change import Change
-from reticent.engine.evolving.records import NONE
+from reticent.engine.evolving.records import NO_CLASS
 from reticent.engine.rng import Rng
 from reticent.engine.table.anatomy import sensitive_table
 from reticent.engine.table.people import row_keys
@@ -33,63 +33,63 @@ NOT_COVERED = not_covered(*EVOLVING)
 class ClusterPublisher(EvolvingPublisher):
     """Classes kept by the native core under the method named by `method`."""
 
-    measures: ClassVar[bool] = False
+    uses_distance: ClassVar[bool] = False
     """Whether the method asks how far values lie apart."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
-        refuse_group(policy)
+        refuse_group_column(policy)
         super().__init__(policy, rng=rng)
-        self._kept_back = 0
+        self._withheld = 0
         self._new_core()
 
     def _new_core(self) -> None:
         scale = [_scale(self.policy.columns[name].hierarchy) for name in self.policy.quasi]
         self._core = _core.evolving.Classes(self.method, l=self.l, scale=scale)
 
-    def _admit(self, rows: UInt32s, notes: Any = None) -> tuple[UInt32s, Change]:  # noqa: ARG002 - the contract
-        return self._note(
-            self._core.insert(rows, self.records.values(rows), self._tuples(rows), key=self._key("insert"))
+    def _insert_rows(self, rows: UInt32s, notes: Any = None) -> tuple[UInt32s, Change]:  # noqa: ARG002 - the contract
+        return self._apply_core_change(
+            self._core.insert(rows, self.records.values(rows), self._quasi_codes(rows), key=self._key("insert"))
         )
 
-    def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
+    def _delete_rows(self, rows: UInt32s) -> tuple[UInt32s, Change]:
         try:
-            return self._note(self._core.delete(rows, key=self._key("delete")))
+            return self._apply_core_change(self._core.delete(rows, key=self._key("delete")))
         except RuntimeError as error:
             raise InternalError(f"A deletion of {len(rows):,} rows found no class for one of them.") from error
 
-    def _revise(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
+    def _update_rows(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
         """Deletion and insertion, as in the paper."""
-        moved, change = self._dismiss(rows)
+        moved, change = self._delete_rows(rows)
         self.records.put(rows, codes)
-        self.records.classes[rows] = NONE
-        self._sign(rows, notes)
-        again, later = self._admit(rows)
+        self.records.classes[rows] = NO_CLASS
+        self._hash_persons(rows, notes)
+        again, later = self._insert_rows(rows)
         return np.union1d(moved, again), change.then(later)
 
-    def _note(self, done: _core.evolving.Change) -> tuple[UInt32s, Change]:
-        rows = done.rows
-        self.records.classes[rows] = done.classes
-        self._kept_back = done.withheld
-        return rows, Change(touched=done.touched, dissolved=done.dissolved, relocated=done.relocated, held=done.withheld)
+    def _apply_core_change(self, core_change: _core.evolving.Change) -> tuple[UInt32s, Change]:
+        rows = core_change.rows
+        self.records.classes[rows] = core_change.classes
+        self._withheld = core_change.withheld
+        return rows, Change(touched=core_change.touched, dissolved=core_change.dissolved, relocated=core_change.relocated, held=core_change.withheld)
 
-    def _tuples(self, rows: UInt32s) -> Int32s:
+    def _quasi_codes(self, rows: UInt32s) -> Int32s:
         codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])
-        if self.measures:
+        if self.uses_distance:
             for i, name in enumerate(self.policy.quasi):
                 if _scale(self.policy.columns[name].hierarchy):
-                    codes[:, i] = _numbers(self.records.words[name].values)[codes[:, i]]
+                    codes[:, i] = _rounded_values(self.records.words[name].values)[codes[:, i]]
         return codes
 
     def _count_withheld(self) -> int:
-        return self._kept_back
+        return self._withheld
 
     def _reload(self, withheld: int) -> None:
         self._new_core()
         rows = self.records.rows()
-        self._kept_back = withheld
-        self._core.load(rows, self.records.values(rows), self._tuples(rows), self.records.classes[rows])
+        self._withheld = withheld
+        self._core.load(rows, self.records.values(rows), self._quasi_codes(rows), self.records.classes[rows])
 
-    def _promise(self) -> Guarantee:
+    def _method_guarantee(self) -> Guarantee:
         return Guarantee({"l": {"distinct": self.l}, "publications": 1}, AGAINST["evolving"], NOT_COVERED)
 
     def _publish(self, rows: UInt32s) -> Release:
@@ -97,7 +97,7 @@ class ClusterPublisher(EvolvingPublisher):
         # Numbers of classes tell their age, so every publication numbers them anew: by their rows' own text, as Anatomy does, and by
         # chance where that is alike.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))[groups]
-        shown = self._shown(rows)
+        shown = self._published_codes(rows)
         keys = row_keys([(codes, words.values) for codes, words in shown.values()], len(rows))
         arranged = _core.table.arrange_rows(keys, groups)
         order, groups = arranged.order, arranged.numbers[groups[arranged.order]]
@@ -110,13 +110,13 @@ class ClusterPublisher(EvolvingPublisher):
         starts = np.flatnonzero(np.diff(st.column("group").to_numpy(), prepend=-1))
         top = np.maximum.reduceat(st.column("count").to_numpy(), starts) / sizes
         skewed = sizes[top > 1 / self.l].sum() / len(rows)
-        return self._wrap(
+        return self._to_release(
             (qit, st),
             {"average_class_size": float(sizes.mean()), "max_risk": float(top.max())},
             {"groups": len(sizes), "share_in_skewed_classes": float(skewed), "label": "safe for one publication only"},
         )
 
-    def _shown(self, rows: UInt32s) -> dict[str, tuple[Int32s, Dictionary]]:
+    def _published_codes(self, rows: UInt32s) -> dict[str, tuple[Int32s, Dictionary]]:
         """The codes of the columns that are published as they are, and their words."""
         names, records = [*self.policy.quasi, *self.policy.plain], self.records
         return {name: (records.codes[rows, records.columns.index(name)], records.words[name]) for name in names}
@@ -130,7 +130,7 @@ def _scale(spec: HierarchySpec | None) -> float:
     return 1 / (max(widths) or 1.0)
 
 
-def _numbers(words: pa.Array) -> Int32s:
+def _rounded_values(words: pa.Array) -> Int32s:
     """The values of a numeric column by code, rounded; a column that is not numeric after all keeps its codes."""
     try:
         values = words.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)

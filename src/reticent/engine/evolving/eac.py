@@ -19,4 +19,4 @@ class Eac(ClusterPublisher):
     """Every cluster is examined for the least extra information loss."""
 
     method = "eac"
-    measures = True
+    uses_distance = True

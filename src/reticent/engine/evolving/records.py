@@ -18,37 +18,37 @@ from reticent.encode import Dictionary
 from reticent.errors import DataError
 from reticent.release import person_hashes
 
-NONE = -1
+NO_CLASS = -1
 
 
 class Records:
     """Growable columns; row numbers are stable while the row lives."""
 
-    def __init__(self, columns: Sequence[str], *, sensitive: str, shown: int = 0) -> None:
+    def __init__(self, columns: Sequence[str], *, sensitive: str, memory_width: int = 0) -> None:
         self.columns = tuple(columns)
         self.words = {name: Dictionary() for name in columns}
-        self.at_sensitive = self.columns.index(sensitive)
+        self.sensitive_index = self.columns.index(sensitive)
         self.codes = np.zeros((0, len(self.columns)), dtype=np.int32)
         self.classes = np.zeros(0, dtype=np.int32)
         # the person under the key of the ledger, and under that of a house where there is one; then what the house is keyed by (0: of an
         # earlier version, which kept no unit)
         self.hashes = np.zeros((0, 3), dtype=np.uint64)
         # what a method remembers of what the row showed
-        self.shown = np.zeros((0, shown), dtype=np.uint8)
+        self.memories = np.zeros((0, memory_width), dtype=np.uint8)
         self.persons: list[str | None] = []
-        self.names: list[str | None] = []
+        self.record_ids: list[str | None] = []
         self._by_person: dict[str, int | set[int]] = {}
-        self._by_name: dict[str, int] = {}
+        self._by_record_id: dict[str, int] = {}
         self._free: list[int] = []
         self._live = np.zeros(0, dtype=np.bool_)
-        self._alive = 0
+        self._live_count = 0
         # Live rows that the store has and that were not loaded, since a change does not concern them.
-        self.unseen = 0
+        self.not_loaded = 0
         # Per column how many live rows have each code, once somebody has asked.
         self._uses: list[Int64s] | None = None
 
     def __len__(self) -> int:
-        return self._alive + self.unseen
+        return self._live_count + self.not_loaded
 
     def rows(self) -> UInt32s:
         """All live rows, in order."""
@@ -56,7 +56,7 @@ class Records:
 
     def values(self, rows: UInt32s) -> Int32s:
         """Sensitive codes of rows."""
-        return np.ascontiguousarray(self.codes[rows, self.at_sensitive])
+        return np.ascontiguousarray(self.codes[rows, self.sensitive_index])
 
     def encode(self, batch: pa.Table) -> Int32s:
         """A batch as codes; grows the dictionaries."""
@@ -75,7 +75,7 @@ class Records:
         self.codes[rows] = codes
         self._count(live, 1)
 
-    def unused(self, codes: Int32s) -> list[Int32s]:
+    def unused_codes(self, codes: Int32s) -> list[Int32s]:
         """Of some records' codes those that no live row has, per column; counted once, then kept with every change."""
         if self._uses is None:
             live = self.codes[self.rows()]
@@ -92,14 +92,14 @@ class Records:
                 self._uses[at] = uses  # type: ignore[index]
             np.add.at(uses, codes, by)
 
-    def of_person(self, person: str) -> tuple[int, ...]:
+    def rows_of_person(self, person: str) -> tuple[int, ...]:
         """Rows of a person."""
         rows = self._by_person.get(person, ())
         return (rows,) if isinstance(rows, int) else tuple(sorted(rows))
 
-    def named(self, name: str) -> int | None:
+    def row_of_record(self, record_id: str) -> int | None:
         """The row of a record id."""
-        return self._by_name.get(name)
+        return self._by_record_id.get(record_id)
 
     def allocate(self, count: int) -> UInt32s:
         """Numbers for new rows, the least free ones first."""
@@ -107,7 +107,7 @@ class Records:
         first, fresh = len(self.persons), count - len(reused)
         self._grow(first + fresh)
         self.persons.extend([None] * fresh)
-        self.names.extend([None] * fresh)
+        self.record_ids.extend([None] * fresh)
         return np.array([*reused, *range(first, first + fresh)], dtype=np.uint32)
 
     def _grow(self, needed: int) -> None:
@@ -116,12 +116,12 @@ class Records:
             return
         more = max(needed, 2 * room, 64) - room
         self.codes = np.concatenate([self.codes, np.zeros((more, len(self.columns)), dtype=np.int32)])
-        self.classes = np.concatenate([self.classes, np.full(more, NONE, dtype=np.int32)])
+        self.classes = np.concatenate([self.classes, np.full(more, NO_CLASS, dtype=np.int32)])
         self.hashes = np.concatenate([self.hashes, np.zeros((more, 3), dtype=np.uint64)])
         self._live = np.concatenate([self._live, np.zeros(more, dtype=np.bool_)])
-        self.shown = np.concatenate([self.shown, np.zeros((more, self.shown.shape[1]), dtype=np.uint8)])
+        self.memories = np.concatenate([self.memories, np.zeros((more, self.memories.shape[1]), dtype=np.uint8)])
 
-    def bind(self, rows: Sequence[int], persons: Sequence[str], names: Sequence[str] | None) -> None:
+    def bind(self, rows: Sequence[int], persons: Sequence[str], record_ids: Sequence[str] | None) -> None:
         """Gives rows their person and record id, which makes them live."""
         for i, row in enumerate(rows):
             person = self.persons[row] = persons[i]
@@ -132,17 +132,17 @@ class Records:
                 self._by_person[person] = {known, row}
             else:
                 known.add(row)
-            if names is not None:
-                self.names[row] = names[i]
-                self._by_name[names[i]] = row
+            if record_ids is not None:
+                self.record_ids[row] = record_ids[i]
+                self._by_record_id[record_ids[i]] = row
         self._live[rows] = True
-        self._alive += len(rows)
+        self._live_count += len(rows)
         self._count(rows, 1)
 
     def remove(self, rows: Sequence[int]) -> None:
         """Forgets rows."""
         for row in rows:
-            person, name = self.persons[row], self.names[row]
+            person, name = self.persons[row], self.record_ids[row]
             if person is None:
                 raise DataError("A row is removed twice.", hint="Name each record once.")
             known = self._by_person[person]
@@ -151,15 +151,15 @@ class Records:
             else:
                 known.discard(row)
             if name is not None:
-                del self._by_name[name]
-            self.persons[row] = self.names[row] = None
-            self.classes[row] = NONE
+                del self._by_record_id[name]
+            self.persons[row] = self.record_ids[row] = None
+            self.classes[row] = NO_CLASS
             heapq.heappush(self._free, row)
         self._live[rows] = False
-        self._alive -= len(rows)
+        self._live_count -= len(rows)
         self._count(rows, -1)
 
-    def sign(self, rows: UInt32s, key: bytes) -> None:
+    def hash_persons(self, rows: UInt32s, key: bytes) -> None:
         """The keyed hashes of the persons of rows: the same person always gets the same."""
         self.hashes[rows, 0] = person_hashes((self.persons[row] for row in rows.tolist()), key)
 
@@ -167,7 +167,7 @@ class Records:
         self,
         rows: UInt32s,
         persons: Sequence[str],
-        names: Sequence[str] | None,
+        record_ids: Sequence[str] | None,
         *,
         top: int | None = None,
     ) -> None:
@@ -177,8 +177,8 @@ class Records:
         """
         size = (int(rows.max()) + 1 if len(rows) else 0) if top is None else top
         self._grow(size)
-        self.persons, self.names = [None] * size, [None] * size
-        self.bind(rows.tolist(), persons, names)
+        self.persons, self.record_ids = [None] * size, [None] * size
+        self.bind(rows.tolist(), persons, record_ids)
         if top is None:
             self._free = [row for row, person in enumerate(self.persons) if person is None]
 
@@ -188,15 +188,15 @@ class Records:
         fields: dict[str, Any] = {
             "row": rows,
             "person": pa.array([self.persons[row] for row in rows.tolist()], pa.string()),
-            "name": pa.array([self.names[row] for row in rows.tolist()], pa.string()),
+            "name": pa.array([self.record_ids[row] for row in rows.tolist()], pa.string()),
             "class": self.classes[rows],
         }
         fields |= {f"code {i}": self.codes[rows, i] for i in range(len(self.columns))}
         fields |= {f"hash {i}": self.hashes[rows, i] for i in range(3)}
         words = {f"words {i}": pa.table({"value": self.words[name].values}) for i, name in enumerate(self.columns)}
-        return {"records": pa.table(fields), **words}, self.shown[rows].tobytes()
+        return {"records": pa.table(fields), **words}, self.memories[rows].tobytes()
 
-    def from_tables(self, tables: dict[str, pa.Table], shown: bytes) -> None:
+    def from_tables(self, tables: dict[str, pa.Table], memories: bytes) -> None:
         """Takes up what `to_tables` gave."""
         held = tables["records"]
         for i, name in enumerate(self.columns):
@@ -209,4 +209,4 @@ class Records:
         for i in range(3):
             self.hashes[rows, i] = held.column(f"hash {i}").to_numpy()
         self.classes[rows] = held.column("class").to_numpy()
-        self.shown[rows] = np.frombuffer(shown, np.uint8).reshape(len(rows), self.shown.shape[1])
+        self.memories[rows] = np.frombuffer(memories, np.uint8).reshape(len(rows), self.memories.shape[1])

@@ -28,15 +28,15 @@ import pyarrow.compute as pc
 from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
 from reticent.encode.moments import event_times
 from reticent.engine.base import check_batch
-from reticent.engine.evolving.base import EvolvingPublisher, Named
+from reticent.engine.evolving.base import EvolvingPublisher, ChangeIds
 from reticent.engine.evolving.change import Change
-from reticent.engine.evolving.lives import Arrivals, PersonStates, seen
+from reticent.engine.evolving.lives import Arrivals, PersonStates, decode_memories
 from reticent.engine.rng import Rng
-from reticent.engine.veil.events import refuse_other_values
+from reticent.engine.veil.events import refuse_value_conflicts
 from reticent.engine.veil.house import VeilPublisher
 from reticent.engine.veil.levels import PublishedLevels
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import Veiled, Veiling, hashes_of
+from reticent.engine.veil.veiling import VeiledBatch, BatchVeiler, hash_persons
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
@@ -50,19 +50,19 @@ _ONE_RECORD_HINT = (
 class Veil(VeilPublisher, EvolvingPublisher):
     """Each record under its person's veil; the default."""
 
-    safe_again = True
+    can_republish = True
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
-        self._veiling = Veiling(policy, rng, self.kind)
-        house = self._veiling.parameters
+        self._veiler = BatchVeiler(policy, rng, self.kind)
+        house = self._veiler.parameters
         persons = policy.persons
         self._one_record_each = persons is not None and persons.records != "all"
         self.person_states = PersonStates(house.veil(rng.veil_key("veil")), house.l, visits=not self._one_record_each)
         super().__init__(policy, rng=rng)
-        self._places = Places(house.levels, policy, house.by)
+        self._stratum_lookup = StratumLookup(house.levels, policy, house.by)
         self._person, self._events = str(policy.person), persons.events if persons else None
 
-    def _width(self) -> int:
+    def _memory_width(self) -> int:
         return self.person_states.width
 
     # -- changes -----------------------------------------------------------------------------------------------------
@@ -75,20 +75,20 @@ class Veil(VeilPublisher, EvolvingPublisher):
         batch = check_batch(batch, self.policy)
         batch = batch.take(pa.array(np.argsort(self._event_positions(batch), kind="stable")))
         batch = _keep_one_record(batch, self._person, which)
-        here = pa.array([bool(self.records.of_person(person)) for person in self._identities(batch)[0]], pa.bool_())
+        here = pa.array([bool(self.records.rows_of_person(person)) for person in self._identities(batch)[0]], pa.bool_())
         change = super().insert(batch.filter(pc.invert(here)))
-        return change if which == "first" else change.then(self.update(self._later(batch.filter(here))))
+        return change if which == "first" else change.then(self.update(self._later_records(batch.filter(here))))
 
-    def _later(self, batch: pa.Table) -> pa.Table:
+    def _later_records(self, batch: pa.Table) -> pa.Table:
         """Records of known persons that do not lie before the last one of theirs."""
-        persons = hashes_of(batch.column(self._person), self.rng, self._person)
-        return batch.filter(pa.array(~self.person_states.early(persons, self._event_positions(batch)), pa.bool_()))
+        persons = hash_persons(batch.column(self._person), self.rng, self._person)
+        return batch.filter(pa.array(~self.person_states.is_early(persons, self._event_positions(batch)), pa.bool_()))
 
-    def _notice(self, batch: pa.Table) -> Arrivals:
+    def _prepare_insert(self, batch: pa.Table) -> Arrivals:
         """Refuses a second record of a person unless the policy says in which order they came."""
         if self._events is None:
-            names = self.named(batch).persons
-            further = sum(bool(self.records.of_person(name)) for name in names) + len(names) - len(set(names))
+            names = self.ids_of(batch).persons
+            further = sum(bool(self.records.rows_of_person(name)) for name in names) + len(names) - len(set(names))
             if further:
                 raise DataError(
                     f"{further:,} records are a further one of a person, in no order that the policy names; "
@@ -97,22 +97,22 @@ class Veil(VeilPublisher, EvolvingPublisher):
                 )
         arrivals = self._arrivals(batch)
         self.person_states.refuse_early(arrivals)
-        refuse_other_values(self._contradictions(arrivals, self.named(batch).persons))
+        refuse_value_conflicts(self._count_contradictions(arrivals, self.ids_of(batch).persons))
         return arrivals
 
-    def _notice_again(self, rows: UInt32s, batch: pa.Table) -> Arrivals:
+    def _prepare_update(self, rows: UInt32s, batch: pa.Table) -> Arrivals:
         """Refuses another value for a record that its person has left behind."""
         arrivals = self._arrivals(batch)
-        astray = sum(life is None for life in self._elsewhere(rows, arrivals).values())
+        astray = sum(life is None for life in self._move_events(rows, arrivals).values())
         if astray:
             raise DataError(
                 f"{astray:,} persons have a record that would lie before or behind another one of theirs now; nothing was changed.",
                 hint="An update keeps the order of a person's records; delete those that are wrong.",
             )
-        changed = np.flatnonzero(self._codes(self.records.values(rows)) != arrivals.values)
-        refuse_other_values(self._left_behind(rows[changed], arrivals.values[changed]))
+        changed = np.flatnonzero(self._domain_codes(self.records.values(rows)) != arrivals.values)
+        refuse_value_conflicts(self._count_conflicts(rows[changed], arrivals.values[changed]))
         persons = arrivals.persons[changed]
-        behind = len(changed) - int(np.count_nonzero(self.person_states.latest(persons, self.records.shown[rows[changed]])))
+        behind = len(changed) - int(np.count_nonzero(self.person_states.is_latest(persons, self.records.memories[rows[changed]])))
         if behind:
             raise DataError(
                 f"{behind:,} records with another value are not the last ones of their persons; nothing was changed.",
@@ -120,7 +120,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
             )
         return arrivals
 
-    def _contradictions(self, arrivals: Arrivals, names: Sequence[str]) -> int:
+    def _count_contradictions(self, arrivals: Arrivals, names: Sequence[str]) -> int:
         """New records of an event that has another value, with them or in the table: as two values it would show two sets."""
         if self._events is None:
             return 0
@@ -130,125 +130,125 @@ class Veil(VeilPublisher, EvolvingPublisher):
             names, arrivals.persons.tolist(), arrivals.positions.tolist(), arrivals.values.tolist(), strict=True
         ):
             if (person, order) not in values:
-                memory, known = self.person_states.at(person, order)
+                memory, known = self.person_states.last_event_at(person, order)
                 live = memory and any(
-                    self.records.shown[row].tobytes() == memory for row in self.records.of_person(name)
+                    self.records.memories[row].tobytes() == memory for row in self.records.rows_of_person(name)
                 )
                 values[person, order] = known if live else value
             others += values[person, order] != value
         return others
 
-    def _elsewhere(self, rows: UInt32s, arrivals: Arrivals) -> dict[int, bytes | None]:
+    def _move_events(self, rows: UInt32s, arrivals: Arrivals) -> dict[int, bytes | None]:
         """By person the life whose events lie where the records of an update say; None where their order would be another."""
         if self._events is None or self._one_record_each:
             return {}
         orders: dict[int, dict[int, int]] = {}
         for row, person, order in zip(rows.tolist(), arrivals.persons.tolist(), arrivals.positions.tolist(), strict=True):
             orders.setdefault(person, {})[row] = order
-        return {person: self._moved(person, places) for person, places in orders.items()}
+        return {person: self._move_person(person, places) for person, places in orders.items()}
 
-    def _moved(self, person: int, positions: Mapping[int, int]) -> bytes | None:
-        records = self.records.of_person(str(self.records.persons[next(iter(positions))]))
-        shown = {row: self.records.shown[row].tobytes() for row in records}
+    def _move_person(self, person: int, positions: Mapping[int, int]) -> bytes | None:
+        records = self.records.rows_of_person(str(self.records.persons[next(iter(positions))]))
+        shown = {row: self.records.memories[row].tobytes() for row in records}
         places = {shown[row]: order for row, order in positions.items()}
-        known = self.person_states.places(person)
+        known = self.person_states.event_positions(person)
         # All records of an event move together.
         parted = any(
             positions.get(row, known[memory]) != places[memory]
             for row, memory in shown.items()
             if memory in places and memory in known
         )
-        return None if parted else self.person_states.elsewhere(person, places, alone=set(shown.values()) <= set(known))
+        return None if parted else self.person_states.move_events(person, places, alone=set(shown.values()) <= set(known))
 
-    def _left_behind(self, rows: UInt32s, values: Int32s) -> int:
+    def _count_conflicts(self, rows: UInt32s, values: Int32s) -> int:
         """Records of an event that would not get the value which others of the same event get."""
         now, others = dict(zip(rows.tolist(), values.tolist(), strict=True)), 0
         for row, value in now.items():
-            records = self.records.of_person(str(self.records.persons[row]))
-            same = (other for other in records if (self.records.shown[other] == self.records.shown[row]).all())
+            records = self.records.rows_of_person(str(self.records.persons[row]))
+            same = (other for other in records if (self.records.memories[other] == self.records.memories[row]).all())
             others += any(now.get(other) != value for other in same) if len(records) > 1 else 0
         return others
 
     def _arrivals(self, batch: pa.Table) -> Arrivals:
-        house = self._veiling.parameters
-        persons = hashes_of(batch.column(self._person), self.rng, self._person)
+        house = self._veiler.parameters
+        persons = hash_persons(batch.column(self._person), self.rng, self._person)
         unit = self.policy.unit
         return Arrivals(
             persons,
-            persons if unit is None else hashes_of(batch.column(unit), self.rng, unit),
-            self._places.of(batch),
+            persons if unit is None else hash_persons(batch.column(unit), self.rng, unit),
+            self._stratum_lookup.strata_of(batch),
             house.domain.encode(batch.column(self.sensitive)),
             self._event_positions(batch),
         )
 
-    def _sign(self, rows: UInt32s, notes: Arrivals) -> None:
+    def _hash_persons(self, rows: UInt32s, notes: Arrivals) -> None:
         """Persons for the ledger and for the veil, under keys of their own: a veil under a wrong key then shows itself."""
-        super()._sign(rows, notes)
+        super()._hash_persons(rows, notes)
         self.records.hashes[rows, 1:] = np.stack([notes.persons, notes.households], axis=1)
 
-    def _admit(self, rows: UInt32s, notes: Arrivals) -> tuple[UInt32s, Change]:
+    def _insert_rows(self, rows: UInt32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         order = np.argsort(notes.positions, kind="stable")
-        self.records.shown[rows[order]] = self.person_states.arrive(notes.at(order), self.publications)
+        self.records.memories[rows[order]] = self.person_states.add_events(notes.take(order), self.publications)
         self.records.classes[rows] = 0
         return rows, Change(persons=np.unique(notes.persons))
 
-    def _dismiss(self, rows: UInt32s) -> tuple[UInt32s, Change]:
+    def _delete_rows(self, rows: UInt32s) -> tuple[UInt32s, Change]:
         """What nobody saw did not happen: who comes back goes on from what readers know."""
-        again, change = self._remake(rows, set(rows.tolist()))
+        again, change = self._rebuild_events(rows, set(rows.tolist()))
         return np.union1d(rows, again), change
 
-    def _remake(self, rows: UInt32s, gone: Container[int]) -> tuple[UInt32s, Change]:
+    def _rebuild_events(self, rows: UInt32s, gone: Container[int]) -> tuple[UInt32s, Change]:
         """Makes the events of persons of rows that nobody saw once more, from the records that are left; those whose memory is another."""
         persons, first = np.unique(self.records.hashes[rows, 1], return_index=True)
         names = {person: self.records.persons[row] for person, row in zip(persons.tolist(), rows[first], strict=True)}
-        hidden, moved = self.person_states.hidden(persons, self.publications), []
-        left = {p: [row for row in self.records.of_person(str(names[p])) if row not in gone] for p in hidden}
-        places = self._places_of([row for rows in left.values() for row in rows])
+        hidden, moved = self.person_states.unpublished_persons(persons, self.publications), []
+        left = {p: [row for row in self.records.rows_of_person(str(names[p])) if row not in gone] for p in hidden}
+        places = self._households_and_strata([row for rows in left.values() for row in rows])
         for person in hidden:
-            shown = {row: self.records.shown[row].tobytes() for row in left[person]}
+            shown = {row: self.records.memories[row].tobytes() for row in left[person]}
             records = {memory: row for row, memory in reversed(shown.items())}
-            made = self.person_states.remake(person, records, self.publications, places)
+            made = self.person_states.rebuild_events(person, records, self.publications, places)
             for row in left[person]:
                 if (now := made.get(records[shown[row]])) is not None:
-                    self.records.shown[row] = np.frombuffer(now, np.uint8)
+                    self.records.memories[row] = np.frombuffer(now, np.uint8)
                     moved.append(row)
         return np.array(moved, dtype=np.uint32), Change(persons=np.array(hidden, dtype=np.uint64))
 
-    def _places_of(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
+    def _households_and_strata(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
         """By record its unit, and the row of the prior that its fields have."""
         if not rows:
             return {}
         at = np.array(rows, dtype=np.uint32)
         units = np.where(self.records.hashes[at, 2] > 0, self.records.hashes[at, 2], self.records.hashes[at, 1])
-        strata = self._places.of(self._fields(at))
+        strata = self._stratum_lookup.strata_of(self._published_fields(at))
         return dict(zip(rows, zip(units.tolist(), strata.tolist(), strict=True), strict=True))
 
-    def _fields(self, rows: UInt32s) -> pa.Table:
+    def _published_fields(self, rows: UInt32s) -> pa.Table:
         """The columns of records that are published as they are."""
         records, names = self.records, [*self.policy.quasi, *self.policy.plain]
         return pa.table(
             {name: records.words[name].decode(records.codes[rows, records.columns.index(name)]) for name in names}
         )
 
-    def _revise(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
+    def _update_rows(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         # Of one record each, all say where the last event of their person lies now.
-        corrected = np.flatnonzero((self._codes(self.records.values(rows)) != notes.values) | self._one_record_each)
-        elsewhere = (seen(self.records.shown[rows]).strata != notes.strata) | (self.records.hashes[rows, 2] != notes.households)
-        lives = {person: life for person, life in self._elsewhere(rows, notes).items() if life is not None}
+        corrected = np.flatnonzero((self._domain_codes(self.records.values(rows)) != notes.values) | self._one_record_each)
+        elsewhere = (decode_memories(self.records.memories[rows]).strata != notes.strata) | (self.records.hashes[rows, 2] != notes.households)
+        lives = {person: life for person, life in self._move_events(rows, notes).items() if life is not None}
         self.person_states.load(lives)
         self.records.put(rows, codes)
         self.records.hashes[rows, 2] = notes.households
-        some = notes.at(corrected)
-        self.records.shown[rows[corrected]] = self.person_states.correct(some, self.publications)
-        again, change = self._remake(rows[elsewhere], ())
+        some = notes.take(corrected)
+        self.records.memories[rows[corrected]] = self.person_states.correct(some, self.publications)
+        again, change = self._rebuild_events(rows[elsewhere], ())
         persons = np.concatenate([some.persons, change.persons, np.array(list(lives), dtype=np.uint64)])
         return np.union1d(rows, again), replace(change, persons=np.unique(persons))
 
-    def _codes(self, values: Int32s) -> Int32s:
+    def _domain_codes(self, values: Int32s) -> Int32s:
         """Codes of the records as codes of the domain."""
         words = self.records.words[self.sensitive]
-        return self._veiling.parameters.domain.encode(words.decode(values))
+        return self._veiler.parameters.domain.encode(words.decode(values))
 
     def _event_positions(self, batch: pa.Table) -> Int64s:
         """Each record's place in the life of its person; the same for all where the policy names no order."""
@@ -264,20 +264,20 @@ class Veil(VeilPublisher, EvolvingPublisher):
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
-    def needs(self, change: pa.Table) -> Named:
+    def ids_to_load(self, change: pa.Table) -> ChangeIds:
         """The records that the change names, and no others."""
-        return self.named(change)
+        return self.ids_of(change)
 
-    def forgotten(self, change: pa.Table) -> list[str]:
+    def keys_to_recall(self, change: pa.Table) -> list[str]:
         """Persons of the change who are not in memory."""
-        named = self.named(change)
-        rows = [row for name in named.persons for row in self.records.of_person(name)]
-        rows += [row for name in named.records if (row := self.records.named(name)) is not None]
+        named = self.ids_of(change)
+        rows = [row for name in named.persons for row in self.records.rows_of_person(name)]
+        rows += [row for name in named.records if (row := self.records.row_of_record(name)) is not None]
         persons = set(self.records.hashes[rows, 1].tolist())
         if named.persons:
             column = change.column(self._person).drop_null()
-            persons |= set(hashes_of(column, self.rng, self._person).tolist())
-        return [_key(person) for person in sorted(persons) if person not in self.person_states]
+            persons |= set(hash_persons(column, self.rng, self._person).tolist())
+        return [_person_key(person) for person in sorted(persons) if person not in self.person_states]
 
     def recall(self, memories: Mapping[str, bytes]) -> None:
         """Takes up what was remembered of persons."""
@@ -285,26 +285,26 @@ class Veil(VeilPublisher, EvolvingPublisher):
 
     def memories(self, persons: UInt64s | None = None) -> dict[str, bytes]:
         """The lives of persons, by key."""
-        return {_key(person): life for person, life in self.person_states.of(persons).items()}
+        return {_person_key(person): life for person, life in self.person_states.dump(persons).items()}
 
     # -- publication -------------------------------------------------------------------------------------------------
 
     def _publish(self, rows: UInt32s) -> Release:
         records, number = self.records, self.publications + 1
-        published, _ = self._veiling.parameters.levels.publish(self._fields(rows))
-        veiled = Veiled(published, seen(records.shown[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
-        self._members, self._shown_events = self._veiling.members(veiled, number=number), veiled.shown_events()
-        release = self._veiling.release(veiled, number=number, values=self._codes(records.values(rows)))
+        published, _ = self._veiler.parameters.levels.publish(self._published_fields(rows))
+        veiled = VeiledBatch(published, decode_memories(records.memories[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
+        self._members, self._shown_events = self._veiler.members(veiled, number=number), veiled.shown_events()
+        release = self._veiler.release(veiled, number=number, values=self._domain_codes(records.values(rows)))
         return replace(release, guarantee=self.guarantee)
 
-    def _promise(self) -> Guarantee:
-        return guarantee(self._veiling.parameters)
+    def _method_guarantee(self) -> Guarantee:
+        return guarantee(self._veiler.parameters)
 
     def _count_withheld(self) -> int:
         return 0
 
 
-def _key(person: int) -> str:
+def _person_key(person: int) -> str:
     return f"{person:016x}"
 
 
@@ -316,29 +316,29 @@ def _keep_one_record(batch: pa.Table, person: str, which: str) -> pa.Table:
     return batch.take(pa.array(sorted(chosen.values()), pa.int64()))
 
 
-_FEW = 8
+_SMALL_BATCH = 8
 
 
-class Places:
+class StratumLookup:
     """Climbs the hierarchies as `PublishedLevels` does, and remembers which values fit them and where small batches led."""
 
     def __init__(self, levels: PublishedLevels, policy: Policy, by: Sequence[str]) -> None:
         self._levels, self._by = levels, tuple(by)
-        self._fits: dict[str, set[Any]] = {
+        self._valid_values: dict[str, set[Any]] = {
             name: set() for name in policy.quasi if policy.columns[name].hierarchy is not None
         }
         self._strata: dict[tuple[Any, ...], int] = {}
 
-    def of(self, batch: pa.Table) -> UInt32s:
+    def strata_of(self, batch: pa.Table) -> UInt32s:
         """The rows of a batch; a value outside its hierarchy is refused, whether or not the prior asks for it."""
-        if batch.num_rows > _FEW:
+        if batch.num_rows > _SMALL_BATCH:
             return self._levels.publish(batch)[1]
         keys = self._keys(batch)
-        cells = {name: set(batch.column(name).to_pylist()) for name in self._fits}
-        if not all(key in self._strata for key in keys) or any(cells[name] - fits for name, fits in self._fits.items()):
+        cells = {name: set(batch.column(name).to_pylist()) for name in self._valid_values}
+        if not all(key in self._strata for key in keys) or any(cells[name] - fits for name, fits in self._valid_values.items()):
             rows = self._levels.publish(batch)[1]
             self._strata.update(zip(keys, rows.tolist(), strict=True))
-            for name, fits in self._fits.items():
+            for name, fits in self._valid_values.items():
                 fits.update(cells[name])
         return np.array([self._strata[key] for key in keys], dtype=np.uint32)
 

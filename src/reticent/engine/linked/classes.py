@@ -32,14 +32,14 @@ def classes_of(people: People, policy: Policy) -> list[Int64s]:
     Raises:
         GuaranteeError: all persons together do not hold.
     """
-    test = _Test(people, policy)
+    test = _ClassTest(people, policy)
     everybody = np.arange(people.count)
     if len(everybody) < test.k:
         raise GuaranteeError(
             f"There are {people.count:,} persons, fewer than {test.k}; nothing was published.",
             hint="Ask for less, or release more persons together.",
         )
-    if common := test.common(everybody):
+    if common := test.common_columns(everybody):
         raise GuaranteeError(
             f"More than 1/{test.l} of the {people.count:,} persons have one and the same value (or none) of {', '.join(common)}: "
             "no class can hide it; nothing was published.",
@@ -50,7 +50,7 @@ def classes_of(people: People, policy: Policy) -> list[Int64s]:
     classes, open_ = [], [everybody]
     while open_:
         members = open_.pop()
-        parts = _parts(members, attributes, test)
+        parts = _split_class(members, attributes, test)
         if parts is None:
             classes.append(members)
         else:
@@ -58,7 +58,7 @@ def classes_of(people: People, policy: Policy) -> list[Int64s]:
     return classes
 
 
-def _parts(members: Int64s, attributes: list[Attribute], test: _Test) -> list[Int64s] | None:
+def _split_class(members: Int64s, attributes: list[Attribute], test: _ClassTest) -> list[Int64s] | None:
     """Parts that hold, by the attribute that says least so far; by the next one where it gives none."""
     if len(members) < 2 * test.k:
         return None
@@ -66,19 +66,19 @@ def _parts(members: Int64s, attributes: list[Attribute], test: _Test) -> list[In
     for number in sorted(range(len(attributes)), key=lambda at: -spreads[at]):
         if spreads[number] <= 0:
             return None
-        for parts in attributes[number].splits(members):
-            good = _good(parts, test)
+        for parts in attributes[number].iter_splits(members):
+            good = _merge_parts(parts, test)
             if good is not None:
                 return good
     return None
 
 
-def _good(parts: list[Int64s], test: _Test) -> list[Int64s] | None:
+def _merge_parts(parts: list[Int64s], test: _ClassTest) -> list[Int64s] | None:
     """The parts that hold, and the others as one; where these do not hold together, the smallest good parts join them."""
-    holds = [test.holds(part) for part in parts]
+    holds = [test.satisfies(part) for part in parts]
     good = sorted((part for part, held in zip(parts, holds, strict=True) if held), key=len)
     rest = [part for part, held in zip(parts, holds, strict=True) if not held]
-    while rest and not test.holds(np.concatenate(rest)):
+    while rest and not test.satisfies(np.concatenate(rest)):
         if not good:
             return None
         rest.append(good.pop(0))
@@ -100,15 +100,15 @@ class Attribute:
             counts = self.levels[0][members]
             lost = 1 - int(counts.min()) * len(counts) / int(counts.sum()) if counts.any() else 0.0
             return self.weight * lost
-        top = self._common(members)
+        top = self._common_level(members)
         if not top:
             return 0.0
         return float(self.leaves[top][self.levels[top][members[0]]]) / float(self.leaves[-1][0])
 
-    def splits(self, members: Int64s) -> Iterator[list[Int64s]]:
+    def iter_splits(self, members: Int64s) -> Iterator[list[Int64s]]:
         """Ways to part them: by the nodes below the one they share, or at the median, on either side of it."""
         if self.leaves:
-            yield _by(self.levels[self._common(members) - 1][members], members)
+            yield _split_by(self.levels[self._common_level(members) - 1][members], members)
             return
         values = self.levels[0][members]
         middle = np.partition(values, len(values) // 2)[len(values) // 2]
@@ -116,7 +116,7 @@ class Attribute:
             if low.any() and not low.all():
                 yield [members[low], members[~low]]
 
-    def _common(self, members: Int64s) -> int:
+    def _common_level(self, members: Int64s) -> int:
         """The lowest level on which all members have the same node."""
         level = len(self.levels) - 1
         while level:
@@ -127,37 +127,37 @@ class Attribute:
         return level
 
 
-def _by(nodes: Int64s, members: Int64s) -> list[Int64s]:
+def _split_by(nodes: Int64s, members: Int64s) -> list[Int64s]:
     order = np.argsort(nodes, kind="stable")
     return np.split(members[order], np.flatnonzero(np.diff(nodes[order])) + 1)
 
 
-class _Test:
+class _ClassTest:
     """Whether persons may form a class."""
 
     def __init__(self, people: People, policy: Policy) -> None:
         l = policy.privacy.l
         self.l = int(l.l) if l is not None else 1
         self.k = max(policy.privacy.k or 1, self.l)
-        self._courses = people.courses()
+        self._visit_counts = people.visit_counts()
         self._tables = [
             (rows, [name for name in rows.layout.columns if name in policy.sensitive])
             for rows in people.tables.values()
             if l is not None and any(name in policy.sensitive for name in rows.layout.columns)
         ]
 
-    def holds(self, members: Int64s) -> bool:
+    def satisfies(self, members: Int64s) -> bool:
         """K persons, and no value of more than 1/l of them among what would be published."""
         if len(members) < self.k:
             return False
-        return all(self._diverse(rows, name, members) for rows, names in self._tables for name in names)
+        return all(self._is_diverse(rows, name, members) for rows, names in self._tables for name in names)
 
-    def common(self, members: Int64s) -> list[str]:
+    def common_columns(self, members: Int64s) -> list[str]:
         """The columns of which a value is that of more than 1/l of these persons."""
-        return [name for rows, names in self._tables for name in names if not self._diverse(rows, name, members)]
+        return [name for rows, names in self._tables for name in names if not self._is_diverse(rows, name, members)]
 
-    def _diverse(self, rows: Rows, name: str, members: Int64s) -> bool:
-        places = rows.shared(members, int(self._courses[members].min()))
+    def _is_diverse(self, rows: Rows, name: str, members: Int64s) -> bool:
+        places = rows.shared_places(members, int(self._visit_counts[members].min()))
         if not len(places):
             return True
         column = rows.columns[name]
@@ -179,14 +179,14 @@ def _attributes(people: People, row_weight: float) -> list[Attribute]:
             continue
         first = np.minimum(rows.start[:-1], len(rows.person) - 1)
         attributes += [
-            _climbing(column.hierarchy, column.codes[first], counts > 0)
+            _hierarchy_attribute(column.hierarchy, column.codes[first], counts > 0)
             for column in rows.columns.values()
             if column.hierarchy is not None
         ]
     return attributes
 
 
-def _climbing(hierarchy: HierarchyLevels, codes: Int64s, there: Bools) -> Attribute:
+def _hierarchy_attribute(hierarchy: HierarchyLevels, codes: Int64s, there: Bools) -> Attribute:
     """The nodes of each person; whoever has no row has a node of his own below the top."""
     levels, leaves = [], []
     for table, sizes in zip(hierarchy.tables[:-1], hierarchy.leaves[:-1], strict=True):

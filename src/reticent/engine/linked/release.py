@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int64s, UInt64s
-from reticent.engine.identifiers import beyond
+from reticent.engine.identifiers import policy_exclusions
 from reticent.engine.linked.classes import classes_of
-from reticent.engine.linked.rows import Column, People, Rows, people_of, refuse_demands
+from reticent.engine.linked.rows import Column, People, Rows, people_of, refuse_other_demands
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.settings.linked import PERSON, VISIT
@@ -31,15 +31,15 @@ METHOD = "linked"
 
 
 @dataclass(frozen=True, repr=False)
-class Linked:
+class LinkedRelease:
     """A release of linked tables, with what is private: the row of the input that each published row was made from, and what had no place."""
 
     release: Release
-    places: Mapping[str, Int64s]
-    left_out: Mapping[str, int]
+    source_rows: Mapping[str, Int64s]
+    suppressed: Mapping[str, int]
 
 
-def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> Linked:
+def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> LinkedRelease:
     """Releases tables of the same persons, by name, with the policy's person column, `visit` where a table has visits, and the policy's columns.
 
     `rng` is fresh for every release, so that pseudonyms of two releases cannot be linked.
@@ -47,7 +47,7 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
     Raises:
         GuaranteeError: the policy cannot be met.
     """
-    refuse_demands(policy)
+    refuse_other_demands(policy)
     people = people_of(tables, policy, rng.key("shift"))
     classes = classes_of(people, policy)
     kinds = np.empty(people.count, dtype=np.int64)
@@ -59,10 +59,10 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
     }
     shares, out, places = [], {}, {}
     for name, rows in people.tables.items():
-        group, shown = _shown(rows, people, classes, kinds)
-        out[name], places[name], loss = _published(rows, group, shown, names, rng)
+        group, shown = _choose_rows(rows, people, classes, kinds)
+        out[name], places[name], loss = _publish_table(rows, group, shown, names, rng)
         shares += loss
-    return Linked(_release(people, policy, len(classes), out, shares, rng), places, people.left_out)
+    return LinkedRelease(_release(people, policy, len(classes), out, shares, rng), places, people.suppressed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,32 +76,32 @@ class Pseudonyms:
 def _pseudonyms(letter: str, count: int, rng: Rng) -> Pseudonyms:
     """Names in an order that nobody can compute without the key."""
     ranks = np.empty(count, dtype=np.int64)
-    ranks[np.argsort(_noise(rng, f"pseudonym {letter}", count), kind="stable")] = np.arange(count)
+    ranks[np.argsort(_random_numbers(rng, f"pseudonym {letter}", count), kind="stable")] = np.arange(count)
     width = len(str(max(1, count)))
     return Pseudonyms(ranks, pa.array([f"{letter}{rank + 1:0{width}d}" for rank in ranks.tolist()], pa.string()))
 
 
-def _noise(rng: Rng, purpose: str, count: int) -> UInt64s:
+def _random_numbers(rng: Rng, purpose: str, count: int) -> UInt64s:
     return np.frombuffer(hashlib.shake_256(rng.key(purpose)).digest(8 * count), dtype=np.uint64)
 
 
-def _shown(rows: Rows, people: People, classes: list[Int64s], kinds: Int64s) -> tuple[Int64s, Int64s]:
+def _choose_rows(rows: Rows, people: People, classes: list[Int64s], kinds: Int64s) -> tuple[Int64s, Int64s]:
     """The group of each row (its class and slot), and the places of those whose slot the whole class has."""
     kind = kinds[rows.person]
     group = np.unique(kind * (int(rows.slot.max(initial=0)) + 1) + rows.slot, return_inverse=True)[1].reshape(-1)
     if not rows.counted:
-        courses = people.courses()
+        courses = people.visit_counts()
         fewest = np.array([int(courses[members].min()) for members in classes], dtype=np.int64)
         return group, np.flatnonzero(rows.slot <= fewest[kind])
     sizes = np.array([len(members) for members in classes], dtype=np.int64)
     return group, np.flatnonzero(np.bincount(group)[group] == sizes[kind])
 
 
-def _published(
+def _publish_table(
     rows: Rows, group: Int64s, shown: Int64s, names: Mapping[str, Pseudonyms], rng: Rng
 ) -> tuple[pa.Table, Int64s, list[float]]:
     """The published rows of a table, where they come from, and how much each cell has lost."""
-    noise = _noise(rng, f"rows {rows.layout.name}", len(shown))
+    noise = _random_numbers(rng, f"rows {rows.layout.name}", len(shown))
     # By pseudonyms, then by chance: the order of rows tells nothing of their slots.
     person, visit = names[PERSON].ranks[rows.person[shown]], rows.visit[shown]
     visits = np.where(visit >= 0, names[VISIT].ranks[visit] if len(names[VISIT].ranks) else 0, -1)
@@ -143,7 +143,7 @@ def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list
     return labels.take(pa.array(label)), [lost / max(1, len(codes))]
 
 
-def _uncounted(policy: Policy) -> tuple[str, ...]:
+def _uncounted_sentences(policy: Policy) -> tuple[str, ...]:
     names = policy.tables.uncounted if policy.tables is not None else ()
     return (
         (f"a reader who knows how many rows somebody has in {', '.join(names)}, or that it is none",) if names else ()
@@ -163,7 +163,7 @@ def _release(
         shape="linked",
         method=METHOD,
         tables=tables,
-        guarantee=Guarantee(claims, AGAINST["linked"], not_covered(*beyond(policy), *_uncounted(policy), persons=True)),
+        guarantee=Guarantee(claims, AGAINST["linked"], not_covered(*policy_exclusions(policy), *_uncounted_sentences(policy), persons=True)),
         counts=Counts(rows_in=rows_in, published=published, suppressed=rows_in - published),
         policy_hash=policy.hash,
         metrics={

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Int64s
 from reticent.encode.columns import normalize_names
-from reticent.engine.identifiers import prepare, refuse_overall
+from reticent.engine.identifiers import prepare, refuse_overall_demands
 from reticent.engine.spellings import merge_variants
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
@@ -66,15 +66,15 @@ class Rows:
     columns: Mapping[str, Column]
     counted: bool = True
 
-    def of(self, members: Int64s) -> Int64s:
+    def places_of(self, members: Int64s) -> Int64s:
         """The places of all rows of these persons."""
         first, counts = self.start[members], self.start[members + 1] - self.start[members]
         shift = np.repeat(first - np.cumsum(counts) + counts, counts)
         return shift + np.arange(int(counts.sum()))
 
-    def shared(self, members: Int64s, visits: int) -> Int64s:
+    def shared_places(self, members: Int64s, visits: int) -> Int64s:
         """The places of the rows whose slot all these persons have, who have at least so many visits each."""
-        places = self.of(members)
+        places = self.places_of(members)
         slots = self.slot[places]
         if not self.counted:
             return np.asarray(places[slots <= visits])
@@ -89,9 +89,9 @@ class People:
     visits: int
     tables: Mapping[str, Rows]
     rows_in: Mapping[str, int]
-    left_out: Mapping[str, int]
+    suppressed: Mapping[str, int]
 
-    def courses(self) -> Int64s:
+    def visit_counts(self) -> Int64s:
         """How many visits each person has."""
         visits = next((rows for rows in self.tables.values() if rows.layout.of_visits), None)
         return np.zeros(self.count, dtype=np.int64) if visits is None else np.diff(visits.start)
@@ -111,26 +111,26 @@ def people_of(tables: Mapping[str, pa.Table], policy: Policy, secret: bytes) -> 
         raise DataError(
             f"There is no table '{absent[0]}'.", hint="Give every table that the policy's columns stand in."
         )
-    tables = {name: _checked(tables[name], one, policy, secret) for name, one in layout.items()}
+    tables = {name: _check_table(tables[name], one, policy, secret) for name, one in layout.items()}
     persons, visits = _keys(tables, layout, policy.person)
     left: Counter[str] = Counter()
     order = None
     out: dict[str, Rows] = {}
     home: Int64s | None = None
     for name, one in layout.items():
-        rows = _placed(tables[name], one, policy, (persons, visits), home, left)
+        rows = _match_rows(tables[name], one, policy, (persons, visits), home, left)
         if one.of_visits:
             order = _visit_order(rows, tables[name], policy, len(visits))
-        out[name] = _in_slots(rows, tables[name], policy, order, len(persons))
+        out[name] = _assign_slots(rows, tables[name], policy, order, len(persons))
         if one.of_visits:
-            home = _homes(out[name], len(visits))
+            home = _visit_owners(out[name], len(visits))
     if not len(persons):
         raise DataError("There is nobody in the tables.", hint="Check which column names the person.")
     sizes = {name: table.num_rows for name, table in tables.items()}
     return People(len(persons), len(visits), out, sizes, dict(+left))
 
 
-def _checked(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> pa.Table:
+def _check_table(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> pa.Table:
     needed = [str(policy.person), *([VISIT] if VISIT in layout.linked else ()), *layout.columns]
     for name in needed:
         if name not in table.column_names:
@@ -160,14 +160,14 @@ def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: 
     )
 
 
-def _numbers(column: pa.ChunkedArray, keys: pa.Array) -> Int64s:
+def _number_keys(column: pa.ChunkedArray, keys: pa.Array) -> Int64s:
     """The number of each key; -1 where it is none of them."""
     places = pc.index_in(column.cast(pa.string()).combine_chunks(), value_set=keys)
     return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 @dataclass(frozen=True, repr=False)
-class _Placed:
+class _MatchedRows:
     """Rows that have a person: their places in the table, their persons and visits."""
 
     layout: Layout
@@ -176,37 +176,37 @@ class _Placed:
     visit: Int64s
 
 
-def _placed(
+def _match_rows(
     table: pa.Table,
     layout: Layout,
     policy: Policy,
     keys: tuple[pa.Array, pa.Array],
-    home: Int64s | None,
-    left: Counter[str],
-) -> _Placed:
-    person = _numbers(table.column(str(policy.person)), keys[0])
+    visit_owners: Int64s | None,
+    suppressed: Counter[str],
+) -> _MatchedRows:
+    person = _number_keys(table.column(str(policy.person)), keys[0])
     linked = VISIT in layout.linked
-    visit = _numbers(table.column(VISIT), keys[1]) if linked else np.full(table.num_rows, -1, dtype=np.int64)
+    visit = _number_keys(table.column(VISIT), keys[1]) if linked else np.full(table.num_rows, -1, dtype=np.int64)
     good = person >= 0
-    left[f"{layout.name}: without a person, left out"] += int((~good).sum())
+    suppressed[f"{layout.name}: without a person, left out"] += int((~good).sum())
     if layout.of_visits:
-        left[f"{layout.name}: without a key, left out"] += int((good & (visit < 0)).sum())
+        suppressed[f"{layout.name}: without a key, left out"] += int((good & (visit < 0)).sum())
         good &= visit >= 0
-    elif home is not None and linked:
+    elif visit_owners is not None and linked:
         nowhere = good & (visit < 0) & np.asarray(pc.is_valid(table.column(VISIT)).to_numpy(), dtype=np.bool_)
-        left[f"{layout.name}: of a visit that is not there, kept without it"] += int(nowhere.sum())
-        stranger = good & (visit >= 0) & (home[visit] != person)
-        left[f"{layout.name}: of a visit of another person, or of one without a place, left out"] += int(stranger.sum())
+        suppressed[f"{layout.name}: of a visit that is not there, kept without it"] += int(nowhere.sum())
+        stranger = good & (visit >= 0) & (visit_owners[visit] != person)
+        suppressed[f"{layout.name}: of a visit of another person, or of one without a place, left out"] += int(stranger.sum())
         good &= ~stranger
     if layout.of_persons or layout.of_visits:
-        again = good & ~_first(person if layout.of_persons else visit, good)
-        left[f"{layout.name}: with a key that came before, left out"] += int(again.sum())
+        again = good & ~_is_first(person if layout.of_persons else visit, good)
+        suppressed[f"{layout.name}: with a key that came before, left out"] += int(again.sum())
         good &= ~again
     at = np.flatnonzero(good)
-    return _Placed(layout, at, person[at], visit[at])
+    return _MatchedRows(layout, at, person[at], visit[at])
 
 
-def _first(keys: Int64s, good: Bools) -> Bools:
+def _is_first(keys: Int64s, good: Bools) -> Bools:
     """Which good rows are the first with their key."""
     rows = np.flatnonzero(good)
     first = np.zeros(len(keys), dtype=np.bool_)
@@ -214,23 +214,23 @@ def _first(keys: Int64s, good: Bools) -> Bools:
     return first
 
 
-def _homes(rows: Rows, visits: int) -> Int64s:
+def _visit_owners(rows: Rows, visits: int) -> Int64s:
     """The person of each visit; -2 for a visit whose row was left out."""
     home = np.full(visits, -2, dtype=np.int64)
     home[rows.visit] = rows.person
     return home
 
 
-def _visit_order(rows: _Placed, table: pa.Table, policy: Policy, visits: int) -> Int64s:
+def _visit_order(rows: _MatchedRows, table: pa.Table, policy: Policy, visits: int) -> Int64s:
     """The how-manieth of its person each visit is, by its first date, otherwise as they come."""
-    moments = _moments(table, rows, policy)
+    moments = _visit_times(table, rows, policy)
     by = np.lexsort((rows.origin, moments, rows.person))
     order = np.full(visits, -1, dtype=np.int64)
-    order[rows.visit[by]] = _within(rows.person[by])
+    order[rows.visit[by]] = _rank_in_run(rows.person[by])
     return order
 
 
-def _moments(table: pa.Table, rows: _Placed, policy: Policy) -> Int64s:
+def _visit_times(table: pa.Table, rows: _MatchedRows, policy: Policy) -> Int64s:
     for name in rows.layout.columns:
         spec = policy.columns[name].hierarchy
         if spec is not None and spec.kind == "dates":
@@ -240,7 +240,7 @@ def _moments(table: pa.Table, rows: _Placed, policy: Policy) -> Int64s:
     return np.zeros(len(rows.origin), dtype=np.int64)
 
 
-def _within(groups: Int64s) -> Int64s:
+def _rank_in_run(groups: Int64s) -> Int64s:
     """The place of each entry in its run of equal neighbours."""
     if not len(groups):
         return groups
@@ -248,7 +248,7 @@ def _within(groups: Int64s) -> Int64s:
     return np.arange(len(groups)) - np.repeat(heads, np.diff(np.append(heads, len(groups))))
 
 
-def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, visit_order: Int64s | None, persons: int) -> Rows:
+def _assign_slots(rows: _MatchedRows, table: pa.Table, policy: Policy, visit_order: Int64s | None, persons: int) -> Rows:
     """The rows sorted by person and slot; rows beyond the most of a person are left out."""
     source = table.take(pa.array(rows.origin))
     columns = {name: _column(source.column(name), policy, name) for name in rows.layout.columns}
@@ -256,10 +256,10 @@ def _in_slots(rows: _Placed, table: pa.Table, policy: Policy, visit_order: Int64
     ranks = [column.ranks[column.codes] for column in columns.values() if column.ranks is not None]
     by = np.lexsort((rows.origin, *reversed(ranks), turn, rows.person))
     person, turn = rows.person[by], turn[by]
-    place = _within(person * (int(turn.max(initial=0)) + 2) + turn + 1)
+    place = _rank_in_run(person * (int(turn.max(initial=0)) + 2) + turn + 1)
     assert policy.tables is not None  # noqa: S101
     most = policy.tables.rows.get(rows.layout.name, _MAX_ROWS)
-    few = _within(person) < most
+    few = _rank_in_run(person) < most
     by, person, turn, place = by[few], person[few], turn[few], place[few]
     counted = rows.layout.name not in policy.tables.uncounted
     names, slot = np.unique((turn + 1) * _MAX_ROWS + place, return_inverse=True)
@@ -312,8 +312,8 @@ def _text_ranks(values: list[object]) -> Int64s:
     return np.argsort(sorted(range(len(values)), key=lambda at: (values[at] is not None, str(values[at]))))
 
 
-def refuse_demands(policy: Policy) -> None:
+def refuse_other_demands(policy: Policy) -> None:
     """Refuses a policy that asks for nothing, or for what linked tables do not keep."""
-    refuse_overall(policy)
+    refuse_overall_demands(policy)
     if policy.privacy.k is None and policy.privacy.l is None:
         raise PolicyError("The policy asks for nothing that linked tables keep.", hint="Write k or l in privacy.")

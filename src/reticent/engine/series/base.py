@@ -44,7 +44,7 @@ class SeriesPublisher(Publisher):
         """Publishes what was pushed as the next release, or raises and publishes nothing."""
         if not sum(batch.num_rows for batch in self._pending):
             raise DataError("There are no records to publish.", hint="Push the table as it is now, then cut.")
-        table = merge_variants(self._collected().combine_chunks(), self.policy).combine_chunks()
+        table = merge_variants(self._collect().combine_chunks(), self.policy).combine_chunks()
         names = table.column(str(self.policy.person))
         if names.null_count or pc.count_distinct(names).as_py() < table.num_rows:
             raise DataError(
@@ -63,12 +63,12 @@ class SeriesPublisher(Publisher):
     def _publish(self, table: pa.Table) -> Release:
         """The next release."""
 
-    def _collected(self) -> pa.Table:
+    def _collect(self) -> pa.Table:
         return pa.concat_tables(self._pending, promote_options="permissive")
 
     def _state(self) -> tuple[dict[str, Any], dict[str, pa.Table]]:
         """What a snapshot holds whatever the engine: counts, and what is pending."""
-        tables = {"pending": self._collected()} if self._pending else {}
+        tables = {"pending": self._collect()} if self._pending else {}
         return {"counts": list(vars(self._counts).values())}, tables
 
     @classmethod

@@ -16,8 +16,8 @@ WITHHELD_REASONS = (
     "no design for the value",
     "came back after missing a release",
 )
-RISKY = 3
-LENDERS = 4096
+RISK_REASON = 3
+MAX_LENDERS = 4096
 """Records looked at, at most, for one whose quasi-identifiers a lone person's group takes in."""
 
 
@@ -52,12 +52,12 @@ class Grouping:
         """Counterfeits of each group."""
         return np.bincount(self.group[self.row < 0], minlength=len(self)).astype(np.int64)
 
-    def published(self) -> tuple[Int32s, Int32s, Int32s]:
+    def published_records(self) -> tuple[Int32s, Int32s, Int32s]:
         """Row, group and value of every record that is published."""
         real = self.row >= 0
         return self.row[real], self.group[real].astype(np.int32), self.value[real]
 
-    def without(self, rows: Bools, reason: int) -> Grouping:
+    def withhold(self, rows: Bools, reason: int) -> Grouping:
         """The same groups with some rows held back: counterfeits keep their places, so nobody else's candidates change."""
         gone = (self.row >= 0) & rows[np.maximum(self.row, 0)]
         row = np.where(gone, np.int32(-1), self.row)
@@ -71,17 +71,17 @@ class Grouping:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return Grouping(offsets, row[alive], self.value[alive], donor[alive], held)
 
-    def hidden(self, where: Float32s) -> Grouping:
+    def hide_single_persons(self, points: Float32s) -> Grouping:
         """The same groups, a person alone among counterfeits sharing its ranges with the nearest record that differs most.
 
         The counterfeit counts are public: without this a group of one person would print exact quasi-identifiers.
         """
         group, real = self.group, self.row >= 0
         lone = np.bincount(group[real], minlength=len(self)) == 1
-        lenders = np.linspace(0, len(where) - 1, min(len(where), LENDERS)).astype(np.int32)
-        donor, there = self.donor.copy(), where[lenders]
+        lenders = np.linspace(0, len(points) - 1, min(len(points), MAX_LENDERS)).astype(np.int32)
+        donor, there = self.donor.copy(), points[lenders]
         for place in np.flatnonzero(real & lone[group]):
-            apart = np.abs(there - where[self.row[place]])
+            apart = np.abs(there - points[self.row[place]])
             differing = (apart > 0).sum(axis=1)
             most = np.flatnonzero(differing == differing.max())
             lender = lenders[most[apart[most].sum(axis=1).argmin()]]

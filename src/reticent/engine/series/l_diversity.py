@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.base import Members, Original, claims
-from reticent.engine.identifiers import beyond
+from reticent.engine.identifiers import policy_exclusions
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
-from reticent.engine.table.encoded_table import EncodedTable, limited
+from reticent.engine.table.encoded_table import EncodedTable, apply_limits
 from reticent.engine.table.generalised import publish
-from reticent.engine.table.mondrian import parted
+from reticent.engine.table.mondrian import find_classes
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.privacy import LSpec
@@ -45,22 +45,22 @@ class LDiversity(SeriesPublisher):
                 "l-diversity bounds nobody's risk over several releases: max_risk would not be kept.",
                 hint="Take max_risk out, or use series: {method: m-distinct}.",
             )
-        self._rules = _rules(policy)
+        self._policy_with_l = _policy_with_l(policy)
         self.releases = 0
 
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims, by itself."""
-        open_ends = not_covered(*L_DIVERSITY) + beyond(self._rules)
-        return Guarantee(claims(self._rules), AGAINST["generalised"], open_ends)
+        open_ends = not_covered(*L_DIVERSITY) + policy_exclusions(self._policy_with_l)
+        return Guarantee(claims(self._policy_with_l), AGAINST["generalised"], open_ends)
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1
         # A key of its own: the same order in every release would tell who is who.
         rng = Rng(self.rng.key(f"series order {self.releases}"), seeded=self.rng.seeded)
-        encoded = EncodedTable.from_table(self._rules, table)
-        encoded = replace(encoded, watch=limited(encoded.cancellation, self._rules))
-        release, places = publish(encoded, table, parted(encoded), rng)
+        encoded = EncodedTable.from_table(self._policy_with_l, table)
+        encoded = replace(encoded, watch=apply_limits(encoded.cancellation, self._policy_with_l))
+        release, places = publish(encoded, table, find_classes(encoded), rng)
         self._original, self._figures = Original(table, places), dict(release.metrics)
         names = table.column(str(self.policy.person)).cast(pa.string()).to_pylist()
         hashes = person_hashes(names, self.rng.key("series persons"))
@@ -78,7 +78,7 @@ class LDiversity(SeriesPublisher):
         self.releases, self._figures = saved["releases"], saved["metrics"]
 
 
-def _rules(policy: Policy) -> Policy:
+def _policy_with_l(policy: Policy) -> Policy:
     """The policy with l as the section asks for it, which is never laxer than that of `privacy`."""
     l = (
         LSpec.model_validate(policy.m)

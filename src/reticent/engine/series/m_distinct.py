@@ -33,14 +33,14 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Float32s, Int32s
-from reticent.engine.base import Members, sole_sensitive, refuse_group
+from reticent.engine.base import Members, sole_sensitive, refuse_group_column
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
-from reticent.engine.series.sug import People, within_limit
-from reticent.engine.series.tables import changes, distribution, reasons, release_tables
+from reticent.engine.series.sug import People, enforce_limit
+from reticent.engine.series.tables import count_changes, risk_quantiles, count_reasons, release_tables
 from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
@@ -56,18 +56,18 @@ class MDistinct(SeriesPublisher):
     """The next release of a fully dynamic table."""
 
     method = "m-distinct"
-    still: ClassVar[bool] = False
+    static_values: ClassVar[bool] = False
     """Whether values never change."""
-    _differing = "different sensitive values"
+    _first_group_needs = "different sensitive values"
     """What a first group needs as many of as it has members."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self._sensitive = sole_sensitive(policy, "A series needs")
-        refuse_group(policy)
+        refuse_group_column(policy)
         self.history = History()
         self._domain: tuple[str | None, ...] = ()
-        updates_of(policy, self._sensitive, still=self.still)
+        updates_of(policy, self._sensitive, still=self.static_values)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -88,15 +88,15 @@ class MDistinct(SeriesPublisher):
         people, updates = self._read(table)
         quasi = attributes(table, self.policy)
         where = points(quasi, table.num_rows)
-        grouping, after, risk = self._limit(people, updates, self._group(people, updates, where))
-        grouping = grouping.hidden(where)
+        grouping, after, risk = self._enforce_limit(people, updates, self._group(people, updates, where))
+        grouping = grouping.hide_single_persons(where)
         counts = self._count(grouping, table.num_rows)
         explain = {
             "release": after.releases,
             "groups": len(grouping),
-            "changes": changes(self.history, people),
-            "held": reasons(grouping),
-            "risk": distribution(risk),
+            "changes": count_changes(self.history, people),
+            "held": count_reasons(grouping),
+            "risk": risk_quantiles(risk),
             "updates": {"closed": updates.closed, "stayed": updates.stayed},
         }
         release = Release(
@@ -118,20 +118,20 @@ class MDistinct(SeriesPublisher):
         names, column = table.column(str(self.policy.person)), self._sensitive
         shown = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
         words = shown.dictionary.to_pylist() + ([None] if shown.null_count else [])
-        updates = updates_of(self.policy, column, (*self._domain, *words), still=self.still)
+        updates = updates_of(self.policy, column, (*self._domain, *words), still=self.static_values)
         lookup = np.array([updates.codes[word] for word in words], dtype=np.int32)
         codes = pc.fill_null(shown.indices, len(words) - 1).to_numpy(zero_copy_only=False)
         hashes = person_hashes(names.cast(pa.string()).to_pylist(), self.rng.key("series persons"))
         seen = traits(table, self.policy, self.rng.key("series traits"))
         return People(hashes, seen, lookup[codes]), updates
 
-    def _colours(self, updates: Updates) -> tuple[Int32s, bool]:
+    def _colors(self, updates: Updates) -> tuple[Int32s, bool]:
         """What must differ in a first group, and whether that is only a wish."""
         if self.policy.series.spread:
             return updates.components, True
         return np.arange(len(updates), dtype=np.int32), False
 
-    def _size(self, updates: Updates) -> int:
+    def _first_group_size(self, updates: Updates) -> int:
         """Members of a first group: m, or more where some updates are likelier than others and candidates will drift apart."""
         asked, components = self.policy.group_size, int(updates.components.max(initial=0)) + 1
         if updates.even or not self.policy.series.spread:
@@ -140,12 +140,12 @@ class MDistinct(SeriesPublisher):
         return max(asked, roomy) if components >= 2 * roomy else asked
 
     def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
-        colours, relax = self._colours(updates)
-        order = FirstGroupRules(self._size(updates), colours, self._key("groups"), relax, self.still)
-        grouping = grouped(self.history, updates, people, where, order)
+        colours, relax = self._colors(updates)
+        order = FirstGroupRules(self._first_group_size(updates), colours, self._key("groups"), relax, self.static_values)
+        grouping = form_groups(self.history, updates, people, where, order)
         if grouping is None:
             raise GuaranteeError(
-                f"First groups of {order.m} need as many {self._differing}, and the domain has fewer; nothing was published.",
+                f"First groups of {order.m} need as many {self._first_group_needs}, and the domain has fewer; nothing was published.",
                 hint="Lower series.m, raise series.max_risk, or name more values in the update knowledge.",
             )
         return grouping
@@ -153,10 +153,10 @@ class MDistinct(SeriesPublisher):
     def _key(self, purpose: str) -> bytes:
         return self.rng.key(f"series {purpose} {self.releases + 1}")
 
-    def _limit(
+    def _enforce_limit(
         self, people: People, updates: Updates, grouping: Grouping
     ) -> tuple[Grouping, History, _core.series.Risks]:
-        return within_limit(self.history, updates, people, grouping, self.policy.series.limit)
+        return enforce_limit(self.history, updates, people, grouping, self.policy.series.limit)
 
     def _count(self, grouping: Grouping, rows: int) -> Counts:
         published = int((grouping.row >= 0).sum())
@@ -203,13 +203,13 @@ class FirstGroupRules:
     """
 
     m: int
-    colours: Int32s
+    colors: Int32s
     key: bytes
     relax: bool = False
-    still: bool = False
+    static_values: bool = False
 
 
-def grouped(history: History, updates: Updates, people: People, where: Float32s, rules: FirstGroupRules) -> Grouping | None:
+def form_groups(history: History, updates: Updates, people: People, points: Float32s, rules: FirstGroupRules) -> Grouping | None:
     """The groups of the next release; None when the domain has too few colours."""
     last = history.last(people.hashes)
     old, at = last >= 0, np.maximum(last, 0)
@@ -218,11 +218,11 @@ def grouped(history: History, updates: Updates, people: People, where: Float32s,
     places = _core.series.publish(
         people.values,
         np.where(old, group[at], np.int32(-1)),
-        np.where(old, people.values if rules.still else value[at], np.int32(0)),
-        where,
+        np.where(old, people.values if rules.static_values else value[at], np.int32(0)),
+        points,
         past=history.groups,
         sets=updates.steps(1)[0],
-        colors=rules.colours,
+        colors=rules.colors,
         relax=rules.relax,
         m=rules.m,
         key=rules.key,

@@ -19,7 +19,7 @@ class MDistinctStar(MDistinct):
     """m-Distinct with disjoint candidate update sets in first groups."""
 
     method = "m-distinct*"
-    _differing = "components of the update graph"
+    _first_group_needs = "components of the update graph"
 
-    def _colours(self, updates: Updates) -> tuple[Int32s, bool]:
+    def _colors(self, updates: Updates) -> tuple[Int32s, bool]:
         return updates.components, False

@@ -17,4 +17,4 @@ class MInvariance(MDistinct):
     """The next release of a table whose records come and go but do not change."""
 
     method = "m-invariance"
-    still = True
+    static_values = True

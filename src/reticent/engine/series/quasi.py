@@ -92,19 +92,19 @@ def traits(table: pa.Table, policy: Policy, key: bytes) -> UInt64s:
     return total
 
 
-def _numbers(values: pa.Array, steps: HierarchyLevels) -> Floats | None:
-    if steps.numeric is not None:
-        return steps.numeric
-    if (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)) and steps.height == 1:
+def _numbers(values: pa.Array, hierarchy: HierarchyLevels) -> Floats | None:
+    if hierarchy.numeric is not None:
+        return hierarchy.numeric
+    if (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)) and hierarchy.height == 1:
         return np.array([np.nan if v is None else float(v) for v in values.to_pylist()])
     return None
 
 
-def _coordinates(steps: HierarchyLevels, numbers: Floats | None) -> Floats:
+def _coordinates(hierarchy: HierarchyLevels, numbers: Floats | None) -> Floats:
     """Numbers by size, categories by their place in the tree, so that near ones share an ancestor."""
     if numbers is not None:
         known = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)
     else:
-        known = np.argsort(np.lexsort(steps.tables)).astype(np.float64)  # the last key, the root, counts most
+        known = np.argsort(np.lexsort(hierarchy.tables)).astype(np.float64)  # the last key, the root, counts most
     width = float(known.max() - known.min()) if len(known) else 0.0
     return np.asarray((known - known.min()) / width if width else np.zeros(len(known)))

@@ -24,7 +24,7 @@ import numpy as np
 
 from reticent import _core
 from reticent.arrays import Int32s, UInt64s
-from reticent.engine.series.grouping import RISKY, Grouping
+from reticent.engine.series.grouping import RISK_REASON, Grouping
 from reticent.engine.series.history import History
 from reticent.policy.updates import Updates
 
@@ -56,7 +56,7 @@ class People:
     values: Int32s
 
 
-def within_limit(
+def enforce_limit(
     history: History, updates: Updates, people: People, grouping: Grouping, limit: float
 ) -> tuple[Grouping, History, _core.series.Risks]:
     """The groups with everybody above the limit held back, the history with them, and the risk of those published.
@@ -69,7 +69,7 @@ def within_limit(
     if above.any():
         held = np.zeros(len(people.hashes), dtype=bool)
         held[rows[above]] = True
-        grouping = grouping.without(held, RISKY)
+        grouping = grouping.withhold(held, RISK_REASON)
         after, risk, rows = _measure(history, updates, people, grouping)
     return grouping, after, risk
 
@@ -77,7 +77,7 @@ def within_limit(
 def _measure(
     history: History, updates: Updates, people: People, grouping: Grouping
 ) -> tuple[History, _core.series.Risks, Int32s]:
-    rows, group, value = grouping.published()
+    rows, group, value = grouping.published_records()
     after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
     latest = np.arange(len(history.person), len(after.person), dtype=np.int32)  # of these persons, in their order
     return after, risk_of(after, updates, latest), rows

@@ -16,7 +16,7 @@ from reticent.engine.series.grouping import WITHHELD_REASONS, Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import Attribute
 from reticent.engine.series.sug import People
-from reticent.engine.table.people import coded, row_keys, text_ranks
+from reticent.engine.table.people import encode_column, row_keys, text_ranks
 from reticent.policy import Policy
 from reticent.policy.updates import Updates
 
@@ -39,19 +39,19 @@ def release_tables(
         "data": pa.table(columns),
         "counterfeits": pa.table({"group": pa.array(some + 1), "count": pa.array(fakes[some])}),
     }
-    return tables | ({"plain": _plain(table, policy, grouping)} if policy.plain else {})
+    return tables | ({"plain": _plain_table(table, policy, grouping)} if policy.plain else {})
 
 
-def _plain(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
+def _plain_table(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
     """Plain columns of the records, sorted by group and by themselves: neither by the input nor by the values."""
-    rows, group, _ = grouping.published()
+    rows, group, _ = grouping.published_records()
     plain = table.select(list(policy.plain)).take(pa.array(rows))
-    texts = row_keys([coded(column) for column in plain.columns], plain.num_rows)
+    texts = row_keys([encode_column(column) for column in plain.columns], plain.num_rows)
     plain = plain.add_column(0, "group", pa.array(group.astype(np.int64) + 1))
     return plain.take(pa.array(np.lexsort((texts, group))))
 
 
-def changes(history: History, people: People) -> dict[str, int]:
+def count_changes(history: History, people: People) -> dict[str, int]:
     """External updates (inserted, left, returned) and internal ones, against the last published versions."""
     number = history.locate(people.hashes)
     old = number >= 0
@@ -67,13 +67,13 @@ def changes(history: History, people: People) -> dict[str, int]:
     }
 
 
-def reasons(grouping: Grouping) -> dict[str, int]:
+def count_reasons(grouping: Grouping) -> dict[str, int]:
     """How many rows are held back for which reason."""
     counts = np.bincount(grouping.withheld, minlength=len(WITHHELD_REASONS))
     return {name: int(n) for name, n in zip(WITHHELD_REASONS[1:], counts[1:], strict=True) if n}
 
 
-def distribution(risk: _core.series.Risks) -> dict[str, Any]:
+def risk_quantiles(risk: _core.series.Risks) -> dict[str, Any]:
     """The spread of the largest share of any candidate, over persons."""
     marks = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
     shares = np.quantile(risk.worst, marks).tolist()

@@ -19,9 +19,9 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
 from reticent.engine.veil.house import VeilPublisher
-from reticent.engine.veil.pace import Remembered, check_transitions
+from reticent.engine.veil.pace import RememberedValues, check_transitions
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import Veiling
+from reticent.engine.veil.veiling import BatchVeiler
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
 
@@ -31,31 +31,31 @@ class Veil(VeilPublisher, SeriesPublisher):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
-        self._veiling = Veiling(policy, rng, self.kind)
+        self._veiler = BatchVeiler(policy, rng, self.kind)
         self.releases = 0
 
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims."""
-        return guarantee(self._veiling.parameters)
+        return guarantee(self._veiler.parameters)
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1
-        house, people = self._veiling.parameters, self._veiling.people
-        before = None if house.steps is None else Remembered.of(people.to_bytes(), house.l)
-        veiled = self._veiling.veil(table, now=self.releases)
-        if before is not None and veiled.values is not None:
-            check_transitions(house, before.steps(veiled.heads, veiled.values, now=self.releases))
-        release = self._veiling.release(veiled, number=self.releases)
-        self._members, self._shown_events = self._veiling.members(veiled, number=self.releases), veiled.shown_events()
+        house, people = self._veiler.parameters, self._veiler.people
+        before = None if house.kernel is None else RememberedValues.of(people.to_bytes(), house.l)
+        veiled = self._veiler.veil(table, now=self.releases)
+        if before is not None and veiled.true_values is not None:
+            check_transitions(house, before.transitions(veiled.veil_persons, veiled.true_values, now=self.releases))
+        release = self._veiler.release(veiled, number=self.releases)
+        self._members, self._shown_events = self._veiler.members(veiled, number=self.releases), veiled.shown_events()
         return release
 
     def snapshot(self) -> bytes:
         """What is remembered of every person, what is pending, and the keys."""
         state, tables = self._state()
-        blobs = {"people": self._veiling.people.to_bytes()}
+        blobs = {"people": self._veiler.people.to_bytes()}
         return pack(self.policy, self.rng, state | {"releases": self.releases}, tables, blobs)
 
     def _resume(self, saved: dict[str, Any], _: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
         self.releases = saved["releases"]
-        self._veiling.people.load(blobs["people"])
+        self._veiler.people.load(blobs["people"])

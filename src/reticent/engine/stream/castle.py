@@ -28,7 +28,7 @@ from reticent.encode.columns import to_native
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.stream.contract import Placed, StreamPublisher
+from reticent.engine.stream.contract import PlacedBatch, StreamPublisher
 from reticent.engine.stream.records import RecordHasher
 from reticent.engine.stream.values import Values, sensitive_column
 from reticent.errors import DataError, PolicyError, StateError
@@ -48,7 +48,7 @@ class Castle(StreamPublisher):
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)
-        self.carried = policy.plain
+        self.carried_columns = policy.plain
         self.k, self.l = _requirement(policy)
         self._sensitive = sensitive_column(policy)
         self._values = Values([])
@@ -73,7 +73,7 @@ class Castle(StreamPublisher):
         specs = {name: self.policy.columns[name].hierarchy for name in self.policy.quasi}
         return tuple(name for name, spec in specs.items() if spec is not None and spec.kind == "intervals")
 
-    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
         """Takes records in; gives back those whose cluster is ready or whose time is up."""
         batch = check_batch(batch, self.policy)
         self._open(batch)
@@ -88,17 +88,17 @@ class Castle(StreamPublisher):
             batch.select(self.policy.plain).append_column(self._sensitive, words).append_column("seq", pa.array(seqs))
         )
         self._pending = waiting if self._pending is None else pa.concat_tables([self._pending, waiting])
-        return self._placed(released)
+        return self._to_batch(released)
 
-    def replay(self, journal: bytes) -> Iterator[Placed]:
+    def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
         """There is no journal: the snapshot is whole."""
         if journal:
             raise StateError("The journal is of another method.", hint="Use the policy the stream was begun with.")
         yield from ()
 
-    def end(self) -> Placed:
+    def end(self) -> PlacedBatch:
         """Releases what can be released and suppresses the rest."""
-        return self._placed(self._core.close()) if self._numeric is not None else Placed(_NONE)
+        return self._to_batch(self._core.close()) if self._numeric is not None else PlacedBatch(_NONE)
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes records in; gives back those whose cluster is ready or whose time is up."""
@@ -108,7 +108,7 @@ class Castle(StreamPublisher):
         """Releases what can be released and suppresses the rest."""
         return self._releases(self.end)
 
-    def _releases(self, step: Callable[[], Placed]) -> list[Release]:
+    def _releases(self, step: Callable[[], PlacedBatch]) -> list[Release]:
         before = self.counts
         records = step().records
         if records is None:
@@ -166,10 +166,10 @@ class Castle(StreamPublisher):
             known = len(words)
             columns.append(words.encode(batch.column(name)).astype(np.uint32))
             if len(words) > known:
-                self._climb(attribute, name)
+                self._set_hierarchy(attribute, name)
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.uint32)
 
-    def _climb(self, attribute: int, name: str) -> None:
+    def _set_hierarchy(self, attribute: int, name: str) -> None:
         """The hierarchy over the values met so far."""
         spec = self.policy.columns[name].hierarchy
         rungs = build_levels(spec, self._words[name].values, column=name, base=self.policy.base)
@@ -190,16 +190,16 @@ class Castle(StreamPublisher):
             columns.append(column.to_numpy())
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.float64)
 
-    def _placed(self, released: _core.stream.ReleasedRecords) -> Placed:
+    def _to_batch(self, released: _core.stream.ReleasedRecords) -> PlacedBatch:
         seqs, safe = released.seqs, released.published
         if not len(seqs) or self._pending is None:
-            return Placed(_NONE)
+            return PlacedBatch(_NONE)
         records = self._table(released, safe)
         gone = pc.is_in(self._pending.column("seq"), value_set=pa.array(seqs))
         self._pending = self._pending.filter(pc.invert(gone)).combine_chunks()
         self._published += records.num_rows
         self._suppressed += len(seqs) - records.num_rows
-        return Placed(_NONE, records=records if records.num_rows else None)
+        return PlacedBatch(_NONE, records=records if records.num_rows else None)
 
     def _table(self, released: _core.stream.ReleasedRecords, safe: Bools) -> pa.Table:
         assert self._pending is not None  # noqa: S101 - records that leave were held
@@ -276,7 +276,7 @@ class Castle(StreamPublisher):
             for attribute, name in enumerate(self._categories):
                 self._words[name] = Dictionary(tables[f"words {name}"].column("value"))
                 if len(self._words[name]):
-                    self._climb(attribute, name)
+                    self._set_hierarchy(attribute, name)
             self._core.restore(blobs["core"])
 
 

@@ -21,7 +21,7 @@ from reticent.release import Counts, Release
 
 if TYPE_CHECKING:
     from reticent import _core
-    from reticent.engine.stream.records import Leveled
+    from reticent.engine.stream.records import PublishedColumn
     from reticent.engine.stream.values import Label
 
 
@@ -41,7 +41,7 @@ class Groups(NamedTuple):
         return cls(core.groups, core.opened, core.at, core.offsets, core.codes, core.counts)
 
     @staticmethod
-    def joined(parts: list[Groups]) -> Groups:
+    def join(parts: list[Groups]) -> Groups:
         """Several pieces of a batch as one."""
         if len(parts) == 1:
             return parts[0]
@@ -58,7 +58,7 @@ class Groups(NamedTuple):
         )
 
 
-class Veiled(NamedTuple):
+class VeiledRecords(NamedTuple):
     """Records that are released each for itself.
 
     Attributes:
@@ -70,11 +70,11 @@ class Veiled(NamedTuple):
         persons: keyed hashes. Private: the judge follows persons by them.
     """
 
-    published: Mapping[str, Leveled]
+    published: Mapping[str, PublishedColumn]
     strata: UInt32s
     events: UInt32s
     candidates: UInt16s
-    names: UInt64s | None
+    pseudonyms: UInt64s | None
     persons: UInt64s
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Veiled(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Placed:
+class PlacedBatch:
     """What came of a batch.
 
     Attributes:
@@ -96,7 +96,7 @@ class Placed:
 
     seqs: UInt64s
     groups: Groups | None = None
-    veiled: Veiled | None = None
+    veiled: VeiledRecords | None = None
     labels: Sequence[Label] = ()
     records: pa.Table | None = None
     journal: bytes | None = None
@@ -106,9 +106,9 @@ class StreamPublisher(Publisher):
     """An engine for streams."""
 
     kind = "stream"
-    carried: tuple[str, ...] = ()
+    carried_columns: tuple[str, ...] = ()
     """Columns that are held and given back as they came."""
-    remembers: ClassVar[bool] = False
+    remembers_persons: ClassVar[bool] = False
     """Whether a person has to come back to the shard that saw her first."""
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
@@ -127,15 +127,15 @@ class StreamPublisher(Publisher):
         return ()
 
     @abstractmethod
-    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
         """Takes records in for good, at their positions in the input (by default the next ones)."""
 
     @abstractmethod
-    def end(self) -> Placed:
+    def end(self) -> PlacedBatch:
         """The input has ended: what is held is released or suppressed."""
 
     @abstractmethod
-    def replay(self, journal: bytes) -> Iterator[Placed]:
+    def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
         """Takes in again what journals tell, one behind the other: the same choices, hence the same groups."""
 
     def _positions(self, batch: pa.Table, seqs: UInt64s | None) -> UInt64s:
@@ -161,7 +161,7 @@ class StreamPublisher(Publisher):
         """Takes what a snapshot holds; a ValueError says that it is damaged."""
 
 
-class AtOnce(StreamPublisher):
+class ImmediatePublisher(StreamPublisher):
     """An engine that releases each record in the call that brings it; after an error it is of no use any more."""
 
     _broken = False
@@ -172,9 +172,9 @@ class AtOnce(StreamPublisher):
         """Everything that came in has been published."""
         return Counts(self._rows, self._rows, 0, 0)
 
-    def end(self) -> Placed:
+    def end(self) -> PlacedBatch:
         """Nothing is held, so nothing is left."""
-        return Placed(np.empty(0, dtype=np.uint64), journal=b"")
+        return PlacedBatch(np.empty(0, dtype=np.uint64), journal=b"")
 
     def close(self) -> list[Release]:
         """Nothing is held, so nothing is left."""
@@ -186,7 +186,7 @@ class AtOnce(StreamPublisher):
             self._last_counts = Counts(size, size, 0, 0)
         return self._last_counts
 
-    def _after(self, seqs: UInt64s) -> int:
+    def _position_after(self, seqs: UInt64s) -> int:
         """The position behind the last one of a batch."""
         return int(seqs[-1]) + 1 if len(seqs) else self._next
 
@@ -194,16 +194,16 @@ class AtOnce(StreamPublisher):
 
     def _begin(self) -> None:
         """A step begins; whatever ends it but `_done` ends the stream."""
-        self._refuse_broken()
+        self._refuse_after_error()
         self._broken = True
 
-    def _done(self, size: int, after: int) -> None:
+    def _finish(self, size: int, after: int) -> None:
         """So many records are taken in, and the next one stands at `after`."""
         self._broken = False
         self._rows += size
         self._next = after
 
-    def _refuse_broken(self) -> None:
+    def _refuse_after_error(self) -> None:
         if self._broken:
             raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
 

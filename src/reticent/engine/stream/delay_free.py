@@ -31,7 +31,7 @@ from reticent.arrays import Int32s, UInt64s
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.stream.contract import AtOnce, Groups, Placed
+from reticent.engine.stream.contract import ImmediatePublisher, Groups, PlacedBatch
 from reticent.engine.stream.records import RecordHasher, Records
 from reticent.engine.stream.tables import OnDemand, group_table, tuple_table
 from reticent.engine.stream.values import Values, sensitive_column, starting_counts, weights
@@ -45,11 +45,11 @@ from reticent.utility.stream import sau_limit
 NOT_COVERED = not_covered(*DELAY_FREE)
 # The pool is weighed anew whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
 # evidence changes nothing that matters.
-_FIRST_LOOK = 1_000
-_LAST_LOOK = 1_000_000
+_FIRST_REWEIGHT = 1_000
+_LAST_REWEIGHT = 1_000_000
 
 
-class DelayFree(AtOnce):
+class DelayFree(ImmediatePublisher):
     """The paper's method."""
 
     method = "delay-free"
@@ -57,21 +57,21 @@ class DelayFree(AtOnce):
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)
         self.l = policy.l_of(self.kind)
-        self._first, past = starting_counts(policy)
-        self._past = self._first if past else {}
-        self.values = Values(sorted(self._first, key=lambda label: label or ""))
+        self._initial_counts, past = starting_counts(policy)
+        self._past = self._initial_counts if past else {}
+        self.values = Values(sorted(self._initial_counts, key=lambda label: label or ""))
         key = rng.key("stream records")
         self._reader = RecordHasher(policy.quasi, policy.person, sensitive_column(policy), key, self.values)
         self._names = [*policy.quasi, *policy.plain]
-        self._journal_labels = self._met = len(self.values)
+        self._journal_labels = self._known_values = len(self.values)
         self._hash = policy.hash
         self._evidence = sum(self._past.values())
-        self._look_at = max(self._evidence, _FIRST_LOOK)
+        self._reweigh_at = max(self._evidence, _FIRST_REWEIGHT)
         self._start()
 
     def _start(self) -> None:
         settings = self.policy.stream
-        self._counts = [self._first[label] for label in self.values.labels]
+        self._counts = [self._initial_counts[label] for label in self.values.labels]
         self._core = _core.stream.DelayFree(
             key=self.rng.key("stream choices"),
             shard=self.shard,
@@ -86,65 +86,65 @@ class DelayFree(AtOnce):
 
     # Placing
 
-    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
         """Places records for good."""
         records = self._read(batch, seqs)
-        groups = self._settle(records)
+        groups = self._place_records(records)
         # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
         if len(self.values) > self._journal_labels:
             records = replace(records, labels=tuple(self.values.labels[self._journal_labels :]))
             self._journal_labels = len(self.values)
-        return Placed(records.seqs, groups, labels=self.values.labels, journal=records.to_bytes())
+        return PlacedBatch(records.seqs, groups, labels=self.values.labels, journal=records.to_bytes())
 
     def _read(self, batch: pa.Table, seqs: UInt64s | None) -> Records:
         if not self._reader.knows(batch.schema):
             check_batch(batch, self.policy)
         return self._reader.read(batch, self._positions(batch, seqs))
 
-    def _settle(self, records: Records) -> Groups:
+    def _place_records(self, records: Records) -> Groups:
         self._begin()
-        groups = self._place(records)
-        self._done(len(records), self._after(records.seqs))
+        groups = self._place_pieces(records)
+        self._finish(len(records), self._position_after(records.seqs))
         return groups
 
-    def _place(self, records: Records) -> Groups:
+    def _place_pieces(self, records: Records) -> Groups:
         """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
         at, size, rows = 0, len(records), self._rows
-        breaks = self._first_met(records.codes)
-        if not breaks and size < self._look_at - rows:
-            return self._put(records)
+        breaks = self._new_value_rows(records.codes)
+        if not breaks and size < self._reweigh_at - rows:
+            return self._push_records(records)
         parts: list[Groups] = []
         while at < size or not parts:
-            end = min([size, at + max(self._look_at - rows, 0) or size])
+            end = min([size, at + max(self._reweigh_at - rows, 0) or size])
             end = min([end, *(row for row in breaks if row > at)])
-            parts.append(self._put(records[at:end]))
+            parts.append(self._push_records(records[at:end]))
             rows += end - at
             at = end
-            if rows >= self._look_at:
-                self._look(rows)
-        return Groups.joined(parts)
+            if rows >= self._reweigh_at:
+                self._reweigh_pool(rows)
+        return Groups.join(parts)
 
-    def _first_met(self, codes: Int32s) -> list[int]:
+    def _new_value_rows(self, codes: Int32s) -> list[int]:
         """The rows that bring a value nobody has met before."""
-        if self._met >= len(self.values) or not len(codes) or codes.max() < self._met:
+        if self._known_values >= len(self.values) or not len(codes) or codes.max() < self._known_values:
             return []
-        strange = np.flatnonzero(codes >= self._met)
+        strange = np.flatnonzero(codes >= self._known_values)
         _, first = np.unique(codes[strange], return_index=True)
-        self._met = int(codes.max()) + 1
+        self._known_values = int(codes.max()) + 1
         return [int(row) for row in strange[first]]
 
-    def _look(self, rows: int) -> None:
+    def _reweigh_pool(self, rows: int) -> None:
         """The evidence has doubled. The pool follows what has been seen; the paper, too, takes it from the stream's past."""
-        self._look_at = self._evidence + 2 * rows if rows < _LAST_LOOK else 1 << 62
+        self._reweigh_at = self._evidence + 2 * rows if rows < _LAST_REWEIGHT else 1 << 62
         seen = self._core.value_counts().tolist()
         self._weigh([self._past.get(label, 0) + seen[code] for code, label in enumerate(self.values.labels)])
 
-    def _put(self, records: Records) -> Groups:
+    def _push_records(self, records: Records) -> Groups:
         # A value is in the pool from its first record on, however the input is cut into batches.
         if self._size < len(self.values):
             self._grow(int(records.codes.max(initial=-1)) + 1)
         try:
-            return Groups.of(self._core.push(records.seqs, records.qis, records.codes))
+            return Groups.of(self._core.push(records.seqs, records.quasi, records.codes))
         except RuntimeError:
             raise GuaranteeError(
                 f"The literal generation found no l-diverse candidates within {self.policy.stream.draw_limit:,} draws; "
@@ -161,13 +161,13 @@ class DelayFree(AtOnce):
         self._counts = counts
         self._core.reweigh(weights(self.policy.stream.pool, counts, self.l))
 
-    def replay(self, journal: bytes) -> Iterator[Placed]:
+    def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
         """Places the records of a journal again."""
-        for records in Records.all_from(journal):
+        for records in Records.iter_from(journal):
             for label in records.labels:
                 self.values.code(label)
             self._journal_labels = len(self.values)
-            yield Placed(records.seqs, self._settle(records), labels=self.values.labels, journal=b"")
+            yield PlacedBatch(records.seqs, self._place_records(records), labels=self.values.labels, journal=b"")
 
     # What it says of itself
 
@@ -201,7 +201,7 @@ class DelayFree(AtOnce):
         """Releases every record at once."""
         batch = without_markers(batch, self.policy.missing)
         records = self._read(batch, None)
-        groups = self._settle(records)  # whoever pushes keeps no journal
+        groups = self._place_records(records)  # whoever pushes keeps no journal
         return [self._release(batch, records.seqs, groups)] if len(records) else []
 
     def _release(self, batch: pa.Table, seqs: UInt64s, groups: Groups) -> Release:
@@ -229,16 +229,16 @@ class DelayFree(AtOnce):
 
     def snapshot(self) -> bytes:
         """The whole private state: secret key, values, open groups."""
-        self._refuse_broken()
+        self._refuse_after_error()
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
-        state |= {"labels": self.values.labels, "look_at": self._look_at, "counts": self._counts}
+        state |= {"labels": self.values.labels, "look_at": self._reweigh_at, "counts": self._counts}
         return pack(self.policy, self.rng, state, blobs={"core": self._core.snapshot()})
 
     def _resume(self, saved: dict[str, Any], _: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
         for label in saved["labels"]:
             self.values.code(label)
-        self._journal_labels = self._met = len(self.values)
-        self._rows, self._look_at = saved["rows"], saved["look_at"]
+        self._journal_labels = self._known_values = len(self.values)
+        self._rows, self._reweigh_at = saved["rows"], saved["look_at"]
         self._load(saved["counts"], blobs["core"])
 
     def _load(self, counts: list[int], core: bytes) -> None:

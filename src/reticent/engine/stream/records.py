@@ -32,7 +32,7 @@ class Records:
     """One batch on codes; enough to place it, or to place it again after a crash."""
 
     seqs: UInt64s
-    qis: UInt64s
+    quasi: UInt64s
     persons: UInt64s
     codes: Int32s
     labels: tuple[str | None, ...] = ()
@@ -42,20 +42,20 @@ class Records:
         return len(self.seqs)
 
     def __getitem__(self, rows: slice) -> Records:
-        return Records(self.seqs[rows], self.qis[rows], self.persons[rows], self.codes[rows])
+        return Records(self.seqs[rows], self.quasi[rows], self.persons[rows], self.codes[rows])
 
     def to_bytes(self) -> bytes:
         """A journal entry."""
-        return entry({"labels": self.labels}, self.seqs, (self.qis, self.persons, self.codes))
+        return journal_entry({"labels": self.labels}, self.seqs, (self.quasi, self.persons, self.codes))
 
     @classmethod
-    def all_from(cls, journal: bytes) -> Iterator[Records]:
+    def iter_from(cls, journal: bytes) -> Iterator[Records]:
         """Reads journal entries back, one behind the other."""
-        for head, seqs, (qis, persons, codes) in entries(journal, (np.uint64, np.uint64, np.int32)):
+        for head, seqs, (qis, persons, codes) in iter_entries(journal, (np.uint64, np.uint64, np.int32)):
             yield cls(seqs, qis, persons, codes, tuple(head["labels"]))
 
 
-def entry(head: dict[str, Any], seqs: UInt64s, columns: Sequence[npt.NDArray[Any]]) -> bytes:
+def journal_entry(head: dict[str, Any], seqs: UInt64s, columns: Sequence[npt.NDArray[Any]]) -> bytes:
     """A journal entry: positions, columns of the same length, and what is said of them. Positions without a gap are two numbers."""
     first, size = int(seqs[0]) if len(seqs) else 0, len(seqs)
     rows: dict[str, int | None] = {"rows": size, "first": first}
@@ -65,7 +65,7 @@ def entry(head: dict[str, Any], seqs: UInt64s, columns: Sequence[npt.NDArray[Any
     return b"".join([len(line).to_bytes(4, "little"), line, *(column.tobytes() for column in columns)])
 
 
-def entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, Any], UInt64s, list[npt.NDArray[Any]]]]:
+def iter_entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, Any], UInt64s, list[npt.NDArray[Any]]]]:
     """Reads journal entries back, one behind the other; `kinds` are the types of the columns behind the positions."""
     at = 0
     while at < len(journal):
@@ -89,7 +89,7 @@ class NativeBatches:
     """Batches in one piece and in types the core reads; as they are, wherever they can be."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names, self._own = names, {name: place for place, name in enumerate(names)}
+        self._names, self._own_places = names, {name: place for place, name in enumerate(names)}
         self._schema: pa.Schema | None = None
         self._places: dict[str, int] = {}
         self._ready = False
@@ -98,7 +98,7 @@ class NativeBatches:
         """Whether the last batch came with this schema."""
         return self._schema is not None and self._schema.equals(schema)
 
-    def of(self, batch: pa.Table) -> tuple[pa.RecordBatch, dict[str, int]]:
+    def convert(self, batch: pa.Table) -> tuple[pa.RecordBatch, dict[str, int]]:
         """A batch, and where its columns lie."""
         if not self.knows(batch.schema):
             self._schema = schema = batch.schema
@@ -109,7 +109,7 @@ class NativeBatches:
             if len(pieces) == 1:
                 return pieces[0], self._places
         columns = [to_native(batch.column(name)) for name in self._names]
-        return pa.RecordBatch.from_arrays(columns, names=self._names), self._own
+        return pa.RecordBatch.from_arrays(columns, names=self._names), self._own_places
 
 
 class RecordHasher:
@@ -122,7 +122,7 @@ class RecordHasher:
         self._at: dict[str, int] | None = None
         self._columns: tuple[list[int], int | None, int] = [], None, 0
         self._hasher = _core.stream.Hasher(key)
-        self._values, self._taught = values, 0
+        self._values, self._labels_taught = values, 0
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
@@ -131,10 +131,10 @@ class RecordHasher:
     def read(self, batch: pa.Table, seqs: UInt64s) -> Records:
         """Hashes and codes of a batch."""
         known = len(self._values)
-        if known > self._taught:
-            self._hasher.learn(self._values.labels[self._taught :])
-            self._taught = known
-        rows, at = self._batches.of(batch)
+        if known > self._labels_taught:
+            self._hasher.learn(self._values.labels[self._labels_taught :])
+            self._labels_taught = known
+        rows, at = self._batches.convert(batch)
         if at is not self._at:
             quasi, person = [at[name] for name in self.quasi], at[self._person] if self._person else None
             self._at, self._columns = at, (quasi, person, at[self._sensitive])
@@ -153,12 +153,12 @@ class RecordHasher:
         return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
 
 
-Climbed = tuple[str | None, frozenset[str]]
+LabelPath = tuple[str | None, frozenset[str]]
 """A label, and itself with all labels above it."""
 
-_MOST = 1 << 16
+_MAX_CACHE = 1 << 16
 # New values are taught, then new combinations of their labels; whatever is still strange then is no text.
-_LESSONS = 3
+_MAX_ROUNDS = 3
 
 
 class Labels:
@@ -166,7 +166,7 @@ class Labels:
 
     def __init__(self, name: str, levels: PublishedLevels) -> None:
         self.name, self._levels = name, levels
-        self._codes: dict[Climbed, int] = {}
+        self._codes: dict[LabelPath, int] = {}
         self.nodes: list[frozenset[str]] = []
         """Per code its label and the labels above it."""
         self._array = pa.array([], pa.string())
@@ -180,24 +180,24 @@ class Labels:
 
     def learn(self, values: Sequence[str | None]) -> list[int]:
         """The codes of raw values."""
-        return [self._code(climbed) for climbed in self._climb(values)]
+        return [self._code(climbed) for climbed in self._generalize(values)]
 
-    def _code(self, climbed: Climbed) -> int:
+    def _code(self, climbed: LabelPath) -> int:
         code = self._codes.setdefault(climbed, len(self._codes))
         if code == len(self.nodes):
             self.nodes.append(climbed[1])
         return code
 
-    def _climb(self, values: Sequence[str | None]) -> list[Climbed]:
+    def _generalize(self, values: Sequence[str | None]) -> list[LabelPath]:
         try:
-            return self._levels.climb(self.name, values)
+            return self._levels.generalize(self.name, values)
         except DataError:  # one of them is outside the hierarchy
             if len(values) > 1:
-                return [climbed for value in values for climbed in self._climb([value])]
+                return [climbed for value in values for climbed in self._generalize([value])]
             return [(ROOT, frozenset([ROOT]))]  # it is published as `*`, and no reason to stop a stream
 
 
-class Leveled(NamedTuple):
+class PublishedColumn(NamedTuple):
     """A published column: the code of every record, and its labels."""
 
     codes: Int32s
@@ -211,67 +211,67 @@ class Leveled(NamedTuple):
         return self.labels.array.take(pa.array(self.codes))
 
 
-Shown = list[tuple[int, Labels]]
+ShownColumns = list[tuple[int, Labels]]
 """Columns that are released otherwise than they came: the number of the field, and its labels."""
 
 
-def leveled(coded: _core.stream.CodedBatch, shown: Shown) -> dict[str, Leveled]:
+def published_columns(batch: _core.stream.CodedBatch, shown: ShownColumns) -> dict[str, PublishedColumn]:
     """The columns of a batch that are released otherwise than they came."""
-    return {labels.name: Leveled(coded.field(number), labels) for number, labels in shown}
+    return {labels.name: PublishedColumn(batch.field(number), labels) for number, labels in shown}
 
 
-class Fields:
+class FieldReader:
     """Reads batches under the key of the house."""
 
     def __init__(self, policy: Policy, parameters: VeilParameters, key: bytes, *, household: str | None = None) -> None:
         assert policy.person is not None  # noqa: S101 - the veil over a stream has refused it
         self._person, self._household, self._parameters = policy.person, household, parameters
-        self._leveled = [name for name in policy.quasi if policy.columns[name].level > 0]
-        self._fields = [*dict.fromkeys([*self._leveled, *parameters.levels.by])]
+        self._generalized_columns = [name for name in policy.quasi if policy.columns[name].level > 0]
+        self._fields = [*dict.fromkeys([*self._generalized_columns, *parameters.levels.by])]
         self._by = [self._fields.index(name) for name in parameters.levels.by]
-        self._read = [*self._fields, parameters.sensitive]
-        self._batches = NativeBatches([*dict.fromkeys([*self._read, self._person, *([household] if household else [])])])
+        self._columns_read = [*self._fields, parameters.sensitive]
+        self._batches = NativeBatches([*dict.fromkeys([*self._columns_read, self._person, *([household] if household else [])])])
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
-        leading = [parameters.levels.leading(name) for name in self._fields]
+        leading = [parameters.levels.prefix_length(name) for name in self._fields]
         self._core = _core.stream.Coder(key, [*leading, None], self._by)
         self._forget()
 
     def _forget(self) -> None:
         self._core.forget()
         self._labels = [Labels(name, self._parameters.levels) for name in self._fields]
-        self._shown: Shown = [
-            (number, labels) for number, labels in enumerate(self._labels) if labels.name in self._leveled
+        self._shown: ShownColumns = [
+            (number, labels) for number, labels in enumerate(self._labels) if labels.name in self._generalized_columns
         ]
 
     def knows(self, schema: pa.Schema) -> bool:
         """Whether the last batch came with this schema."""
         return self._batches.knows(schema)
 
-    def read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.CodedBatch, Shown]:
+    def read(self, batch: pa.Table, *, normalized: bool) -> tuple[_core.stream.CodedBatch, ShownColumns]:
         """The codes of a batch, the sensitive ones last, and what is shown of it; new values are climbed.
 
         `named` says that each person and unit is written in one way.
         """
-        piece, at = self._batches.of(batch)
+        piece, at = self._batches.convert(batch)
         if at is not self._at:
-            fields, unit = [at[name] for name in self._read], at[self._household] if self._household else None
+            fields, unit = [at[name] for name in self._columns_read], at[self._household] if self._household else None
             self._at, self._columns = at, (at[self._person], fields, unit)
         capsules, columns = piece.__arrow_c_array__(), self._columns
-        for lesson in range(_LESSONS):
-            coded = self._core.read(capsules, *columns, named)
+        for lesson in range(_MAX_ROUNDS):
+            coded = self._core.read(capsules, *columns, normalized)
             if coded.is_complete:
                 shown = self._shown
-                if lesson and self._core.cache_size() > _MOST:
+                if lesson and self._core.cache_size() > _MAX_CACHE:
                     self._forget()
                 return coded, shown
             if coded.has_odd_names:
-                return self.read(self._named(batch), named=True)
-            self._refuse_missing(coded.missing)
+                return self.read(self._normalize_names(batch), normalized=True)
+            self._refuse_missing_persons(coded.missing)
             self._teach(coded)
         raise DataError("A column holds text that is not UTF-8.", hint="Convert the input to UTF-8.")
 
-    def _named(self, batch: pa.Table) -> pa.Table:
+    def _normalize_names(self, batch: pa.Table) -> pa.Table:
         for name in (self._person, *([self._household] if self._household else [])):
             place = batch.schema.get_field_index(name)
             names = normalize_names(pa.chunked_array([to_native(batch.column(place))]))
@@ -287,7 +287,7 @@ class Fields:
             nodes = tuple(self._labels[field].nodes[code] for field, code in zip(self._by, codes, strict=True))
             self._core.learn_stratum(codes, self._parameters.levels.stratum_of(nodes))
 
-    def _refuse_missing(self, missing: int) -> None:
+    def _refuse_missing_persons(self, missing: int) -> None:
         if missing:
             raise DataError(
                 f"{missing:,} records have no '{self._person}'{f' or no {self._household!r}' if self._household else ''}.",

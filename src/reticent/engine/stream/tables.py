@@ -39,26 +39,26 @@ class OnDemand(Mapping[str, T]):
         return len(self._all())
 
 
-_NAME = 17
+_NAME_LENGTH = 17
 
 
-def tuple_table(columns: pa.Table, seqs: UInt64s, placed: Groups) -> pa.Table:
+def tuple_table(columns: pa.Table, seqs: UInt64s, groups: Groups) -> pa.Table:
     """The records of a placed batch, each with its group and position."""
-    arrays = [group_names(placed.groups), pa.array(seqs), *columns.columns]
+    arrays = [group_names(groups.groups), pa.array(seqs), *columns.columns]
     return pa.Table.from_arrays(arrays, names=["group", "seq", *columns.column_names])
 
 
-def group_table(placed: Groups, labels: pa.Array) -> pa.Table:
+def group_table(groups: Groups, labels: pa.Array) -> pa.Table:
     """The groups that a batch opened, one row per candidate."""
-    each = np.repeat(placed.opened, np.diff(placed.offsets))
+    each = np.repeat(groups.opened, np.diff(groups.offsets))
     return pa.Table.from_arrays(
-        [group_names(each), labels.take(pa.array(placed.codes)), pa.array(placed.counts)],
+        [group_names(each), labels.take(pa.array(groups.codes)), pa.array(groups.counts)],
         names=["group", "value", "count"],
     )
 
 
 def group_names(ids: UInt64s) -> pa.Array:
     """The published names of groups."""
-    offsets = np.arange(0, _NAME * len(ids) + 1, _NAME, dtype=np.int32)
+    offsets = np.arange(0, _NAME_LENGTH * len(ids) + 1, _NAME_LENGTH, dtype=np.int32)
     data = _core.stream.group_names(ids)
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))

@@ -119,7 +119,7 @@ def sensitive_column(policy: Policy) -> str:
     return sole_sensitive(policy, "A stream needs", hint)
 
 
-ARC = 1 << 32
+PROBABILITY_ONE = 1 << 32
 """The inclusion probability one, as the core counts it."""
 
 
@@ -131,32 +131,32 @@ def weights(pool: str, counts: Sequence[int], l: int) -> UInt64s:
             hint="Lower stream.l, or name more values in the prior.",
         )
     if pool == "matched":
-        return arcs([max(1, count) for count in counts], l)
+        return inclusion_probabilities([max(1, count) for count in counts], l)
     return np.array(counts, dtype=np.uint64)
 
 
-def arcs(counts: Sequence[int], l: int) -> UInt64s:
+def inclusion_probabilities(counts: Sequence[int], l: int) -> UInt64s:
     """Inclusion probabilities in units of 1/ARC: at most one each, exactly l together.
 
     >>> (arcs([6, 2, 1, 1], 2) / ARC).tolist()
     [1.0, 0.5, 0.25, 0.25]
     """
-    whole = _capped(counts, l)
+    whole = _values_at_cap(counts, l)
     free, places = [v for v in range(len(counts)) if v not in whole], l - len(whole)
     total = sum(counts[v] for v in free)
-    lengths = [ARC] * len(counts)
+    lengths = [PROBABILITY_ONE] * len(counts)
     for value in free:
-        lengths[value] = places * ARC * counts[value] // total
-    short = l * ARC - sum(lengths)
+        lengths[value] = places * PROBABILITY_ONE * counts[value] // total
+    short = l * PROBABILITY_ONE - sum(lengths)
     for value in sorted(free, key=lambda v: lengths[v]):
         # Rounding down leaves less than one unit per value; it goes where there is room.
-        added = min(short, ARC - lengths[value])
+        added = min(short, PROBABILITY_ONE - lengths[value])
         lengths[value] += added
         short -= added
     return np.array(lengths, dtype=np.uint64)
 
 
-def _capped(counts: Sequence[int], l: int) -> set[int]:
+def _values_at_cap(counts: Sequence[int], l: int) -> set[int]:
     """The values that belong to every group."""
     whole: set[int] = set()
     while len(whole) < l:

@@ -29,34 +29,34 @@ from reticent.arrays import UInt64s
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.stream.contract import AtOnce, Placed, Veiled
-from reticent.engine.stream.records import Fields, Leveled, Shown, entries, entry, leveled
+from reticent.engine.stream.contract import ImmediatePublisher, PlacedBatch, VeiledRecords
+from reticent.engine.stream.records import FieldReader, PublishedColumn, ShownColumns, iter_entries, journal_entry, published_columns
 from reticent.engine.stream.tables import OnDemand
 from reticent.engine.telling import refuse_disclosive_columns
 from reticent.engine.veil.house import VeilParameters, VeilPublisher
-from reticent.engine.veil.prior.noise import two_sided
+from reticent.engine.veil.prior.noise import two_sided_geometric
 from reticent.engine.veil.release import data_table, guarantee
-from reticent.engine.veil.veiling import OMISSION_EPSILON, MOST_UNSEEN, DISCLOSIVE_HINT
+from reticent.engine.veil.veiling import OMISSION_EPSILON, MAX_OMISSION_RATE, DISCLOSIVE_HINT
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.release import Guarantee, Release
 
 # Of a journal: persons, rows, values. A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
-_COLUMNS = (np.uint64, np.uint16, np.uint16)
+_JOURNAL_TYPES = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
 # Records of a batch that say whether a column tells the value.
-_LARGE = 1_000
+_LARGE_BATCH = 1_000
 
 LOG = logging.getLogger(__name__)
-_FIRST, _MOST = 1_000, 1_000_000
+_FIRST_WINDOW, _MAX_WINDOW = 1_000, 1_000_000
 """Records of the first look of a watch, and of the longest."""
 
 
-class Veil(VeilPublisher, AtOnce):
+class Veil(VeilPublisher, ImmediatePublisher):
     """The default method for streams."""
 
-    remembers = True
+    remembers_persons = True
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng, shard=shard)
@@ -70,10 +70,10 @@ class Veil(VeilPublisher, AtOnce):
         settings = policy.prior
         self._link = rng.key("veil link") if settings is not None and settings.link else None
         self._household = policy.unit
-        self._fields = Fields(policy, self.parameters, rng.veil_key("veil persons"), household=self._household)
+        self._fields = FieldReader(policy, self.parameters, rng.veil_key("veil persons"), household=self._household)
         self._monitor = OmissionMonitor(rng.key("veil eta"), OMISSION_EPSILON)
         self._hash = policy.hash
-        self._looked = False
+        self._columns_checked = False
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -92,64 +92,64 @@ class Veil(VeilPublisher, AtOnce):
 
     # Placing
 
-    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> Placed:
+    def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
         """Veils records for good; their reader has written each person in one way."""
         coded, shown = self._read(batch, named=True)
-        self._look(batch, coded, shown)
+        self._check_columns(batch, coded, shown)
         seqs = self._positions(batch, seqs)
         self._begin()
-        seen = self._settled(self._people.add_batch(coded), self._after(seqs))
+        seen = self._finish_batch(self._people.add_batch(coded), self._position_after(seqs))
         persons, units = coded.persons, coded.households
         columns = (persons, coded.strata.astype(np.uint16), coded.values.astype(np.uint16))
-        journal = entry({}, seqs, columns if units is None else (*columns, units))
-        return self._placed(seqs, leveled(coded, shown), seen, persons, journal)
+        journal = journal_entry({}, seqs, columns if units is None else (*columns, units))
+        return self._to_batch(seqs, published_columns(coded, shown), seen, persons, journal)
 
-    def _read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.CodedBatch, Shown]:
+    def _read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.CodedBatch, ShownColumns]:
         if not self._fields.knows(batch.schema):
             check_batch(batch, self.policy)
-        return self._fields.read(batch, named=named)
+        return self._fields.read(batch, normalized=named)
 
-    def _look(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: Shown) -> None:
+    def _check_columns(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns) -> None:
         """Refuses columns that tell the value, by the first large batch of a run: whoever looks at each pays for each."""
-        if self._looked or batch.num_rows < _LARGE:
+        if self._columns_checked or batch.num_rows < _LARGE_BATCH:
             return
         refuse_disclosive_columns(
-            self._columns(batch, coded, shown), coded.values, strata=coded.strata, persons=coded.persons, hint=DISCLOSIVE_HINT
+            self._published_columns(batch, coded, shown), coded.values, strata=coded.strata, persons=coded.persons, hint=DISCLOSIVE_HINT
         )
-        self._looked = True
+        self._columns_checked = True
 
-    def _columns(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: Shown) -> dict[str, Any]:
+    def _published_columns(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns) -> dict[str, Any]:
         """What is published of a batch beside the candidates."""
-        published = {name: column.array() for name, column in leveled(coded, shown).items()}
+        published = {name: column.array() for name, column in published_columns(coded, shown).items()}
         names = (*self.policy.quasi, *self.policy.plain)
         return {name: published.get(name, batch.column(name)) for name in names}
 
-    def _settled(self, seen: _core.veil.VeiledEvents, after: int) -> _core.veil.VeiledEvents:
+    def _finish_batch(self, events: _core.veil.VeiledEvents, after: int) -> _core.veil.VeiledEvents:
         """A batch is veiled; the next one begins at position `after`."""
-        self._monitor.take(seen)
-        self._done(len(seen), after)
-        return seen
+        self._monitor.count_events(events)
+        self._finish(len(events), after)
+        return events
 
-    def _placed(
+    def _to_batch(
         self,
         seqs: UInt64s,
-        published: Mapping[str, Leveled],
-        seen: _core.veil.VeiledEvents,
+        published: Mapping[str, PublishedColumn],
+        events: _core.veil.VeiledEvents,
         persons: UInt64s,
         journal: bytes,
-    ) -> Placed:
+    ) -> PlacedBatch:
         names = None if self._link is None else _core.veil.pseudonyms(persons, key=self._link)
-        veiled = Veiled(published, seen.strata, seen.events, seen.candidates, names, persons)
-        return Placed(seqs, veiled=veiled, labels=self.parameters.domain.labels, journal=journal)
+        veiled = VeiledRecords(published, events.strata, events.events, events.candidates, names, persons)
+        return PlacedBatch(seqs, veiled=veiled, labels=self.parameters.domain.labels, journal=journal)
 
-    def replay(self, journal: bytes) -> Iterator[Placed]:
+    def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
         """Veils the records of a journal again."""
-        kinds = _COLUMNS if self._household is None else (*_COLUMNS, np.uint64)
-        for _, seqs, (persons, rows, codes, *units) in entries(journal, kinds):
+        kinds = _JOURNAL_TYPES if self._household is None else (*_JOURNAL_TYPES, np.uint64)
+        for _, seqs, (persons, rows, codes, *units) in iter_entries(journal, kinds):
             values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
             self._begin()
             seen = self._people.add_events(persons, units[0] if units else persons, rows.astype(np.uint32), values)
-            yield self._placed(seqs, {}, self._settled(seen, self._after(seqs)), persons, b"")
+            yield self._to_batch(seqs, {}, self._finish_batch(seen, self._position_after(seqs)), persons, b"")
 
     # The contract of all engines
 
@@ -157,16 +157,16 @@ class Veil(VeilPublisher, AtOnce):
         """Releases every record at once."""
         batch = without_markers(batch, self.policy.missing)
         coded, shown = self._read(batch, named=False)
-        self._look(batch, coded, shown)
+        self._check_columns(batch, coded, shown)
         self._begin()
         seen = self._people.add_batch(coded)
-        self._settled(seen, self._next + len(seen))  # whoever pushes keeps no journal
+        self._finish_batch(seen, self._next + len(seen))  # whoever pushes keeps no journal
         return [self._release(batch, coded, shown, seen)] if len(seen) else []
 
-    def _release(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: Shown, seen: _core.veil.VeiledEvents) -> Release:
+    def _release(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns, events: _core.veil.VeiledEvents) -> Release:
         def tables() -> dict[str, pa.Table]:
-            columns = pa.table(self._columns(batch, coded, shown))
-            return {"data": data_table(self.parameters, columns, seen, np.arange(len(seen)))}
+            columns = pa.table(self._published_columns(batch, coded, shown))
+            return {"data": data_table(self.parameters, columns, events, np.arange(len(events)))}
 
         return Release(
             kind=self.kind,
@@ -174,7 +174,7 @@ class Veil(VeilPublisher, AtOnce):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=self.counts_of(len(seen)),
+            counts=self.counts_of(len(events)),
             policy_hash=self._hash,
             metrics=self.metrics,
             documents=self.metadata,
@@ -183,7 +183,7 @@ class Veil(VeilPublisher, AtOnce):
 
     def snapshot(self) -> bytes:
         """The whole private state: the keys, and what is remembered of every person."""
-        self._refuse_broken()
+        self._refuse_after_error()
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
         state |= {"watch": self._monitor.state()}
         return pack(self.policy, self.rng, state, blobs={"people": self._people.to_bytes()})
@@ -203,47 +203,47 @@ class OmissionMonitor:
 
     def __init__(self, key: bytes, epsilon: float) -> None:
         self._key, self._epsilon = key, epsilon
-        self._lost = self._size = self._looks = 0
-        self._until = _FIRST
+        self._omitted = self._size = self._windows = 0
+        self._window_size = _FIRST_WINDOW
         self._omission_rate: float | None = None
 
     @property
     def figures(self) -> dict[str, float]:
         """The share at the last look, and whether it is too large; nothing before the first look."""
-        return {} if self._omission_rate is None else {"eta": self._omission_rate, "alarm": float(self._omission_rate > MOST_UNSEEN)}
+        return {} if self._omission_rate is None else {"eta": self._omission_rate, "alarm": float(self._omission_rate > MAX_OMISSION_RATE)}
 
-    def take(self, seen: _core.veil.VeiledEvents) -> None:
+    def count_events(self, events: _core.veil.VeiledEvents) -> None:
         """Counts records, in the order they came; how they are cut into batches changes nothing."""
-        size, lost = len(seen), seen.omitted
-        while self._size + size >= self._until:
-            size -= self._until - self._size
+        size, lost = len(events), events.omitted
+        while self._size + size >= self._window_size:
+            size -= self._window_size - self._size
             before = lost
-            lost = int(np.count_nonzero(~seen.offered[len(seen) - size :]))
-            self._lost += before - lost
-            self._look()
-        self._lost += lost
+            lost = int(np.count_nonzero(~events.offered[len(events) - size :]))
+            self._omitted += before - lost
+            self._close_window()
+        self._omitted += lost
         self._size += size
 
-    def _look(self) -> None:
-        seed = hashlib.blake2b(str(self._looks).encode(), key=self._key, digest_size=32).digest()
+    def _close_window(self) -> None:
+        seed = hashlib.blake2b(str(self._windows).encode(), key=self._key, digest_size=32).digest()
         # One record moves the count by one: noise of scale 1 / epsilon.
-        noise = int(two_sided(seed, 1, self._epsilon)[0])
-        self._omission_rate = round(min(max((self._lost + noise) / self._until, 0.0), 1.0), 6)
-        if self._omission_rate > MOST_UNSEEN:
+        noise = int(two_sided_geometric(seed, 1, self._epsilon)[0])
+        self._omission_rate = round(min(max((self._omitted + noise) / self._window_size, 0.0), 1.0), 6)
+        if self._omission_rate > MAX_OMISSION_RATE:
             LOG.warning(
                 "the stream drifts: %.1f %% of the values are not among their candidates; the prior lacks them, or persons came back "
                 "with other values than the kernel leads to (without one: with any other)",
                 100 * self._omission_rate,
             )
-        self._looks += 1
-        self._lost = self._size = 0
-        self._until = min(_FIRST << (self._looks - 1), _MOST)
+        self._windows += 1
+        self._omitted = self._size = 0
+        self._window_size = min(_FIRST_WINDOW << (self._windows - 1), _MAX_WINDOW)
 
     def state(self) -> dict[str, Any]:
         """For a snapshot."""
-        return {"lost": self._lost, "size": self._size, "looks": self._looks, "until": self._until, "eta": self._omission_rate}
+        return {"lost": self._omitted, "size": self._size, "looks": self._windows, "until": self._window_size, "eta": self._omission_rate}
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""
-        self._lost, self._size, self._looks = state["lost"], state["size"], state["looks"]
-        self._until, self._omission_rate = state["until"], state["eta"]
+        self._omitted, self._size, self._windows = state["lost"], state["size"], state["looks"]
+        self._window_size, self._omission_rate = state["until"], state["eta"]

@@ -26,11 +26,11 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
-from reticent.engine.base import check_values, sole_sensitive, refuse_group
-from reticent.engine.identifiers import beyond
+from reticent.engine.base import check_values, sole_sensitive, refuse_group_column
+from reticent.engine.identifiers import policy_exclusions
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.people import coded, persons_of, row_keys, text_ranks
+from reticent.engine.table.people import encode_column, persons_of, row_keys, text_ranks
 from reticent.engine.telling import refuse_disclosive_columns
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -39,10 +39,10 @@ from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
 from reticent.release.wording import not_covered as readers
 
 
-def not_covered(policy: Policy) -> tuple[str, ...]:
+def anatomy_exclusions(policy: Policy) -> tuple[str, ...]:
     """What Anatomy under this policy leaves open."""
     unknown = () if policy.person is not None else (RECORDS_IN_GROUPS,)
-    return readers(*unknown, SINGLING_OUT, persons=policy.person is not None) + beyond(policy)
+    return readers(*unknown, SINGLING_OUT, persons=policy.person is not None) + policy_exclusions(policy)
 
 
 DISCLOSIVE_HINT = (
@@ -59,17 +59,17 @@ class Anatomy(TablePublisher):
     def release(self, table: pa.Table) -> Release:
         """Groups the rows, or refuses when too many would have to be suppressed."""
         l, sensitive = requirement(self.policy)
-        shown = {name: coded(table.column(name)) for name in self._shown}
+        shown = {name: encode_column(table.column(name)) for name in self._column_names}
         check_values(table, self.policy, {name: values for name, (_, values) in shown.items()})
         words = Dictionary()
         codes = words.encode(table.column(sensitive))
         persons = persons_of(table, self.policy)
         refuse_disclosive_columns(shown, codes, persons=persons, hint=DISCLOSIVE_HINT)
         if persons is None or int(persons.max()) + 1 == len(persons):
-            keep = self._eligible(codes, len(words), l)
-            groups = self._grouped(codes[keep], len(words), l)
+            keep = self._eligible_rows(codes, len(words), l)
+            groups = self._group(codes[keep], len(words), l)
         else:
-            keep, groups = self._people(codes, persons, len(words), l)
+            keep, groups = self._group_persons(codes, persons, len(words), l)
         if not len(groups) or (groups < 0).any():
             raise GuaranteeError(
                 f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."
@@ -78,33 +78,33 @@ class Anatomy(TablePublisher):
         groups = _core.random.permutation(int(groups.max()) + 1, key=self.rng.key("groups"))[groups]
         arranged = _core.table.arrange_rows(row_keys(list(shown.values()), table.num_rows)[keep], groups)
         order = arranged.order
-        groups, self._places = arranged.numbers[groups[order]], keep[order]
-        qit = pa.table({"group": groups} | {name: self._published(table, name, *shown[name]) for name in shown})
-        st = sensitive_table(groups, codes[self._places], words)
-        return self._wrap(qit, st, table.num_rows - len(keep), l)
+        groups, self._source_rows = arranged.numbers[groups[order]], keep[order]
+        qit = pa.table({"group": groups} | {name: self._take_column(table, name, *shown[name]) for name in shown})
+        st = sensitive_table(groups, codes[self._source_rows], words)
+        return self._to_release(qit, st, table.num_rows - len(keep), l)
 
     @property
-    def _shown(self) -> list[str]:
+    def _column_names(self) -> list[str]:
         return [*self.policy.quasi, *self.policy.plain]
 
-    def _published(self, table: pa.Table, name: str, codes: Int32s, values: pa.Array) -> pa.Array | pa.ChunkedArray:
+    def _take_column(self, table: pa.Table, name: str, codes: Int32s, values: pa.Array) -> pa.Array | pa.ChunkedArray:
         """A column of the rows that are published, in their order."""
         column = table.column(name)
         if pa.types.is_string(column.type):
-            return pa.DictionaryArray.from_arrays(codes[self._places], values)
-        return column.take(pa.array(self._places))
+            return pa.DictionaryArray.from_arrays(codes[self._source_rows], values)
+        return column.take(pa.array(self._source_rows))
 
-    def _grouped(self, codes: Int32s, domain: int, l: int) -> Int64s:
+    def _group(self, codes: Int32s, domain: int, l: int) -> Int64s:
         codes = np.ascontiguousarray(codes)
         return _core.table.anatomize(codes, domain=domain, l=l, key=self.rng.key("anatomy")).groups
 
-    def _people(self, codes: Int32s, persons: Int64s, domain: int, l: int) -> tuple[Int64s, Int64s]:
+    def _group_persons(self, codes: Int32s, persons: Int64s, domain: int, l: int) -> tuple[Int64s, Int64s]:
         """The rows to publish and their groups, where persons have several records."""
 
         def singles(rows: Int64s) -> Int64s:
             groups = np.full(len(rows), -1, dtype=np.int64)
-            keep = self._kept(codes[rows], domain, l)
-            groups[keep] = self._grouped(codes[rows][keep], domain, l)
+            keep = self._draw_eligible_rows(codes[rows], domain, l)
+            groups[keep] = self._group(codes[rows][keep], domain, l)
             return groups
 
         groups = group_people(codes, persons, domain=domain, l=l, seed=self.rng.key("people"), singles=singles)
@@ -118,24 +118,24 @@ class Anatomy(TablePublisher):
             )
         return keep, np.unique(groups[keep], return_inverse=True)[1].astype(np.int64)
 
-    def _eligible(self, codes: Int32s, domain: int, l: int) -> Int64s:
+    def _eligible_rows(self, codes: Int32s, domain: int, l: int) -> Int64s:
         """The rows to publish: all, or as many as l-eligibility and the suppression limit allow."""
         counts = np.bincount(codes, minlength=domain)
         n = len(codes)
-        size = largest_eligible(counts, l)
+        size = largest_eligible_size(counts, l)
         allowed = self.policy.privacy.may_suppress(n)
         if size == 0 or n - size > allowed:
             raise GuaranteeError(
                 f"l = {l} cannot be met: {n - size:,} of {n:,} records would have to be suppressed and the policy allows {allowed:,}; "
                 f"nothing was published.",
-                hint=_way_out(counts, n - size, l),
+                hint=_suggest_fix(counts, n - size, l),
             )
-        return self._kept(codes, domain, l)
+        return self._draw_eligible_rows(codes, domain, l)
 
-    def _kept(self, codes: Int32s, domain: int, l: int) -> Int64s:
+    def _draw_eligible_rows(self, codes: Int32s, domain: int, l: int) -> Int64s:
         """As many rows as l-eligibility allows; which of a too frequent value is left to chance."""
         counts, n = np.bincount(codes, minlength=domain), len(codes)
-        size = largest_eligible(counts, l)
+        size = largest_eligible_size(counts, l)
         order = _core.random.permutation(n, key=self.rng.key("suppress"))
         if size == n:
             return order
@@ -145,7 +145,7 @@ class Anatomy(TablePublisher):
         rows: Int64s = ranked[place < size // l]
         return rows
 
-    def _wrap(self, qit: pa.Table, st: pa.Table, suppressed: int, l: int) -> Release:
+    def _to_release(self, qit: pa.Table, st: pa.Table, suppressed: int, l: int) -> Release:
         rows = qit.num_rows
         sizes = np.bincount(qit.column("group").to_numpy())
         asked = self.policy.privacy.l.plain() if self.policy.privacy.l else {}
@@ -156,7 +156,7 @@ class Anatomy(TablePublisher):
             shape="anatomy",
             method=self.method,
             tables={"qit": qit, "st": st},
-            guarantee=Guarantee({"l": claim}, AGAINST["anatomy"], not_covered(self.policy)),
+            guarantee=Guarantee({"l": claim}, AGAINST["anatomy"], anatomy_exclusions(self.policy)),
             counts=Counts(rows + suppressed, rows, 0, suppressed),
             policy_hash=self.policy.hash,
             metrics={
@@ -171,7 +171,7 @@ class Anatomy(TablePublisher):
 
 def requirement(policy: Policy) -> tuple[int, str]:
     """The l and the sensitive column that Anatomy needs; refuses what it cannot promise."""
-    refuse_group(policy)
+    refuse_group_column(policy)
     several = "Use --method optimal, or join them: {role: sensitive, combine: [a, b]}."
     sensitive = sole_sensitive(policy, "Anatomy needs", *([several] if policy.sensitive else []))
     privacy = policy.privacy
@@ -179,7 +179,7 @@ def requirement(policy: Policy) -> tuple[int, str]:
         # Both at once: who adds l and is then told of k has been sent into a second error.
         raise PolicyError(
             "Anatomy publishes quasi-identifiers as they are: it needs l, and cannot promise k-anonymity or t-closeness.",
-            hint=f"Write {_instead(policy)}, or use --method local.",
+            hint=f"Write {_suggest_policy(policy)}, or use --method local.",
         )
     if privacy.l.kind == "recursive" and (privacy.l.c or 0) <= 1:
         raise PolicyError(
@@ -188,7 +188,7 @@ def requirement(policy: Policy) -> tuple[int, str]:
     return int(np.ceil(privacy.l.l)), sensitive
 
 
-def _instead(policy: Policy) -> str:
+def _suggest_policy(policy: Policy) -> str:
     """The privacy section that Anatomy can keep, as it is written."""
     privacy = policy.privacy
     ((kind, number),) = (privacy.l.plain() if privacy.l is not None else {"distinct": 3}).items()
@@ -196,7 +196,7 @@ def _instead(policy: Policy) -> str:
     return f"privacy: {{l: {l}, suppression: {privacy.suppression:g}}}"
 
 
-def largest_eligible(counts: Int64s, l: int) -> int:
+def largest_eligible_size(counts: Int64s, l: int) -> int:
     """The most records that can be kept so that no value exceeds 1/l of them; 0 if there is no such table."""
     size = int(counts.sum())
     while size:
@@ -217,8 +217,8 @@ def sensitive_table(groups: Int64s, codes: Int32s, words: Dictionary) -> pa.Tabl
     return pa.table({"group": group, "value": values, "count": np.diff(starts, append=len(keys))})
 
 
-def _way_out(counts: Int64s, needed: int, l: int) -> str:
+def _suggest_fix(counts: Int64s, needed: int, l: int) -> str:
     n = int(counts.sum())
-    best = max((other for other in range(2, l) if largest_eligible(counts, other) == n), default=0)
+    best = max((other for other in range(2, l) if largest_eligible_size(counts, other) == n), default=0)
     lower = f"lower l to {best}" if best else "choose another sensitive column"
     return f"Either {lower}, or allow suppression: {min(1.0, np.ceil(needed / n * 1000) / 1000):g} in the policy."

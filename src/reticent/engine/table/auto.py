@@ -24,14 +24,14 @@ from functools import partial
 import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL, Part, by_loss, select_method
+from reticent.engine.table.contest import SMALL_LATTICE, SearchMethod, loss_scorer, select_method
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import publish
 from reticent.engine.table.local import recode
 from reticent.engine.table.mondrian import cut, whole_persons
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.purpose import CountsPurpose, ModelPurpose
-from reticent.engine.table.rehearsal import promising
+from reticent.engine.table.rehearsal import rank_methods
 from reticent.release import Release
 
 
@@ -42,31 +42,31 @@ class Auto(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Tries every method, or refuses when none meets the policy."""
-        encoded = self.encoded(table)
-        aim = self._aim(encoded, table)
+        encoded = self.encode(table)
+        aim = self._purpose(encoded, table)
         emphasis = () if aim is None or aim.emphasis is None else (aim.emphasis,)
         parts = [part for weights in (None, *emphasis) for part in methods(encoded, weights)]
-        parts = promising(encoded, parts) if aim is None else parts
-        best, entries = select_method(encoded, parts, by_loss(encoded) if aim is None else aim.score)
+        parts = rank_methods(encoded, parts) if aim is None else parts
+        best, entries = select_method(encoded, parts, loss_scorer(encoded) if aim is None else aim.score)
         explain = {**best.outcome.explain, "tried": [entry.to_dict() for entry in entries]}
-        release, self._places = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)
+        release, self._source_rows = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)
         return release
 
-    def _aim(self, encoded: EncodedTable, table: pa.Table) -> CountsPurpose | ModelPurpose | None:
+    def _purpose(self, encoded: EncodedTable, table: pa.Table) -> CountsPurpose | ModelPurpose | None:
         purpose = self.policy.table.purpose
         if purpose == "counts":
             return CountsPurpose(encoded, self.rng)
         return ModelPurpose(encoded, table, self.rng) if purpose == "model" else None
 
 
-def methods(encoded: EncodedTable, emphasis: tuple[float, ...] | None = None) -> list[Part]:
+def methods(encoded: EncodedTable, emphasis: tuple[float, ...] | None = None) -> list[SearchMethod]:
     """What is tried, the quick ones first: what they leave of their time goes to the others."""
     sets = encoded.policy.table.sets
-    parts = [Part("mondrian", cut, sets=bool(sets), emphasis=emphasis)]
+    parts = [SearchMethod("mondrian", cut, sets=bool(sets), emphasis=emphasis)]
     if sets is None:
-        parts.append(Part("mondrian", partial(cut, sets=True), sets=True, emphasis=emphasis))
+        parts.append(SearchMethod("mondrian", partial(cut, sets=True), sets=True, emphasis=emphasis))
     if encoded.people is not None:  # needs one run and always ends well: the others may run out of time
         parts.insert(0, replace(whole_persons(parts[-1].find, sets=parts[-1].sets), emphasis=emphasis))
-    if encoded.lattice <= SMALL:
-        parts.append(Part("optimal", optimum, emphasis=emphasis))
-    return [*parts, Part("local", recode, emphasis=emphasis)]
+    if encoded.lattice_size <= SMALL_LATTICE:
+        parts.append(SearchMethod("optimal", optimum, emphasis=emphasis))
+    return [*parts, SearchMethod("local", recode, emphasis=emphasis)]

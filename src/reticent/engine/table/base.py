@@ -11,11 +11,11 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int64s
 from reticent.engine.base import Original, Publisher, check_batch
-from reticent.engine.identifiers import refuse_linking
+from reticent.engine.identifiers import refuse_pseudonym_repeats
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
 from reticent.engine.spellings import merge_variants
-from reticent.engine.table.encoded_table import EncodedTable, limited
+from reticent.engine.table.encoded_table import EncodedTable, apply_limits
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError, UnwantedError
 from reticent.policy import Policy
@@ -31,9 +31,9 @@ class TablePublisher(Publisher):
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self._batches: list[pa.Table] = []
-        self._done: Counts | None = None
+        self._final_counts: Counts | None = None
         self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
-        self._places: Int64s | None = None
+        self._source_rows: Int64s | None = None
         """The row of the table that each published row was made from, where a method tells."""
         self._cancellation = _core.table.CancellationToken()
 
@@ -41,9 +41,9 @@ class TablePublisher(Publisher):
         """Ends the search early when the watch is cancelled; nothing is published then."""
         self._cancellation = cancellation
 
-    def encoded(self, table: pa.Table) -> EncodedTable:
+    def encode(self, table: pa.Table) -> EncodedTable:
         """A table as the searches see it, and what they may use from now on."""
-        return replace(EncodedTable.from_table(self.policy, table), watch=limited(self._cancellation, self.policy))
+        return replace(EncodedTable.from_table(self.policy, table), watch=apply_limits(self._cancellation, self.policy))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -53,32 +53,32 @@ class TablePublisher(Publisher):
     @property
     def counts(self) -> Counts:
         """All rows are held until the release."""
-        if self._done is not None:
-            return self._done
+        if self._final_counts is not None:
+            return self._final_counts
         rows = sum(batch.num_rows for batch in self._batches)
         return Counts(rows_in=rows, held=rows)
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in; nothing is published before `close`."""
-        if self._done is not None:
+        if self._final_counts is not None:
             raise DataError("The table has been published; it takes no more rows.", hint="Start a new release.")
         self._batches.append(check_batch(batch, self.policy))
         return []
 
     def close(self) -> list[Release]:
         """Publishes the table, or raises and publishes nothing."""
-        if self._done is not None:
+        if self._final_counts is not None:
             return []
         if not self._batches or not sum(batch.num_rows for batch in self._batches):
             raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
         table = pa.concat_tables(self._batches, promote_options="permissive")
-        refuse_linking(table, self.policy)
+        refuse_pseudonym_repeats(table, self.policy)
         table = merge_variants(table, self.policy)
         release = add_persons_notice(self._release(table), table, self.policy)
         if self._cancellation.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
-        self._original = None if self._places is None else Original(table, self._places)
-        self._done, self._batches = release.counts, []
+        self._original = None if self._source_rows is None else Original(table, self._source_rows)
+        self._final_counts, self._batches = release.counts, []
         self._guarantee, self._figures = release.guarantee, dict(release.metrics)
         return [release]
 
@@ -88,8 +88,8 @@ class TablePublisher(Publisher):
         if rows is None:
             return self.release(table)
         release, left_out = self.release(table.take(rows)), table.num_rows - len(rows)
-        if self._places is not None:
-            self._places = rows[self._places]
+        if self._source_rows is not None:
+            self._source_rows = rows[self._source_rows]
         counts = release.counts + Counts(left_out, 0, 0, left_out)
         return replace(release, counts=counts, explain={**release.explain, "left_out": left_out})
 
@@ -99,7 +99,7 @@ class TablePublisher(Publisher):
 
     def snapshot(self) -> bytes:
         """The held rows and the key."""
-        done = None if self._done is None else list(vars(self._done).values())
+        done = None if self._final_counts is None else list(vars(self._final_counts).values())
         tables = {"held": pa.concat_tables(self._batches, promote_options="permissive")} if self._batches else {}
         return pack(self.policy, self.rng, {"done": done}, tables)
 
@@ -109,7 +109,7 @@ class TablePublisher(Publisher):
         rng, header, tables, _ = unpack(policy, state)
         publisher = cls(policy, rng=rng)
         publisher._batches = list(tables.values())
-        publisher._done = None if header["done"] is None else Counts(*header["done"])
+        publisher._final_counts = None if header["done"] is None else Counts(*header["done"])
         return publisher
 
 
@@ -118,11 +118,11 @@ def add_persons_notice(release: Release, table: pa.Table, policy: Policy) -> Rel
     again = repeated_identifier(table, policy.identifiers) if policy.person is None else None
     if again is None:
         return release
-    guarantee, word = release.guarantee, word_on_persons(*again, table.num_rows)
+    guarantee, word = release.guarantee, persons_notice(*again, table.num_rows)
     return replace(release, guarantee=replace(guarantee, not_covered=(word, *guarantee.not_covered)))
 
 
-def word_on_persons(name: str, further: int, rows: int) -> str:
+def persons_notice(name: str, further: int, rows: int) -> str:
     """What a release says where an identifier repeats and the policy does not name it."""
     return (
         f"PERSONS WITH SEVERAL RECORDS: {further:,} of {rows:,} records repeat the column '{name}' and are counted as "

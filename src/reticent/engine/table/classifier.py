@@ -14,9 +14,9 @@ import numpy as np
 from reticent.arrays import Floats, Int64s
 from reticent.engine.table.levels import Levels
 
-MOST_PRODUCTS = 4000
+MAX_PRODUCT_ROWS = 4000
 """Rows whose products with one another are laid out at once, in 128 MB."""
-MOST_INDICATORS = 64
+MAX_INDICATORS = 64
 """Values beyond the most frequent ones of an attribute share no indicator; keeps wide attributes affordable."""
 
 
@@ -53,12 +53,12 @@ class CrossValidation:
         often = np.flatnonzero(counts[target] >= self.folds)
         if features.shape[1] and np.count_nonzero(counts >= self.folds) > 1:
             splits = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
-            products = features @ features.T if len(features) <= MOST_PRODUCTS else None
+            products = features @ features.T if len(features) <= MAX_PRODUCT_ROWS else None
             for train, test in ((often[a], often[b]) for a, b in splits.split(features[often], target[often])):
-                predicted[test] = self._predicted(features, products, target[train], train, test)
-        return figures(target, predicted, positive)
+                predicted[test] = self._predict(features, products, target[train], train, test)
+        return score_predictions(target, predicted, positive)
 
-    def _predicted(
+    def _predict(
         self,
         features: Floats,
         products: Floats | None,
@@ -93,7 +93,7 @@ class CrossValidation:
         return np.exp(between, out=between)
 
 
-def figures(target: Int64s, predicted: Int64s, positive: int | None = None) -> Scores:
+def score_predictions(target: Int64s, predicted: Int64s, positive: int | None = None) -> Scores:
     """Sensitivity, specificity, accuracy, precision and F: of the positive class, or as means over all classes."""
     rows = []
     for value in np.unique(target).tolist() if positive is None else [positive]:
@@ -108,7 +108,7 @@ def figures(target: Int64s, predicted: Int64s, positive: int | None = None) -> S
     return Scores(recall, rejected, float((target == predicted).mean()), precision, f)
 
 
-def rarer(target: Int64s) -> int | None:
+def positive_class(target: Int64s) -> int | None:
     """The rarer one of two classes, which counts as positive; nothing where there are more."""
     counts = np.bincount(target)
     present = np.flatnonzero(counts)
@@ -141,7 +141,7 @@ def _block(attribute: Levels, rows: Int64s) -> Floats:
     present, counts = np.unique(nodes, return_counts=True)
     if len(present) < 2:
         return np.zeros((len(rows), 0))
-    common = present[np.argsort(-counts, kind="stable")[:MOST_INDICATORS]]
+    common = present[np.argsort(-counts, kind="stable")[:MAX_INDICATORS]]
     return np.asarray(nodes[:, None] == common[None, :], dtype=np.float64)
 
 

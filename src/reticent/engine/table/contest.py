@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reticent.engine.table.encoded_table import EncodedTable
-from reticent.engine.table.generalised import Outcome, measured
-from reticent.engine.table.people import settled
+from reticent.engine.table.generalised import Outcome, measure_outcome
+from reticent.engine.table.people import search_classes
 from reticent.errors import GuaranteeError, UnwantedError
 from reticent.utility.metrics import Metrics
 
-SMALL = 1 << 18
+SMALL_LATTICE = 1 << 18
 """Lattices of more nodes are not searched for their optimum beside other methods."""
 
 
 @dataclass(frozen=True, repr=False)
-class Part:
+class SearchMethod:
     """One search: what it is called, how it is done, by which weights of the quasi-identifiers if not the policy's.
 
     `whole` says that it never parts the records of a person; `only_better` that it may give up on what scores more than the others.
@@ -36,18 +36,18 @@ class Part:
     find: Callable[[EncodedTable], Outcome]
     sets: bool = False
     emphasis: tuple[float, ...] | None = None
-    whole: bool = False
+    keeps_persons_whole: bool = False
     only_better: bool = False
     linked_k: int = 0
     seconds: float = 0.0
-    favourite: bool = False
+    favorite: bool = False
 
 
 @dataclass(frozen=True, repr=False)
-class Entry:
+class SearchResult:
     """What a search found, what it loses, and how it scores (less is better)."""
 
-    part: Part
+    method: SearchMethod
     outcome: Outcome
     metrics: Metrics
     score: float
@@ -56,10 +56,10 @@ class Entry:
         """The entry for people who compare: figures only."""
         explain = self.outcome.explain
         return {
-            "method": self.part.name,
-            "sets": self.part.sets,
-            "weighed": self.part.emphasis is not None,
-            "whole_persons": self.part.whole,
+            "method": self.method.name,
+            "sets": self.method.sets,
+            "weighed": self.method.emphasis is not None,
+            "whole_persons": self.method.keeps_persons_whole,
             "loss": self.metrics.loss,
             "score": self.score,
             "suppressed": int(self.outcome.suppressed.sum()),
@@ -68,38 +68,38 @@ class Entry:
 
 
 def select_method(
-    encoded: EncodedTable, parts: Sequence[Part], score: Callable[[Outcome, Metrics], float]
-) -> tuple[Entry, list[Entry]]:
+    encoded: EncodedTable, methods: Sequence[SearchMethod], score: Callable[[Outcome, Metrics], float]
+) -> tuple[SearchResult, list[SearchResult]]:
     """Runs all parts; the best entry (the first of equals) and all of them. Refuses where no part meets the policy."""
-    entries: list[Entry] = []
+    entries: list[SearchResult] = []
     refusal: GuaranteeError | None = None
     apart = encoded.linked_k
-    for place, part in enumerate(parts):
+    for place, part in enumerate(methods):
         if encoded.cancellation.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
         if entries and part.seconds > (math.inf if encoded.cancellation.seconds_left is None else encoded.cancellation.seconds_left):
             continue  # a search that is stopped finds little, and takes its time
         least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
-        share = 1 if part.favourite else len(parts) - place
+        share = 1 if part.favorite else len(methods) - place
         begin, near = part.linked_k or apart, part.linked_k > 0
-        asked = replace(encoded.sharing(share), emphasis=part.emphasis, apart=begin, near=near, below=least)
+        asked = replace(encoded.with_time_share(share), emphasis=part.emphasis, apart=begin, near=near, below=least)
         try:
-            outcome = settled(asked, part.find)
+            outcome = search_classes(asked, part.find)
         except GuaranteeError as error:
             refusal = error
             continue
         # What links a person's records asks for classes of much the same size whatever forms them: later searches begin there.
-        if not part.whole and not outcome.explain.get("stopped"):
+        if not part.keeps_persons_whole and not outcome.explain.get("stopped"):
             apart = max(apart, int(outcome.explain.get("apart", 0)))
-        metrics = measured(encoded, outcome)
+        metrics = measure_outcome(encoded, outcome)
         encoded.cancellation.report_loss(metrics.loss)
-        entries.append(Entry(part, outcome, metrics, score(outcome, metrics)))
+        entries.append(SearchResult(part, outcome, metrics, score(outcome, metrics)))
     if not entries:
         raise refusal or GuaranteeError("No method can release this table; nothing was published.")
     return min(entries, key=lambda entry: entry.score), entries
 
 
-def by_loss(encoded: EncodedTable) -> Callable[[Outcome, Metrics], float]:
+def loss_scorer(encoded: EncodedTable) -> Callable[[Outcome, Metrics], float]:
     """The loss of the policy; releases that it does not apply to come last."""
     name = encoded.policy.table.loss
 

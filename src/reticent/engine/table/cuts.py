@@ -13,7 +13,7 @@ from reticent.arrays import Bools, Floats, Int32s, Int64s, distinct
 from reticent.utility.recoding import Recoding
 
 ROOT = "*"
-OR_MISSING = " or missing"
+MISSING_SUFFIX = " or missing"
 """After an interval, a set or a value: the cell may also have been empty."""
 
 
@@ -43,7 +43,7 @@ class Cuts:
     uniform = False
 
     @cached_property
-    def _spans(self) -> tuple[Int64s, Int64s, Int64s]:
+    def _rank_spans(self) -> tuple[Int64s, Int64s, Int64s]:
         """Per class: lowest and highest rank of its known values, and number of distinct values, a missing one included."""
         owner, rank = self._members
         starts = np.searchsorted(owner, np.arange(int(self.classes.max()) + 2))
@@ -52,45 +52,45 @@ class Cuts:
         return rank[starts[:-1] + beside], rank[starts[1:] - 1], held
 
     @cached_property
-    def _mixed(self) -> Bools:
+    def _has_missing(self) -> Bools:
         """The classes with missing and other values."""
         owner, rank = self._members
         empty = np.zeros(int(self.classes.max()) + 1, dtype=bool)
         empty[owner[rank == 0]] = self.values[0] is None
-        return np.asarray(empty & (self._spans[2] > 1))
+        return np.asarray(empty & (self._rank_spans[2] > 1))
 
     @cached_property
-    def _stands_for(self) -> Int64s:
+    def _cell_sizes(self) -> Int64s:
         """Per class, how many values its cell may stand for."""
-        low, high, held = self._spans
-        return np.asarray(high - low + 1 + self._mixed if self.numeric else held)
+        low, high, held = self._rank_spans
+        return np.asarray(high - low + 1 + self._has_missing if self.numeric else held)
 
-    def exact(self) -> Bools:
+    def exact_rows(self) -> Bools:
         """Which rows keep their value."""
-        return np.asarray((self._stands_for == 1)[self.classes])
+        return np.asarray((self._cell_sizes == 1)[self.classes])
 
-    def chance(self, asked: Floats) -> Floats:
+    def match_share(self, asked: Floats) -> Floats:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
         asked = asked[self.value_order]
-        low, high, held = self._spans
+        low, high, held = self._rank_spans
         if self.numeric:
             below = np.concatenate([[0.0], np.cumsum(asked)])
-            hits = below[high + 1] - below[low] + asked[0] * self._mixed
+            hits = below[high + 1] - below[low] + asked[0] * self._has_missing
         else:
             owner, rank = self._members
             hits = np.bincount(owner, weights=asked[rank], minlength=len(held))
-        return np.asarray((hits / self._stands_for)[self.classes])
+        return np.asarray((hits / self._cell_sizes)[self.classes])
 
     def mass(self, weights: Floats) -> Floats:
         """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
-        low, high, held = self._spans
-        share = np.bincount(self.classes, weights=weights, minlength=len(held)) / self._stands_for
+        low, high, held = self._rank_spans
+        share = np.bincount(self.classes, weights=weights, minlength=len(held)) / self._cell_sizes
         values = np.zeros(len(self.values) + 1)
         if self.numeric:
             np.add.at(values, low, share)
             np.add.at(values, high + 1, -share)
             values = np.cumsum(values)
-            values[0] += share[self._mixed].sum()
+            values[0] += share[self._has_missing].sum()
         else:
             owner, rank = self._members
             np.add.at(values, rank, share[owner])
@@ -107,13 +107,13 @@ class Cuts:
     def labels(self, rows: Int64s) -> pa.Array:
         """The values to publish, as text."""
         if self.numeric:
-            low, high, _ = self._spans
+            low, high, _ = self._rank_spans
             texts = [self._interval(int(a), int(b)) for a, b in zip(low, high, strict=True)]
         else:
             texts = self._sets()
-        whole = self._stands_for == len(self.values)
-        marks = zip(texts, self._mixed.tolist(), (whole & (self._mixed | (not self.numeric))).tolist(), strict=True)
-        cells = [ROOT if all_of_them and len(self.values) > 1 else f"{text}{OR_MISSING}" if beside else text
+        whole = self._cell_sizes == len(self.values)
+        marks = zip(texts, self._has_missing.tolist(), (whole & (self._has_missing | (not self.numeric))).tolist(), strict=True)
+        cells = [ROOT if all_of_them and len(self.values) > 1 else f"{text}{MISSING_SUFFIX}" if beside else text
                  for text, beside, all_of_them in marks]  # fmt: skip
         return pa.array(cells, type=pa.string()).take(pa.array(self.classes[rows]))
 
@@ -130,10 +130,10 @@ class Cuts:
                 members[owner].append(str(self.values[rank]))
         return ["{" + ", ".join(known) + "}" if len(known) > 1 else next(iter(known), None) for known in members]
 
-    def recoding(self, rows: Int64s) -> Recoding:
+    def recoding_of(self, rows: Int64s) -> Recoding:
         """What the measures need to know: a class covers the values it holds, or the span of its interval."""
-        low, high, _ = self._spans
-        covered, mixed = self._stands_for, self._mixed
+        low, high, _ = self._rank_spans
+        covered, mixed = self._cell_sizes, self._has_missing
         step = 1 / max(1, self.size - 1)
         spans = np.minimum(1.0, self.scale[high] - self.scale[low] + mixed * step)
         whole = (covered == len(self.values)) & (covered > 1) & (mixed | (not self.numeric))
@@ -153,4 +153,4 @@ class Cuts:
 
     def summary(self, published: Bools) -> dict[str, Any]:
         """How many published records keep their exact value."""
-        return {"exact_records": int(self.exact()[published].sum())}
+        return {"exact_records": int(self.exact_rows()[published].sum())}

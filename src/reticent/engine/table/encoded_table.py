@@ -15,7 +15,7 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import EncodedColumns, encode_table
 from reticent.engine.table.levels import Levels
-from reticent.engine.table.people import People, of_persons, people_of
+from reticent.engine.table.people import People, build_people, people_of
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import HierarchyLevels, build_levels_by_column
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 SensitiveColumn = tuple[Int32s, int, "list[Int32s]"]
 
-IMPORTANT = 4.0
+IMPORTANT_FACTOR = 4.0
 """How much more a quasi-identifier weighs that the policy calls important."""
-SPAN = 1_000_000
+SPAN_PARTS = 1_000_000
 """Numeric spans are given to the search as whole numbers of this many parts."""
 
 
@@ -63,11 +63,11 @@ class EncodedTable:
     people: People | None = None
     cancellation: _core.table.CancellationToken = field(default_factory=_core.table.CancellationToken)
     emphasis: tuple[float, ...] | None = None
-    closed: _core.table.Model | None = None
+    closed_model: _core.table.Model | None = None
     linked_k: int = 0
-    near: bool = False
+    small_steps: bool = False
     times: UInt32s | None = None
-    below: float = math.inf
+    loss_limit: float = math.inf
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: UInt32s | None = None) -> EncodedTable:
@@ -75,7 +75,7 @@ class EncodedTable:
 
         Where `times` is given, a row stands for that many records: a cluster has counted them already.
         """
-        refuse_empty(policy)
+        refuse_empty_policy(policy)
         privacy = policy.privacy
         guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
         # A frame that was counted elsewhere brings only the columns that the model looks at.
@@ -86,22 +86,22 @@ class EncodedTable:
         people = people_of(table, policy, sensitive, times)
         if people is not None:
             sensitive = [(people.pairs, len(people.owner), [])]
-        collapsed = _collapsed(policy, columns, known, sensitive, times)
+        collapsed = _collapse(policy, columns, known, sensitive, times)
         rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
         asked = model(policy, people=people)
         return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people, times=times)
 
-    def asking(self, k: int) -> EncodedTable:
+    def with_k(self, k: int) -> EncodedTable:
         """The same table with more persons asked of every class."""
         return replace(self, model=model(self.policy, people=self.people, k=k))
 
-    def linking(self, k: int) -> EncodedTable:
+    def with_linked_k(self, k: int) -> EncodedTable:
         """The same table with more persons asked of every class that some of its persons stand outside of, too.
 
         What all classes of a person have in common is what a reader who links them is left with; Mondrian can tell the classes that
         are all there is of their persons, the other searches ask more of every class.
         """
-        return replace(self.asking(k), closed=self.closed or self.model, apart=k)
+        return replace(self.with_k(k), closed=self.closed_model or self.model, apart=k)
 
     def take_rows(self, rows: Int64s) -> EncodedTable:
         """The same with some of the rows: where people are counted, all of some persons, who are numbered anew."""
@@ -111,12 +111,12 @@ class EncodedTable:
         if self.people is not None:
             persons = np.unique(self.people.persons[rows], return_inverse=True)[1].astype(np.int64)
             values = [(codes[rows], width, tree) for codes, width, tree in self.people.columns]
-            people = of_persons(persons, values, times)
+            people = build_people(persons, values, times)
             sensitive = [(people.pairs, len(people.owner), [])]
         return replace(
             self,
             columns=columns,
-            collapsed=_collapsed(self.policy, columns, self.hierarchies, sensitive, times),
+            collapsed=_collapse(self.policy, columns, self.hierarchies, sensitive, times),
             model=model(self.policy, people=people),
             rows=len(rows) if times is None else int(times.sum(dtype=np.int64)),
             sensitive=sensitive,
@@ -124,13 +124,13 @@ class EncodedTable:
             times=times,
         )
 
-    def pieces(self, rows: UInt32s, times: UInt32s) -> EncodedTable:
+    def split_rows(self, rows: UInt32s, times: UInt32s) -> EncodedTable:
         """Parts of the rows of a counted table instead of the rows: which row each is of, how many of its records; collapsed as before."""
         codes = {name: column[rows] for name, column in self.columns.codes.items()}
         sensitive = [(column[rows], width, tree) for column, width, tree in self.sensitive]
         return replace(self, columns=replace(self.columns, codes=codes), sensitive=sensitive, times=times)
 
-    def sharing(self, parts: int) -> EncodedTable:
+    def with_time_share(self, parts: int) -> EncodedTable:
         """The same table with an equal share of the time that is left."""
         left = self.cancellation.seconds_left
         return replace(self, watch=self.cancellation.with_limits(seconds=None if left is None else left / parts))
@@ -146,7 +146,7 @@ class EncodedTable:
         return self.policy.privacy.may_suppress(self.rows)
 
     @property
-    def lattice(self) -> int:
+    def lattice_size(self) -> int:
         """How many full-domain generalisations there are, exactly."""
         return math.prod(ladder.height + 1 for ladder in self.hierarchies.values())
 
@@ -161,12 +161,12 @@ class EncodedTable:
                 raise PolicyError(
                     f"table.{key} names {', '.join(strangers)}, which is no quasi-identifier.", hint="Correct the name."
                 )
-        aside = 1 / IMPORTANT if settings.important else 1.0
+        aside = 1 / IMPORTANT_FACTOR if settings.important else 1.0
         factor = {name: 1.0 if name in settings.important else aside for name in self.quasi}
         return [float(settings.weights.get(name, 1.0)) * factor[name] for name in self.quasi]
 
     @property
-    def people_count(self) -> int:
+    def person_count(self) -> int:
         """How many persons there are, each with a record or more."""
         return self.rows if self.people is None else self.people.count
 
@@ -175,15 +175,15 @@ class EncodedTable:
         return self.columns.codes[name]
 
 
-def _collapsed(
+def _collapse(
     policy: Policy,
     columns: EncodedColumns,
-    known: dict[str, HierarchyLevels],
+    hierarchies: dict[str, HierarchyLevels],
     sensitive: list[SensitiveColumn],
     times: UInt32s | None,
 ) -> _core.table.CollapsedTable:
     codes = [columns.codes[name] for name in policy.quasi]
-    charges = [charged(known[name], policy.table.loss) for name in policy.quasi]
+    charges = [node_charges(hierarchies[name], policy.table.loss) for name in policy.quasi]
     return _core.table.CollapsedTable(codes, charges, sensitive, times=times)
 
 
@@ -198,12 +198,12 @@ def _sort_codes(columns: EncodedColumns, names: Sequence[str]) -> EncodedColumns
     return replace(columns, codes=codes, dictionaries=dictionaries)
 
 
-def limited(cancellation: _core.table.CancellationToken, policy: Policy) -> _core.table.CancellationToken:
+def apply_limits(cancellation: _core.table.CancellationToken, policy: Policy) -> _core.table.CancellationToken:
     """The same watch with the limits of the policy, from now on."""
     return cancellation.with_limits(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
 
 
-def refuse_empty(policy: Policy) -> None:
+def refuse_empty_policy(policy: Policy) -> None:
     """Refuses a policy that asks for nothing, or names nothing to ask it of."""
     privacy = policy.privacy
     if privacy.k is None and privacy.l is None and privacy.t is None and not privacy.overall:
@@ -214,7 +214,7 @@ def refuse_empty(policy: Policy) -> None:
         raise PolicyError("l and t need a sensitive column.", hint="Give one column the role sensitive.")
 
 
-def by_levels(encoded: EncodedTable, levels: Sequence[int | Int64s]) -> dict[str, Levels | Cuts]:
+def attributes_at_levels(encoded: EncodedTable, levels: Sequence[int | Int64s]) -> dict[str, Levels | Cuts]:
     """Every quasi-identifier at its level."""
     chosen = zip(encoded.quasi, levels, strict=True)
     return {name: Levels(encoded.hierarchies[name], encoded.codes(name), level) for name, level in chosen}
@@ -245,7 +245,7 @@ def _fraction(number: float) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
-def charged(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
+def node_charges(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
     """A ladder with what each node is charged: its leaves, or for NCP of numbers the span of its values."""
     if loss != "ncp" or hierarchy.numeric is None:
         return list(hierarchy.tables), list(hierarchy.leaves), hierarchy.size
@@ -258,9 +258,9 @@ def charged(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[I
         np.minimum.at(low, table[known], numeric[known])
         np.maximum.at(high, table[known], numeric[known])
         spans = np.where(low > high, 0.0, high - low) / (width or 1.0)
-        charges.append(1 + np.rint(spans * SPAN).astype(np.int64))
-    charges[-1][:] = 1 + SPAN
-    return list(hierarchy.tables), charges, 1 + SPAN
+        charges.append(1 + np.rint(spans * SPAN_PARTS).astype(np.int64))
+    charges[-1][:] = 1 + SPAN_PARTS
+    return list(hierarchy.tables), charges, 1 + SPAN_PARTS
 
 
 def _sensitive(policy: Policy, columns: EncodedColumns, name: str) -> SensitiveColumn:

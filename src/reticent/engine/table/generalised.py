@@ -11,7 +11,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Bools, Int64s, UInt32s
 from reticent.engine.base import claims
-from reticent.engine.identifiers import beyond
+from reticent.engine.identifiers import policy_exclusions
 from reticent.engine.rng import Rng
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable
@@ -25,7 +25,7 @@ from reticent.utility.metrics import Metrics, measure
 
 
 @dataclass(frozen=True, repr=False)
-class Pieces:
+class RowParts:
     """Parts of counted rows: the row that each is of, and how many of its records."""
 
     rows: UInt32s
@@ -47,13 +47,13 @@ class Outcome:
     attributes: dict[str, Levels | Cuts]
     suppressed: Bools
     explain: dict[str, Any] = field(default_factory=dict)
-    pieces: Pieces | None = None
+    row_parts: RowParts | None = None
 
 
-def not_covered(policy: Policy) -> tuple[str, ...]:
+def generalization_exclusions(policy: Policy) -> tuple[str, ...]:
     """What a generalised release under this policy leaves open."""
     unknown = () if policy.person is not None else (RECORDS_IN_CLASS,)
-    return readers(*unknown, persons=policy.person is not None) + beyond(policy)
+    return readers(*unknown, persons=policy.person is not None) + policy_exclusions(policy)
 
 
 def publish(
@@ -64,15 +64,15 @@ def publish(
     rows = np.flatnonzero(~outcome.suppressed)
     # The input may be sorted by something a reader knows.
     shuffled = rows[_core.random.permutation(len(rows), key=rng.key("order"))]
-    metrics = metrics or measured(encoded, outcome)
-    explain = story(encoded, outcome, metrics)
+    metrics = metrics or measure_outcome(encoded, outcome)
+    explain = explain_outcome(encoded, outcome, metrics)
     release = Release(
         kind="table",
         shape="generalised",
         method=outcome.method,
-        tables={"data": _data(encoded, table, outcome, shuffled)},
+        tables={"data": _data_table(encoded, table, outcome, shuffled)},
         guarantee=Guarantee(
-            claims(policy, several=encoded.people is not None), AGAINST["generalised"], not_covered(policy)
+            claims(policy, several=encoded.people is not None), AGAINST["generalised"], generalization_exclusions(policy)
         ),
         counts=Counts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
         policy_hash=policy.hash,
@@ -83,7 +83,7 @@ def publish(
     return release, shuffled
 
 
-def _data(encoded: EncodedTable, table: pa.Table, outcome: Outcome, shuffled: Int64s) -> pa.Table:
+def _data_table(encoded: EncodedTable, table: pa.Table, outcome: Outcome, shuffled: Int64s) -> pa.Table:
     rows = pa.array(shuffled)
     columns = {}
     for name in encoded.policy.columns:
@@ -96,7 +96,7 @@ def _data(encoded: EncodedTable, table: pa.Table, outcome: Outcome, shuffled: In
     return pa.table(columns)
 
 
-def measured(encoded: EncodedTable, outcome: Outcome) -> Metrics:
+def measure_outcome(encoded: EncodedTable, outcome: Outcome) -> Metrics:
     """All measures; on distinct combinations where every row of one is published alike."""
     weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
     if all(attribute.uniform for attribute in outcome.attributes.values()):
@@ -105,15 +105,15 @@ def measured(encoded: EncodedTable, outcome: Outcome) -> Metrics:
         first[combinations] = np.arange(len(combinations))
         counts = np.bincount(combinations, weights=encoded.times, minlength=len(first)).astype(np.int64)
     else:
-        times = encoded.times if outcome.pieces is None else outcome.pieces.times
+        times = encoded.times if outcome.row_parts is None else outcome.row_parts.times
         first = np.arange(len(outcome.suppressed))
         counts = np.ones(len(first), dtype=np.int64) if times is None else times.astype(np.int64)
-    recodings = {name: outcome.attributes[name].recoding(first) for name in encoded.quasi}
+    recodings = {name: outcome.attributes[name].recoding_of(first) for name in encoded.quasi}
     balance = Balance.of(encoded.policy.table.gs_factor)
     return measure(recodings, suppressed=outcome.suppressed[first], counts=counts, weights=weights, balance=balance)
 
 
-def story(encoded: EncodedTable, outcome: Outcome, metrics: Metrics) -> dict[str, Any]:
+def explain_outcome(encoded: EncodedTable, outcome: Outcome, metrics: Metrics) -> dict[str, Any]:
     """Which level each attribute reached, what it cost, what was suppressed, and how the search went."""
     published = ~outcome.suppressed
     attributes = {

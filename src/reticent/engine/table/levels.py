@@ -39,11 +39,11 @@ class Levels:
             nodes[at] = starts[step] + table[codes[at]]
         return pa.concat_arrays([names.cast(pa.string()) for names in self.hierarchy.labels]).take(pa.array(nodes))
 
-    def exact(self) -> Bools:
+    def exact_rows(self) -> Bools:
         """Which rows keep their value."""
         return np.broadcast_to(np.asarray(self.level) == 0, len(self.codes))
 
-    def chance(self, asked: Floats) -> Floats:
+    def match_share(self, asked: Floats) -> Floats:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
         chance = np.zeros(len(self.codes))
@@ -64,7 +64,7 @@ class Levels:
             mass += (nodes / size)[table]
         return mass
 
-    def recoding(self, rows: Int64s) -> Recoding:
+    def recoding_of(self, rows: Int64s) -> Recoding:
         """What the measures need to know."""
         level = self.level if isinstance(self.level, int) else self.level[rows]
         return Recoding.from_levels(self.codes[rows], self.hierarchy, level)

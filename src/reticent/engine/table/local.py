@@ -32,14 +32,14 @@ from reticent import _core
 from reticent.arrays import Bools, Int64s, distinct
 from reticent.encode.dictionary import pack_codes
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL, Entry, Part, by_loss, select_method
-from reticent.engine.table.encoded_table import EncodedTable, by_levels
-from reticent.engine.table.generalised import Outcome, Pieces, publish
+from reticent.engine.table.contest import SMALL_LATTICE, SearchResult, SearchMethod, loss_scorer, select_method
+from reticent.engine.table.encoded_table import EncodedTable, attributes_at_levels
+from reticent.engine.table.generalised import Outcome, RowParts, publish
 from reticent.engine.table.levels import common_levels
 from reticent.engine.table.mondrian import cut, tree_axis
 from reticent.engine.table.optimal import optimum
-from reticent.engine.table.people import settled
-from reticent.engine.table.rehearsal import some_persons
+from reticent.engine.table.people import search_classes
+from reticent.engine.table.rehearsal import sample_persons
 from reticent.errors import GuaranteeError
 from reticent.release import Release
 
@@ -51,28 +51,28 @@ class Local(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Recodes, or refuses when what is left over exceeds the suppression limit."""
-        encoded = self.encoded(table)
-        best = recoded(encoded)
-        release, self._places = publish(encoded, table, best.outcome, self.rng, best.metrics)
+        encoded = self.encode(table)
+        best = recode_table(encoded)
+        release, self._source_rows = publish(encoded, table, best.outcome, self.rng, best.metrics)
         return release
 
 
-def recoded(encoded: EncodedTable) -> Entry:
+def recode_table(encoded: EncodedTable) -> SearchResult:
     """The classes of a table and what they lose; those of `optimal` where they lose less."""
-    parts = [Part("local", recode)]
-    encoded = replace(encoded, apart=rehearsed(encoded))
-    if encoded.lattice <= SMALL:
-        parts.append(Part("optimal", optimum, only_better=True))
-    best, _ = select_method(encoded, parts, by_loss(encoded))
+    parts = [SearchMethod("local", recode)]
+    encoded = replace(encoded, apart=estimate_linked_k(encoded))
+    if encoded.lattice_size <= SMALL_LATTICE:
+        parts.append(SearchMethod("optimal", optimum, only_better=True))
+    best, _ = select_method(encoded, parts, loss_scorer(encoded))
     return replace(best, outcome=replace(best.outcome, method=Local.method))
 
 
-def rehearsed(encoded: EncodedTable) -> int:
+def estimate_linked_k(encoded: EncodedTable) -> int:
     """Persons that classes have to hold for their links, as Mondrian finds it in a fraction of the time; 0 where nothing links."""
     if encoded.people is None:
         return 0
     try:
-        explain = settled((some_persons(encoded) or encoded).sharing(4), cut).explain
+        explain = search_classes((sample_persons(encoded) or encoded).with_time_share(4), cut).explain
     except GuaranteeError:
         return 0
     return 0 if explain["stopped"] else int(explain["apart"])
@@ -92,8 +92,8 @@ def recode(encoded: EncodedTable) -> Outcome:
     )
     gone = recoding.suppressed
     if encoded.times is not None:
-        encoded = encoded.pieces(recoding.rows, recoding.times)
-    levels = refined(encoded, recoding.levels, gone)
+        encoded = encoded.split_rows(recoding.rows, recoding.times)
+    levels = refine_classes(encoded, recoding.levels, gone)
     lost = int(gone.sum() if encoded.times is None else encoded.times[gone].sum(dtype=np.int64))
     if lost > encoded.limit or lost == encoded.rows:
         raise GuaranteeError(
@@ -103,19 +103,19 @@ def recode(encoded: EncodedTable) -> Outcome:
         )
     explain = {
         "loss": settings.loss,
-        "nodes": {"lattice": encoded.lattice, "used": _used(encoded, levels)},
+        "nodes": {"lattice": encoded.lattice_size, "used": _count_nodes(encoded, levels)},
         "stopped": encoded.cancellation.stopped,
     }
-    pieces = None if encoded.times is None else Pieces(recoding.rows, recoding.times)
-    return Outcome("local", by_levels(encoded, levels), gone, explain, pieces)
+    pieces = None if encoded.times is None else RowParts(recoding.rows, recoding.times)
+    return Outcome("local", attributes_at_levels(encoded, levels), gone, explain, pieces)
 
 
-def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[Int64s]:
+def refine_classes(encoded: EncodedTable, levels: list[Int64s], suppressed: Bools) -> list[Int64s]:
     """The classes cut further where they can be, each at the lowest levels that its records share.
 
     Classes that become alike join, and what each of two classes satisfies, both together do (persons are looked at afterwards).
     """
-    columns = [(gone.astype(np.int64), 2)]
+    columns = [(suppressed.astype(np.int64), 2)]
     for name, level in zip(encoded.quasi, levels, strict=True):
         ladder, codes = encoded.hierarchies[name], encoded.codes(name)
         starts = np.cumsum([0, *(len(names) for names in ladder.labels)], dtype=np.int64)
@@ -125,7 +125,7 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
         tree_axis(encoded.hierarchies[name], encoded.codes(name), weight)
         for name, weight in zip(encoded.quasi, encoded.weights, strict=True)
     ]
-    model = encoded.closed or encoded.model
+    model = encoded.closed_model or encoded.model
     parts = _core.table.mondrian(
         axes,
         encoded.sensitive,
@@ -139,7 +139,7 @@ def refined(encoded: EncodedTable, levels: list[Int64s], gone: Bools) -> list[In
     return [common_levels(encoded.hierarchies[name], encoded.codes(name), parts.classes) for name in encoded.quasi]
 
 
-def _used(encoded: EncodedTable, levels: list[Int64s]) -> int:
+def _count_nodes(encoded: EncodedTable, levels: list[Int64s]) -> int:
     """How many different nodes the records were recoded to."""
     heights = [encoded.hierarchies[name].height for name in encoded.quasi]
     return len(distinct(pack_codes([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))

@@ -28,20 +28,20 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Floats, Int32s, Int64s
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import Part, by_loss, select_method
+from reticent.engine.table.contest import SearchMethod, loss_scorer, select_method
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, order_values
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels, common_levels
-from reticent.engine.table.people import settled
-from reticent.engine.table.rehearsal import promising
+from reticent.engine.table.people import search_classes
+from reticent.engine.table.rehearsal import rank_methods
 from reticent.errors import GuaranteeError
 from reticent.policy.hierarchy import HierarchyLevels
 from reticent.policy.labels import days_of
 from reticent.release import Release
 from reticent.utility.measures import node_loss
 
-BRACKETS = frozenset(",{}")
+SET_SYMBOLS = frozenset(",{}")
 """A reader could not tell where one value of a set ends and the next begins."""
 
 
@@ -52,22 +52,22 @@ class Mondrian(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
-        encoded = self.encoded(table)
-        release, self._places = publish(encoded, table, parted(encoded), self.rng)
+        encoded = self.encode(table)
+        release, self._source_rows = publish(encoded, table, find_classes(encoded), self.rng)
         return release
 
 
-def parted(encoded: EncodedTable) -> Outcome:
+def find_classes(encoded: EncodedTable) -> Outcome:
     """The classes of a table; where persons have several records, the better of those that part them and those that do not."""
     if encoded.people is None:
-        return settled(encoded, cut)
-    parts = promising(encoded, [Part("mondrian", cut), whole_persons(cut)])
-    return select_method(encoded, parts, by_loss(encoded))[0].outcome
+        return search_classes(encoded, cut)
+    parts = rank_methods(encoded, [SearchMethod("mondrian", cut), whole_persons(cut)])
+    return select_method(encoded, parts, loss_scorer(encoded))[0].outcome
 
 
-def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> Part:
+def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> SearchMethod:
     """Mondrian that never parts the records of a person: nothing is left to link, at the price of what tells them apart."""
-    return Part("mondrian", lambda encoded: find(encoded.linking(encoded.people_count)), sets=sets, whole=True)
+    return SearchMethod("mondrian", lambda encoded: find(encoded.with_linked_k(encoded.person_count)), sets=sets, keeps_persons_whole=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,7 +110,7 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
                 sight.numeric,
                 ladder.size,
                 sight.value_order,
-                _days(encoded, name, sight.value_order),
+                _interval_ends(encoded, name, sight.value_order),
             )
     explain = {
         "classes": int(classes.max()) + 1,
@@ -129,7 +129,7 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
     parts = _core.table.mondrian(
         [sight.axis for sight in sights.values()],
         encoded.sensitive,
-        encoded.closed or encoded.model,
+        encoded.closed_model or encoded.model,
         relaxed=settings.cuts == "relaxed",
         times=encoded.times,
         linked_k=encoded.linked_k,
@@ -147,14 +147,14 @@ def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bo
     """In the order of its values, by sets of them, or by its tree."""
     ladder, codes = encoded.hierarchies[name], encoded.codes(name)
     words = encoded.columns.dictionaries[name].values.to_pylist()
-    spans = bool(sets) and _spans(encoded, name)
-    days = _days(encoded, name, np.arange(len(words))) if spans else None
+    spans = bool(sets) and _allows_intervals(encoded, name)
+    days = _interval_ends(encoded, name, np.arange(len(words))) if spans else None
     places = (
-        order_values(words) if days is None else np.array(sorted(range(len(words)), key=_by_day(days, words)), dtype=np.int64)
+        order_values(words) if days is None else np.array(sorted(range(len(words)), key=_date_key(days, words)), dtype=np.int64)
     )
     values = [words[place] for place in places]
-    numeric = spans or _numeric(values)
-    tree = not (spans or _free(encoded, name, sets=sets)) if ladder.numeric is None else False
+    numeric = spans or _is_numeric(values)
+    tree = not (spans or _allows_own_values(encoded, name, sets=sets)) if ladder.numeric is None else False
     rows, missing = np.argsort(places).astype(np.int32)[codes], values[0] is None
     even = np.arange(len(values)) / max(1, ladder.size - 1)
     scale = _scale(values)
@@ -174,17 +174,17 @@ def tree_axis(hierarchy: HierarchyLevels, codes: Int32s, weight: float) -> _core
     return _core.table.Axis.from_tree(codes, levels, weight=weight)
 
 
-def _free(encoded: EncodedTable, name: str, *, sets: bool | None) -> bool:
+def _allows_own_values(encoded: EncodedTable, name: str, *, sets: bool | None) -> bool:
     """Whether a column may be published by intervals or sets of its own values."""
     spec = encoded.policy.columns[name].hierarchy
     values = encoded.columns.dictionaries[name].values.to_pylist()
     if spec is not None and (not sets or spec.kind not in ("file", "tree")):
         return False
-    clear = not any(BRACKETS & set(str(value)) for value in values)
-    return _numeric(values) or (clear and sets is not False)
+    clear = not any(SET_SYMBOLS & set(str(value)) for value in values)
+    return _is_numeric(values) or (clear and sets is not False)
 
 
-def _spans(encoded: EncodedTable, name: str) -> bool:
+def _allows_intervals(encoded: EncodedTable, name: str) -> bool:
     """Whether a column of dates or codes, in the order of their texts, may be published by intervals."""
     spec = encoded.policy.columns[name].hierarchy
     if spec is None or spec.kind not in ("dates", "prefix"):
@@ -194,16 +194,16 @@ def _spans(encoded: EncodedTable, name: str) -> bool:
     ]
     if spec.kind == "dates":
         return None not in days_of(texts, spec)
-    return len({len(text) for text in texts}) == 1 and not any(BRACKETS & set(text) for text in texts)
+    return len({len(text) for text in texts}) == 1 and not any(SET_SYMBOLS & set(text) for text in texts)
 
 
-def _days(encoded: EncodedTable, name: str, value_order: Int64s) -> list[str | None] | None:
+def _interval_ends(encoded: EncodedTable, name: str, value_order: Int64s) -> list[str | None] | None:
     """Dates as the ends of an interval show them: without times, and the year first, however the column writes them."""
     spec = encoded.policy.columns[name].hierarchy
     return days_of(_texts(encoded, name, value_order), spec) if spec is not None and spec.kind == "dates" else None
 
 
-def _by_day(days: list[str | None], values: list[object]) -> Callable[[int], tuple[str, str]]:
+def _date_key(days: list[str | None], values: list[object]) -> Callable[[int], tuple[str, str]]:
     """The order of dates in time; a missing one first."""
     return lambda place: (days[place] or "", str(values[place]))
 
@@ -214,7 +214,7 @@ def _texts(encoded: EncodedTable, name: str, value_order: Int64s) -> list[str | 
     return list(texts.take(pa.array(value_order)).to_pylist())
 
 
-def _numeric(values: list[object]) -> bool:
+def _is_numeric(values: list[object]) -> bool:
     known = [value for value in values if value is not None]
     try:
         return bool(known) and all(np.isfinite(float(value)) for value in known)  # type: ignore[arg-type]
@@ -224,7 +224,7 @@ def _numeric(values: list[object]) -> bool:
 
 def _scale(values: list[object]) -> Floats:
     """Positions from 0 to 1: by size where all values are numbers, evenly where not."""
-    if not _numeric(values) or values[0] is None:
+    if not _is_numeric(values) or values[0] is None:
         return np.linspace(0, 1, len(values))
     numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]
     return np.asarray((numbers - numbers[0]) / ((numbers[-1] - numbers[0]) or 1.0))

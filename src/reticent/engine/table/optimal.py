@@ -29,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.encoded_table import EncodedTable, by_levels
+from reticent.engine.table.encoded_table import EncodedTable, attributes_at_levels
 from reticent.engine.table.generalised import Outcome, publish
-from reticent.engine.table.people import settled
+from reticent.engine.table.people import search_classes
 from reticent.errors import GuaranteeError
 from reticent.release import Release
 
@@ -43,8 +43,8 @@ class Optimal(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Searches the lattice, or refuses when no node meets the policy."""
-        encoded = self.encoded(table)
-        release, self._places = publish(encoded, table, settled(encoded, optimum), self.rng)
+        encoded = self.encode(table)
+        release, self._source_rows = publish(encoded, table, search_classes(encoded, optimum), self.rng)
         return release
 
 
@@ -63,7 +63,7 @@ def search(encoded: EncodedTable, *, weights: list[float], loss: str | None = No
         limit=encoded.limit,
         gs_factor=settings.gs_factor,
         cancellation=encoded.cancellation,
-        loss_limit=encoded.below,
+        loss_limit=encoded.loss_limit,
     )
     if "levels" not in node:
         why = (
@@ -90,12 +90,12 @@ def full_domain(encoded: EncodedTable, node: dict[str, Any], method: str) -> Out
         "score": node["score"],
         "classes": int(node["classes"]),
         "nodes": {
-            "lattice": encoded.lattice,
+            "lattice": encoded.lattice_size,
             "checked": int(node["checked"]),
             # An unfinished search has not refuted what it did not reach.
-            "pruned" if node["complete"] else "not_checked": encoded.lattice - int(node["checked"]),
+            "pruned" if node["complete"] else "not_checked": encoded.lattice_size - int(node["checked"]),
         },
         "optimal": bool(node["complete"]),
         "bound": node["bound"],
     }
-    return Outcome(method, by_levels(encoded, levels), np.asarray(classes < 0), explain)
+    return Outcome(method, attributes_at_levels(encoded, levels), np.asarray(classes < 0), explain)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reticent.engine.table.generalised import Outcome
 
 
-_FAR = 8
+_FAR_FACTOR = 8
 """Times the limit of suppression, beyond which classes of twice the size will not do either."""
 
 
@@ -102,10 +102,10 @@ def people_of(
     persons = persons_of(table, policy)
     if persons is None or (times is None and int(persons.max()) + 1 == len(persons)):
         return None
-    return of_persons(persons, columns, times)
+    return build_people(persons, columns, times)
 
 
-def of_persons(persons: Int64s, columns: list[SensitiveColumn], times: UInt32s | None = None) -> People:
+def build_people(persons: Int64s, columns: list[SensitiveColumn], times: UInt32s | None = None) -> People:
     """People by the person and the sensitive values of each row; every number below the largest is somebody's."""
     key = persons
     for codes, width, _ in columns:
@@ -133,19 +133,19 @@ def chosen_records(table: pa.Table, policy: Policy) -> Int64s | None:
     return np.asarray(np.sort(rows))
 
 
-def settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> Outcome:
+def search_classes(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> Outcome:
     """What a search finds; classes are asked to be larger until they keep also what the policy asks of all of them together."""
     k, words = encoded.policy.privacy.k or 1, encoded.policy.privacy.overall
     if not words:
-        return _settled(encoded, find, k)
+        return _search_linked_classes(encoded, find, k)
     while k <= encoded.rows:
         try:
-            outcome = _settled(encoded.asking(k), find, k)
+            outcome = _search_linked_classes(encoded.with_k(k), find, k)
         except GuaranteeError:
             break
-        outcome, classes = within_population(encoded, outcome, classes_of(outcome))
+        outcome, classes = enforce_k_map(encoded, outcome, classes_of(outcome))
         lost = int(outcome.suppressed.sum())
-        if lost <= encoded.limit and lost < encoded.rows and holds_overall(encoded.policy, sizes_of(encoded, classes)):
+        if lost <= encoded.limit and lost < encoded.rows and satisfies_overall(encoded.policy, sizes_of(encoded, classes)):
             return outcome
         k = next_k(k)
     raise GuaranteeError(
@@ -154,15 +154,15 @@ def settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> O
     )
 
 
-def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: int) -> Outcome:
+def _search_linked_classes(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: int) -> Outcome:
     """What a search finds, with linked records suppressed; classes are asked to be larger until few enough are."""
     people = encoded.people
     if people is None:
         return find(encoded)
-    outcome, k = None, max(k, encoded.linked_k if encoded.near else encoded.linked_k // 2)
+    outcome, k = None, max(k, encoded.linked_k if encoded.small_steps else encoded.linked_k // 2)
     while True:
         try:
-            outcome = linked(encoded, find(encoded.linking(k)))
+            outcome = suppress_links(encoded, find(encoded.with_linked_k(k)))
         except GuaranteeError:
             if outcome is None:
                 raise
@@ -172,7 +172,7 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
             return replace(outcome, explain={**outcome.explain, "apart": k})
         if k >= people.count:
             break
-        k = min(_larger(encoded, k, lost), people.count)
+        k = min(_next_linked_k(encoded, k, lost), people.count)
     raise GuaranteeError(
         f"At least {int(outcome.suppressed.sum()):,} of {encoded.rows:,} records would have to be suppressed, since what links a person's "
         f"records leaves too few values in common, and the policy allows {encoded.limit:,}; nothing was published.",
@@ -180,14 +180,14 @@ def _settled(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: 
     )
 
 
-def _larger(encoded: EncodedTable, k: int, lost: int) -> int:
+def _next_linked_k(encoded: EncodedTable, k: int, lost: int) -> int:
     """How many persons to ask for next where so many records would be lost."""
-    if lost > _FAR * encoded.limit:
+    if lost > _FAR_FACTOR * encoded.limit:
         return 4 * k
-    return k + max(1, k // 4) if encoded.near and lost <= 2 * encoded.limit else 2 * k
+    return k + max(1, k // 4) if encoded.small_steps and lost <= 2 * encoded.limit else 2 * k
 
 
-def linked(encoded: EncodedTable, outcome: Outcome) -> Outcome:
+def suppress_links(encoded: EncodedTable, outcome: Outcome) -> Outcome:
     """Suppresses records until every class holds by itself and every person keeps l values in common to all classes.
 
     Ends early where that takes more records than may be suppressed: what is found then is of no use.
@@ -225,7 +225,7 @@ def number_rows(columns: Sequence[Any], size: int) -> Int64s:
 
     So the numbers, and what depends on them, are the same whatever the order of the rows.
     """
-    return np.unique(row_keys([coded(column) for column in columns], size), return_inverse=True)[1].astype(np.int64)
+    return np.unique(row_keys([encode_column(column) for column in columns], size), return_inverse=True)[1].astype(np.int64)
 
 
 def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
@@ -234,7 +234,7 @@ def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
     return pack_codes(ranked + [(text_ranks(values)[codes], len(values)) for codes, values in columns])
 
 
-def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
+def encode_column(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
     """The codes of a column that is published as it is, and its different values; NaN and infinity are refused."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_string(whole.type) and isinstance(whole, pa.Array) and not whole.null_count:
@@ -255,7 +255,7 @@ def next_k(k: int) -> int:
     return max(k + 1, k * 3 // 2)
 
 
-def holds_overall(policy: Policy, sizes: Int64s) -> bool:
+def satisfies_overall(policy: Policy, sizes: Int64s) -> bool:
     """Whether classes of these sizes keep what the policy asks of all of them together."""
     privacy = policy.privacy
     if privacy.average_risk is None and privacy.population_uniqueness is None:
@@ -269,7 +269,7 @@ def holds_overall(policy: Policy, sizes: Int64s) -> bool:
     return asked is None or population_uniques(sizes, asked.population) <= asked.share * asked.population
 
 
-def within_population(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> tuple[Outcome, Int64s]:
+def enforce_k_map(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> tuple[Outcome, Int64s]:
     """The outcome without classes that fit too few people of the population, and the classes that are left."""
     policy = encoded.policy
     spec = policy.privacy.k_map

@@ -23,7 +23,7 @@ TEST_EVERY = 3
 """One record in so many is not learned from but predicted."""
 CLASSES = 10
 """Values of the target beyond the most frequent ones are not predicted."""
-FAINT = 0.05
+MIN_WEIGHT = 0.05
 """Least weight of an attribute that tells nothing of the target: it may still be read by people."""
 
 
@@ -41,7 +41,7 @@ class CountsPurpose:
         """Mean relative error; suppressed records are counted nowhere."""
         published = ~outcome.suppressed
         truth = {name: self._encoded.codes(name) for name in self._encoded.quasi}
-        return self._workload.error(truth, lambda name, asked: outcome.attributes[name].chance(asked) * published)
+        return self._workload.error(truth, lambda name, asked: outcome.attributes[name].match_share(asked) * published)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,9 +58,9 @@ class ModelPurpose:
 
     def __init__(self, encoded: EncodedTable, table: pa.Table, rng: Rng) -> None:
         self._encoded = encoded
-        self._name, self._goal, self._classes = _target(encoded, table)
+        self._name, self._target_codes, self._classes = _target(encoded, table)
         self._features = [_feature(encoded, name) for name in encoded.quasi if name != self._name]
-        usable = self._goal < self._classes
+        usable = self._target_codes < self._classes
         self._test = usable & (_generator(rng).integers(0, TEST_EVERY, encoded.rows) == 0)
         self._learn = usable & ~self._test
 
@@ -69,7 +69,7 @@ class ModelPurpose:
         """How much each quasi-identifier tells of the target, as weights; the target itself weighs most."""
         told = {feature.name: self._information(feature) for feature in self._features}
         most = max(told.values(), default=0.0) or 1.0
-        weights = [1.0 if name == self._name else max(FAINT, told[name] / most) for name in self._encoded.quasi]
+        weights = [1.0 if name == self._name else max(MIN_WEIGHT, told[name] / most) for name in self._encoded.quasi]
         own = self._encoded.weights
         return tuple(weight * mine for weight, mine in zip(weights, own, strict=True))
 
@@ -77,25 +77,25 @@ class ModelPurpose:
         """One minus the area under the curve."""
         learn = self._learn & ~outcome.suppressed
         if self._name in outcome.attributes:
-            learn = learn & outcome.attributes[self._name].exact()
-        prior = np.bincount(self._goal[learn], minlength=self._classes) + 1.0
+            learn = learn & outcome.attributes[self._name].exact_rows()
+        prior = np.bincount(self._target_codes[learn], minlength=self._classes) + 1.0
         odds = np.tile(np.log(prior / prior.sum()), (int(self._test.sum()), 1))
         if self._features:
             masses = [self._mass(feature, outcome, learn) for feature in self._features]
             codes = [feature.bins[self._encoded.codes(feature.name)[self._test]] for feature in self._features]
             odds += log_odds(masses, codes)
-        return 1.0 - auc(odds, self._goal[self._test])
+        return 1.0 - auc(odds, self._target_codes[self._test])
 
     def _mass(self, feature: Feature, outcome: Outcome, learn: Bools) -> Floats:
         attribute = outcome.attributes[feature.name]
-        rows = [attribute.mass((learn & (self._goal == value)).astype(np.float64)) for value in range(self._classes)]
+        rows = [attribute.mass((learn & (self._target_codes == value)).astype(np.float64)) for value in range(self._classes)]
         return np.stack([np.bincount(feature.bins, weights=row, minlength=feature.count) for row in rows])
 
     def _information(self, feature: Feature) -> float:
         """Mutual information of an attribute and the target, in nats."""
         bins = feature.bins[self._encoded.codes(feature.name)]
-        usable = self._goal < self._classes
-        pairs = np.bincount(bins[usable] * self._classes + self._goal[usable], minlength=feature.count * self._classes)
+        usable = self._target_codes < self._classes
+        pairs = np.bincount(bins[usable] * self._classes + self._target_codes[usable], minlength=feature.count * self._classes)
         joint = pairs.reshape(feature.count, self._classes) / max(1, pairs.sum())
         apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
         at = joint > 0

@@ -18,57 +18,57 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reticent.arrays import UInt64s
-from reticent.engine.table.contest import Part
+from reticent.engine.table.contest import SearchMethod
 from reticent.engine.table.encoded_table import EncodedTable
-from reticent.engine.table.generalised import measured
-from reticent.engine.table.people import linked, settled
+from reticent.engine.table.generalised import measure_outcome
+from reticent.engine.table.people import suppress_links, search_classes
 from reticent.errors import GuaranteeError
 
-LARGE = 400_000
+LARGE_TABLE = 400_000
 """Records from which on searches are rehearsed."""
 SAMPLE = 100_000
-_TIME = 4
+_TIME_SHARE = 4
 """The rehearsal takes one part in so many of the time."""
-_SURELY = 0.9
+_LIMIT_MARGIN = 0.9
 """Of the limit of suppression: what is found on some persons should hold for all."""
-_CLOSE = 8
+_PRECISION = 8
 """Numbers of persons that are nearer than one part in so many need no further try."""
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_MIX_FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-def promising(encoded: EncodedTable, parts: Sequence[Part]) -> list[Part]:
+def rank_methods(encoded: EncodedTable, methods: Sequence[SearchMethod]) -> list[SearchMethod]:
     """The parts, the most promising first, each with where to begin and how long it will take; those of a small table as they are."""
-    sample = some_persons(encoded)
+    sample = sample_persons(encoded)
     if sample is None:
-        return list(parts)
-    sample, more = sample.sharing(_TIME), encoded.rows / sample.rows
-    tries = [_tried(sample.sharing(len(parts) - place), part) for place, part in enumerate(parts)]
-    order = sorted(range(len(parts)), key=lambda at: tries[at].loss)
-    told = {at: replace(parts[at], apart=tries[at].linked_k, seconds=more * tries[at].seconds) for at in order}
+        return list(methods)
+    sample, more = sample.with_time_share(_TIME_SHARE), encoded.rows / sample.rows
+    tries = [_run_pilot(sample.with_time_share(len(methods) - place), part) for place, part in enumerate(methods)]
+    order = sorted(range(len(methods)), key=lambda at: tries[at].loss)
+    told = {at: replace(methods[at], apart=tries[at].linked_k, seconds=more * tries[at].seconds) for at in order}
     return [replace(told[at], favourite=at == order[0]) for at in order]
 
 
-def some_persons(encoded: EncodedTable) -> EncodedTable | None:
+def sample_persons(encoded: EncodedTable) -> EncodedTable | None:
     """All records of some persons, the same ones whatever the order of the rows; none of a small table.
 
     Where everybody has one record, those who are alike in all quasi-identifiers stay together.
     """
     marks = np.zeros(len(encoded.codes(encoded.quasi[0])), dtype=np.uint64)
-    if len(marks) < LARGE:
+    if len(marks) < LARGE_TABLE:
         return None
     for name in encoded.quasi:
-        marks = _mixed(marks + encoded.codes(name).astype(np.uint64))
+        marks = _mix(marks + encoded.codes(name).astype(np.uint64))
     if encoded.people is not None:
         sums = np.zeros(encoded.people.count, dtype=np.uint64)
         np.add.at(sums, encoded.people.persons, marks)
-        marks = _mixed(sums)[encoded.people.persons]
+        marks = _mix(sums)[encoded.people.persons]
     bound = np.partition(marks, SAMPLE)[SAMPLE]
     return encoded.take_rows(np.flatnonzero(marks <= bound))
 
 
-def _mixed(numbers: UInt64s) -> UInt64s:
+def _mix(numbers: UInt64s) -> UInt64s:
     """Other numbers for the same, spread over all (the last steps of splitmix64)."""
-    for factor in _MIX:
+    for factor in _MIX_FACTORS:
         numbers = (numbers ^ (numbers >> np.uint64(30))) * factor
     return numbers ^ (numbers >> np.uint64(31))
 
@@ -80,32 +80,32 @@ class _PilotResult:
     seconds: float = 0.0
 
 
-def _tried(sample: EncodedTable, part: Part) -> _PilotResult:
+def _run_pilot(sample: EncodedTable, method: SearchMethod) -> _PilotResult:
     """What a part loses on the sample, the fewest persons that it can begin with, and how long one run takes."""
-    sample = replace(sample, emphasis=part.emphasis)
+    sample = replace(sample, emphasis=method.emphasis)
     begin = sample.cancellation.seconds_left
     try:
-        outcome = settled(sample, part.find)
+        outcome = search_classes(sample, method.find)
     except GuaranteeError:
         return _PilotResult(math.inf)
-    loss = measured(sample, outcome).loss
-    seconds = _since(begin, sample)
-    if sample.people is None or part.whole or outcome.explain.get("stopped"):
+    loss = measure_outcome(sample, outcome).loss
+    seconds = _seconds_since(begin, sample)
+    if sample.people is None or method.keeps_persons_whole or outcome.explain.get("stopped"):
         return _PilotResult(loss, 0, seconds)
     begin, low, high, runs = sample.cancellation.seconds_left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
-    while high - low > max(1, high // _CLOSE):
+    while high - low > max(1, high // _PRECISION):
         middle, runs = (low + high) // 2, runs + 1
-        fewer = linked(sample, part.find(sample.linking(middle)))
+        fewer = suppress_links(sample, method.find(sample.with_linked_k(middle)))
         if sample.cancellation.stopped:
             break
-        if int(fewer.suppressed.sum()) <= _SURELY * sample.limit:
+        if int(fewer.suppressed.sum()) <= _LIMIT_MARGIN * sample.limit:
             outcome, high = fewer, middle
         else:
             low = middle
-    return _PilotResult(measured(sample, outcome).loss, high, _since(begin, sample) / max(runs, 1))
+    return _PilotResult(measure_outcome(sample, outcome).loss, high, _seconds_since(begin, sample) / max(runs, 1))
 
 
-def _since(begin: float | None, sample: EncodedTable) -> float:
+def _seconds_since(begin: float | None, sample: EncodedTable) -> float:
     """Seconds that have gone; 0 where nobody counts them."""
     left = sample.cancellation.seconds_left
     return 0.0 if begin is None or left is None else begin - left

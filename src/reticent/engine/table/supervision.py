@@ -34,17 +34,17 @@ from reticent.arrays import Bools, Int64s
 from reticent.encode import Dictionary
 from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.classifier import CrossValidation, Scores, features, rarer
-from reticent.engine.table.encoded_table import EncodedTable, by_levels
+from reticent.engine.table.classifier import CrossValidation, Scores, features, positive_class
+from reticent.engine.table.encoded_table import EncodedTable, attributes_at_levels
 from reticent.engine.table.generalised import Outcome, publish
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
-from reticent.engine.table.people import settled
+from reticent.engine.table.people import search_classes
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.release import Release
 
 LOSSES = ("loss", "height", "entropy")
-SCORING = 3
+SCORING_SHARES = 3
 """Shares of the time, each as long as a search, that are left for the scores of what the searches find."""
 CLASSES = 16
 """Values of the target beyond the most frequent ones are not predicted: machines are trained for every pair of them.
@@ -62,50 +62,50 @@ class Supervised(TablePublisher):
 
     def release(self, table: pa.Table) -> Release:
         """Learns the order of attributes from a sample, then generalises in that order."""
-        encoded = self.encoded(table)
-        critic = critic_of(encoded, table, self.rng)
+        encoded = self.encode(table)
+        critic = make_scorer(encoded, table, self.rng)
         # The searches and the scores of what they find take the rest.
-        part = encoded.sharing(3).cancellation
-        tree = utility_tree(encoded.quasi, critic.of_attributes, late=lambda: part.is_late)
+        part = encoded.with_time_share(3).cancellation
+        tree = utility_tree(encoded.quasi, critic.f_measure_of, is_late=lambda: part.is_late)
         recoding = self.policy.table.supervision.recoding
 
         def find(asked: EncodedTable) -> Outcome:
             return (
-                optimally(asked, tree, critic) if recoding == "optimal" else generalise(asked, tree.batches(), recoding)
+                generalize_optimally(asked, tree, critic) if recoding == "optimal" else generalize(asked, tree.batches(), recoding)
             )
 
-        outcome = settled(encoded, find)
-        scored = {names: score for names, score in zip(tree.sets, tree.scores, strict=True) if score != UNKNOWN}
+        outcome = search_classes(encoded, find)
+        scored = {names: score for names, score in zip(tree.sets, tree.scores, strict=True) if score != NOT_EVALUATED}
         account = {"utility": {" ".join(names): score for names, score in scored.items()}, "stopped": part.stopped}
         explain = {**outcome.explain, **account, "batches": [list(batch) for batch in tree.batches()]}
-        release, self._places = publish(
+        release, self._source_rows = publish(
             encoded, table, Outcome(self.method, outcome.attributes, outcome.suppressed, explain), self.rng
         )
         return release
 
 
 @dataclass(frozen=True, repr=False)
-class Critic:
+class UtilityScorer:
     """Stage 1: a sample of the table, and a classifier that scores what is left of it."""
 
     encoded: EncodedTable
-    goal: Int64s
+    target_codes: Int64s
     rows: Int64s
     classifier: CrossValidation
 
     def scores(self, attributes: Sequence[Levels], suppressed: Bools | None = None) -> Scores:
         """How well the target is predicted from published attributes."""
         rows = self.rows if suppressed is None else self.rows[~suppressed[self.rows]]
-        return self.classifier.scores(features(attributes, rows), self.goal[rows], rarer(self.goal))
+        return self.classifier.scores(features(attributes, rows), self.target_codes[rows], positive_class(self.target_codes))
 
-    def of_attributes(self, names: tuple[str, ...]) -> float:
+    def f_measure_of(self, names: tuple[str, ...]) -> float:
         """F-measure of the original values of some attributes."""
         return self.scores(
             [Levels(self.encoded.hierarchies[name], self.encoded.codes(name), 0) for name in names]
         ).f_measure
 
 
-def critic_of(encoded: EncodedTable, table: pa.Table, rng: Rng) -> Critic:
+def make_scorer(encoded: EncodedTable, table: pa.Table, rng: Rng) -> UtilityScorer:
     """Draws the sample that supervision learns from."""
     settings = encoded.policy.table.supervision
     target = settings.target or next(iter(encoded.policy.sensitive), None)
@@ -116,7 +116,7 @@ def critic_of(encoded: EncodedTable, table: pa.Table, rng: Rng) -> Critic:
         )
     goal = Dictionary().encode(table.column(target)).astype(np.int64)
     rows = sample(goal, settings.sample, settings.folds, rng)
-    return Critic(encoded, goal, rows, CrossValidation(settings.folds, settings.kernel))
+    return UtilityScorer(encoded, goal, rows, CrossValidation(settings.folds, settings.kernel))
 
 
 def sample(goal: Int64s, size: int, folds: int, rng: Rng) -> Int64s:
@@ -135,7 +135,7 @@ def sample(goal: Int64s, size: int, folds: int, rng: Rng) -> Int64s:
     return np.sort(np.concatenate(picks))
 
 
-def path(encoded: EncodedTable, batches: Sequence[Sequence[str]]) -> list[list[int]]:
+def lattice_path(encoded: EncodedTable, batches: Sequence[Sequence[str]]) -> list[list[int]]:
     """The nodes Algorithm 1 walks through: a batch climbs level by level to its top before the next one starts."""
     heights = {name: encoded.hierarchies[name].height for name in encoded.quasi}
     levels = dict.fromkeys(encoded.quasi, 0)
@@ -148,31 +148,31 @@ def path(encoded: EncodedTable, batches: Sequence[Sequence[str]]) -> list[list[i
     return nodes
 
 
-def generalise(encoded: EncodedTable, batches: Sequence[Sequence[str]], recoding: str) -> Outcome:
+def generalize(encoded: EncodedTable, batches: Sequence[Sequence[str]], recoding: str) -> Outcome:
     """Stages 3 and 4: generalise in the given order until every class satisfies the policy."""
-    nodes = path(encoded, batches)
-    return _globally(encoded, nodes) if recoding == "global" else _locally(encoded, nodes)
+    nodes = lattice_path(encoded, batches)
+    return _generalize_globally(encoded, nodes) if recoding == "global" else _generalize_locally(encoded, nodes)
 
 
-def optimally(encoded: EncodedTable, tree: UtilityTree, critic: Critic) -> Outcome:
+def generalize_optimally(encoded: EncodedTable, tree: UtilityTree, scorer: UtilityScorer) -> Outcome:
     """Of the optima under several losses, weighed by the order of the tree, the one that leaves the most utility."""
     rank = {name: (i + 1) / len(tree.removal) for i, name in enumerate(tree.removal)}
     nodes: dict[tuple[int, ...], dict[str, Any]] = {}
     tries = list(product(LOSSES, POWERS))
     for at, (loss, power) in enumerate(tries):
         weights = [rank[name] ** power for name in encoded.quasi]
-        node = search(encoded.sharing(len(tries) - at + SCORING), weights=weights, loss=loss)
+        node = search(encoded.with_time_share(len(tries) - at + SCORING_SHARES), weights=weights, loss=loss)
         nodes.setdefault(tuple(node["levels"]), node)
     outcomes = [full_domain(encoded, node, "supervised") for node in nodes.values()]
     scored = [
-        critic.scores([a for a in o.attributes.values() if isinstance(a, Levels)], o.suppressed) for o in outcomes
+        scorer.scores([a for a in o.attributes.values() if isinstance(a, Levels)], o.suppressed) for o in outcomes
     ]
     best = max(range(len(outcomes)), key=lambda i: (scored[i].f_measure, -i))
     candidates = {"candidates": len(outcomes), "f_measure": scored[best].f_measure}
     return replace(outcomes[best], explain={**outcomes[best].explain, **candidates})
 
 
-def _globally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
+def _generalize_globally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
     for checked, levels in enumerate(nodes, start=1):
         node = encoded.collapsed.evaluate(
             encoded.model, levels, loss=encoded.policy.table.loss, weights=encoded.weights
@@ -188,7 +188,7 @@ def _globally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
     raise _refusal(encoded)
 
 
-def _locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
+def _generalize_locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
     recoding = encoded.collapsed.localize(
         encoded.model,
         loss=encoded.policy.table.loss,
@@ -201,7 +201,7 @@ def _locally(encoded: EncodedTable, nodes: list[list[int]]) -> Outcome:
     lost = int(gone.sum())
     if lost > encoded.limit or lost == encoded.rows:
         raise _refusal(encoded)
-    return Outcome("supervised", by_levels(encoded, levels), gone, {"nodes": {"path": len(nodes)}})
+    return Outcome("supervised", attributes_at_levels(encoded, levels), gone, {"nodes": {"path": len(nodes)}})
 
 
 def _refusal(encoded: EncodedTable) -> GuaranteeError:
@@ -212,7 +212,7 @@ def _refusal(encoded: EncodedTable) -> GuaranteeError:
     )
 
 
-UNKNOWN = -1.0
+NOT_EVALUATED = -1.0
 """Stands for the F-measure of a set that was not evaluated: below every other, so that these sets come last, one by one."""
 
 
@@ -249,16 +249,16 @@ class UtilityTree:
 
 
 def utility_tree(
-    attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float], late: Callable[[], bool] = lambda: False
+    attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float], is_late: Callable[[], bool] = lambda: False
 ) -> UtilityTree:
     """Builds the tree; ties are broken by the order of the attributes. `late` says when time is up."""
     current = tuple(attributes)
     sets, scores, evaluated = [current], [f_measure(current)], 1
-    without = dict.fromkeys(current, UNKNOWN)
+    without = dict.fromkeys(current, NOT_EVALUATED)
     while current:
         values: dict[str, float] = {}
         for gone in current:
-            if late():
+            if is_late():
                 break
             values[gone] = f_measure(tuple(name for name in current if name != gone))
         evaluated, without = evaluated + len(values), without | values
@@ -266,5 +266,5 @@ def utility_tree(
         best = max(current, key=lambda name: (without[name], -current.index(name)))
         current = tuple(name for name in current if name != best)
         sets.append(current)
-        scores.append(without[best] if whole else UNKNOWN)
+        scores.append(without[best] if whole else NOT_EVALUATED)
     return UtilityTree(tuple(sets), tuple(scores), evaluated)

@@ -20,8 +20,8 @@ from reticent.engine.veil.crowds import form_classes
 from reticent.engine.veil.events import events_of
 from reticent.engine.veil.house import VeilPublisher
 from reticent.engine.veil.pace import Transitions, check_transitions
-from reticent.engine.veil.release import totals_asked
-from reticent.engine.veil.veiling import Veiling
+from reticent.engine.veil.release import counts_epsilon
+from reticent.engine.veil.veiling import BatchVeiler
 from reticent.policy import Policy
 from reticent.release import Release
 
@@ -31,22 +31,22 @@ class Veil(VeilPublisher, TablePublisher):
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
-        self._veiling = Veiling(policy, rng, self.kind)
+        self._veiler = BatchVeiler(policy, rng, self.kind)
 
     def release(self, table: pa.Table) -> Release:
         """Veils every record; those of one person are events, in the order of the column that the policy names."""
         events = events_of(table, self.policy)
-        veiled, places = self._veiling.veil(table.take(pa.array(events.facts))), events.facts
-        if self._veiling.parameters.steps is not None and veiled.values is not None:
-            check_transitions(self._veiling.parameters, Transitions.within(veiled.heads, veiled.seen.strata, veiled.values))
+        veiled, places = self._veiler.veil(table.take(pa.array(events.facts))), events.facts
+        if self._veiler.parameters.kernel is not None and veiled.true_values is not None:
+            check_transitions(self._veiler.parameters, Transitions.from_records(veiled.veil_persons, veiled.events.strata, veiled.true_values))
         if len(events.records) > len(events.facts):
-            published, _ = self._veiling.parameters.levels.publish(table.take(pa.array(events.records)))
-            veiled, places = veiled.again(published, events.fact_of), events.records
+            published, _ = self._veiler.parameters.levels.publish(table.take(pa.array(events.records)))
+            veiled, places = veiled.repeat(published, events.fact_of), events.records
         if self.policy.privacy.k is not None:
-            crowd = form_classes(self.policy, self._veiling.parameters.levels, table.take(pa.array(places)), veiled.seen.strata)
-            veiled, places = veiled.again(crowd.published, crowd.records), places[crowd.records]
-        self._places = places[self._veiling.row_order(len(veiled), number=1)]
+            crowd = form_classes(self.policy, self._veiler.parameters.levels, table.take(pa.array(places)), veiled.events.strata)
+            veiled, places = veiled.repeat(crowd.published, crowd.records), places[crowd.records]
+        self._source_rows = places[self._veiler.row_order(len(veiled), number=1)]
         # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.
-        alone = totals_asked(self.policy) is not None
+        alone = counts_epsilon(self.policy) is not None
         self._shown_events = None if self.policy.person is None else veiled.shown_events()._replace(alone=alone)
-        return self._veiling.release(veiled, number=1, left_out=table.num_rows - len(veiled))
+        return self._veiler.release(veiled, number=1, suppressed=table.num_rows - len(veiled))

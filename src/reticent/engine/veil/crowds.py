@@ -22,7 +22,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s
 from reticent.encode import Dictionary
-from reticent.engine.table.encoded_table import SensitiveColumn, charged
+from reticent.engine.table.encoded_table import SensitiveColumn, node_charges
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.people import People, people_of, persons_of
 from reticent.engine.veil.levels import PublishedLevels
@@ -50,7 +50,7 @@ def form_classes(policy: Policy, levels: PublishedLevels, table: pa.Table, strat
     pairs = np.unique(np.stack([strata.astype(np.int64), owner]), axis=1)
     records = np.flatnonzero(np.bincount(pairs[0])[strata] >= k)
     _refuse_loss(policy, table.num_rows, table.num_rows - len(records))
-    columns = {name: _column(levels, name, table) for name in policy.quasi}
+    columns = {name: _publish_column(levels, name, table) for name in policy.quasi}
     climbs = [np.zeros(table.num_rows, dtype=np.int64) for _ in columns]
     for row in np.unique(strata[records]):
         part = np.flatnonzero(strata == row)
@@ -76,7 +76,7 @@ def _refuse_loss(policy: Policy, size: int, lost: int) -> None:
         )
 
 
-def _column(levels: PublishedLevels, name: str, table: pa.Table) -> tuple[HierarchyLevels, Int32s]:
+def _publish_column(levels: PublishedLevels, name: str, table: pa.Table) -> tuple[HierarchyLevels, Int32s]:
     """A column as its published level shows it, with the levels above."""
     words = Dictionary()
     codes = words.encode(table.column(name))
@@ -93,7 +93,7 @@ def _recode(k: int, people: People | None, columns: dict[str, tuple[HierarchyLev
     sensitive: list[SensitiveColumn] = [] if people is None else [(people.pairs, len(people.owner), [])]
     collapsed = _core.table.CollapsedTable(
         [np.ascontiguousarray(codes[part]) for _, codes in columns.values()],
-        [charged(rungs, "loss") for rungs, _ in columns.values()],
+        [node_charges(rungs, "loss") for rungs, _ in columns.values()],
         sensitive,
     )
     model = _core.table.Model(k=k, l=None, t=None, persons=None if people is None else people.for_core())

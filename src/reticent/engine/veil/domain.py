@@ -21,9 +21,9 @@ MISSING = "(missing)"
 """The label of a missing value: a value like any other."""
 OTHER = "other"
 """`E11, other`: what of a node has no value of its own; alone: everything else."""
-UNSEEN = -1
+OUTSIDE = -1
 # Raw values that are remembered: a column of ever new ones costs time, not memory.
-_MOST = 1 << 16
+_MAX_CACHE = 1 << 16
 
 Path = tuple[str, ...]
 """Nodes above a value, one per level between it and the root, the nearest first."""
@@ -45,7 +45,7 @@ class Domain:
 
     def code(self, label: str | None) -> int:
         """The code of a label, -1 where the domain has none; None stands for a missing value."""
-        return self._codes.get(MISSING if label is None else label, UNSEEN)
+        return self._codes.get(MISSING if label is None else label, OUTSIDE)
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> Int32s:
         """The codes of raw values; -1 for those that the domain does not know."""
@@ -56,7 +56,7 @@ class Domain:
 
     def codes(self, values: Sequence[str | None]) -> list[int]:
         """As `encode`, value by value."""
-        if len(self._known) > _MOST:
+        if len(self._known) > _MAX_CACHE:
             self._known.clear()
         self._learn([value for value in values if value not in self._known])
         return [self._known[value] for value in values]
@@ -66,7 +66,7 @@ class Domain:
             names = [MISSING if value is None else self._merge_variant(value)]
             names += [name for node in above for name in (f"{node}, {OTHER}", node)]
             known = (self._codes[name] for name in [*names, OTHER] if name in self._codes)
-            self._known[value] = next(known, UNSEEN)
+            self._known[value] = next(known, OUTSIDE)
 
     def _merge_variant(self, value: str) -> str:
         """The label that a value is another spelling of, where the policy merges them."""

@@ -45,12 +45,12 @@ def events_of(table: pa.Table, policy: Policy) -> Events:
         turns = every
         _refuse_repeats(persons, settings.records)
     else:
-        turns = _turns(table, policy, settings.events)
+        turns = _event_ranks(table, policy, settings.events)
     first, fact_of = _facts(persons, turns)
     if settings.events is not None:
         _refuse_contradictions(table.column(policy.sensitive[0]), first[fact_of])
     if settings.records != "all":
-        chosen = _ends(persons[first], turns[first], last=settings.records == "last")
+        chosen = _end_facts(persons[first], turns[first], last=settings.records == "last")
         return Events(first[chosen], first[chosen], np.arange(len(chosen)))
     order = np.lexsort((first, turns[first]))
     place = np.empty(len(order), dtype=np.int64)
@@ -58,7 +58,7 @@ def events_of(table: pa.Table, policy: Policy) -> Events:
     return Events(every, first[order], place[fact_of])
 
 
-def rounds(keys: UInt64s) -> Iterator[Int64s]:
+def iter_rounds(keys: UInt64s) -> Iterator[Int64s]:
     """The first records of all keys, then the second ones, and so on, each round in the order of the input."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], keys[order][1:] != keys[order][:-1]]))
@@ -71,7 +71,7 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
     return coded(column.cast(pa.string()))[0].astype(np.int64)
 
 
-def _turns(table: pa.Table, policy: Policy, name: str) -> Int64s:
+def _event_ranks(table: pa.Table, policy: Policy, name: str) -> Int64s:
     """The rank of each record's time or number."""
     _, turns = np.unique(event_times(table.column(name), name, policy), return_inverse=True)
     return np.asarray(turns, dtype=np.int64)
@@ -96,10 +96,10 @@ def _facts(persons: Int64s, turns: Int64s) -> tuple[Int64s, Int64s]:
 
 def _refuse_contradictions(column: pa.ChunkedArray, first: Int64s) -> None:
     values = _codes(column)
-    refuse_other_values(int((values != values[first]).sum()))
+    refuse_value_conflicts(int((values != values[first]).sum()))
 
 
-def refuse_other_values(others: int) -> None:
+def refuse_value_conflicts(others: int) -> None:
     """Refuses records of an event that has another value already."""
     if others:
         raise DataError(
@@ -108,14 +108,14 @@ def refuse_other_values(others: int) -> None:
         )
 
 
-def _ends(persons: Int64s, turns: Int64s, *, last: bool) -> Int64s:
+def _end_facts(persons: Int64s, turns: Int64s, *, last: bool) -> Int64s:
     """The first or last fact of every person."""
     order = np.lexsort((-turns if last else turns, persons))
     return np.asarray(order[np.unique(persons[order], return_index=True)[1]])
 
 
 @dataclass(frozen=True, repr=False)
-class Paths:
+class Trajectories:
     """Records in the order of persons and of their events.
 
     Attributes:
@@ -127,7 +127,7 @@ class Paths:
     starts: Integers
 
     @classmethod
-    def of(cls, table: pa.Table, policy: Policy) -> Paths:
+    def of(cls, table: pa.Table, policy: Policy) -> Trajectories:
         """The paths of a table; without a person every record is one, without a column of events the order of the table is theirs."""
         every = np.arange(table.num_rows)
         settings = policy.persons
@@ -135,7 +135,7 @@ class Paths:
             return cls(every, np.arange(table.num_rows + 1))
         persons, turns = _codes(table.column(settings.column)), every
         if settings.events is not None and settings.events in table.column_names:
-            turns = _turns(table, policy, settings.events)
+            turns = _event_ranks(table, policy, settings.events)
         order, _ = _facts(persons, turns)  # the same event again counts once
         starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
         return cls(order, np.append(starts, len(order)))
@@ -154,11 +154,11 @@ class Paths:
         return np.diff(self.starts)
 
     @property
-    def several(self) -> Bools:
+    def has_several(self) -> Bools:
         """Whether a person has several events."""
         return np.asarray(self.lengths > 1)
 
-    def steps(self, values: Integers, persons: Integers) -> tuple[Integers, Integers, Integers]:
+    def transitions(self, values: Integers, persons: Integers) -> tuple[Integers, Integers, Integers]:
         """All transitions of some persons, by the code of every record of the table: who, before, after."""
         lengths = self.lengths[persons] - 1
         who = np.repeat(persons, lengths)
@@ -168,6 +168,6 @@ class Paths:
 
     def sample_step(self, values: Integers, persons: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
         """One transition of each of the persons who have any, drawn at random: before, after."""
-        several = persons[self.several[persons]]
+        several = persons[self.has_several[persons]]
         at = self.starts[several] + (rng.random(len(several)) * (self.lengths[several] - 1)).astype(np.int64)
         return values[self.order[at]], values[self.order[at + 1]]

@@ -17,8 +17,8 @@ from reticent.engine.base import Publisher, sole_sensitive
 from reticent.engine.spellings import refuse_variants
 from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.levels import PublishedLevels
-from reticent.engine.veil.release import refuse_totals
-from reticent.engine.veil.steps import Steps, steps_of
+from reticent.engine.veil.release import refuse_counts
+from reticent.engine.veil.steps import TransitionKernel, read_kernel
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT
@@ -27,18 +27,18 @@ from reticent.policy.settings.kinds import PriorSettings
 
 PERMUTATIONS = 64
 """One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
-_MOST_CANDIDATES = 254
+_MAX_CANDIDATES = 254
 """What a byte counts."""
-_MOST_CODES = 65_535
+_MAX_CODES = 65_535
 """What two bytes count, and one sign for nothing."""
-_PARTS = 1 << 20
+_COUNT_SCALE = 1 << 20
 """Of a count of one."""
-OWN = ("row", "event", "person")
+ADDED_COLUMNS = ("row", "event", "person")
 """Columns that a veiled release adds."""
 
 
-_REMEMBERED = 4
-_LAST: dict[tuple[str, str, Path], VeilParameters] = {}
+_CACHE_SIZE = 4
+_CACHE: dict[tuple[str, str, Path], VeilParameters] = {}
 """The houses asked for lately, by all that they are made of: whoever begins a publication asks several times."""
 
 
@@ -48,14 +48,14 @@ class VeilPublisher(Publisher):
     method = "veil"
 
     @classmethod
-    def pinned(cls, policy: Policy) -> str:
+    def pin_digest(cls, policy: Policy) -> str:
         """The digest of the house."""
-        return VeilParameters.of(policy, cls.kind).pinned
+        return VeilParameters.of(policy, cls.kind).pin_digest
 
     @classmethod
-    def moves(cls, policy: Policy) -> bool:
+    def has_kernel(cls, policy: Policy) -> bool:
         """Whether the house has a kernel."""
-        return VeilParameters.of(policy, cls.kind).steps is not None
+        return VeilParameters.of(policy, cls.kind).kernel is not None
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +81,7 @@ class VeilParameters:
     strata: tuple[tuple[str, ...], ...]
     segments: UInt64s
     permutations: UInt16s
-    steps: Steps | None
+    kernel: TransitionKernel | None
     figures: dict[str, Any] | None
     policy: Policy
 
@@ -90,16 +90,16 @@ class VeilParameters:
         """The house of a policy; refuses one without a prior, and says the ways out."""
         _refuse_without_prior(policy)
         key, figures = (policy.hash, kind, policy.base.resolve()), read_report(policy)
-        house = _LAST.get(key)
+        house = _CACHE.get(key)
         if house is None or house.figures != figures:
-            house = cls._laid_out(policy, kind)
-            if len(_LAST) >= _REMEMBERED:
-                _LAST.clear()
-            _LAST[key] = house
+            house = cls._build(policy, kind)
+            if len(_CACHE) >= _CACHE_SIZE:
+                _CACHE.clear()
+            _CACHE[key] = house
         return house
 
     @classmethod
-    def _laid_out(cls, policy: Policy, kind: str) -> VeilParameters:
+    def _build(cls, policy: Policy, kind: str) -> VeilParameters:
         settings, file = _refuse_without_prior(policy)
         prior = read_strata(policy.path(file))
         strays = [name for name in prior.by if settings.by and name not in settings.by]
@@ -108,16 +108,16 @@ class VeilParameters:
                 f"prior.by: {file} also depends on {len(strays)} other columns, such as '{strays[0]}'.",
                 hint="Take `by` out of the policy, or make the prior again.",
             )
-        sensitive = _sensitive(policy)
+        sensitive = _sensitive_column(policy)
         _refuse_k(policy, kind)
-        refuse_totals(policy, kind)
+        refuse_counts(policy, kind)
         refuse_variants(prior.totals(), sensitive)
         domain = Domain(prior.totals(), policy, sensitive)
-        _refuse_many(file, len(domain), len(prior.strata))
+        _refuse_large_prior(file, len(domain), len(prior.strata))
         strata, counts = _complete_strata(prior, domain)
-        l, steps = policy.l_of(kind), steps_of(policy, sensitive, domain)
-        if l > _MOST_CANDIDATES:
-            raise PolicyError(f"l = {l}: the veil offers at most {_MOST_CANDIDATES} candidates.", hint="Lower l.")
+        l, steps = policy.l_of(kind), read_kernel(policy, sensitive, domain)
+        if l > _MAX_CANDIDATES:
+            raise PolicyError(f"l = {l}: the veil offers at most {_MAX_CANDIDATES} candidates.", hint="Lower l.")
         if settings.unit is not None and prior.by:
             # The same value of two rows lies on two lines: what their sets have in common would be the truth.
             raise PolicyError(
@@ -156,7 +156,7 @@ class VeilParameters:
         return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
 
     @cached_property
-    def pinned(self) -> str:
+    def pin_digest(self) -> str:
         """The digest with the unit: a household and a person of one name would share order and points under one key."""
         unit = self.policy.unit
         return self.digest if unit is None else hashlib.sha256(f"{self.digest} {unit}".encode()).hexdigest()
@@ -185,14 +185,14 @@ class VeilParameters:
             "stretches": self.segments.tolist(),
             "order": settings.order if settings else "random",
             "orders": self.permutations.tolist(),
-            "kernel": None if self.steps is None else self.steps.to_metadata(),
+            "kernel": None if self.kernel is None else self.kernel.to_metadata(),
             "epsilon": self.epsilon,
             "figures": self.figures,
         }
 
     def veil(self, key: bytes) -> _core.veil.Veil:
         """The mechanism under a key."""
-        kernel = None if self.steps is None else self.steps.kernel()
+        kernel = None if self.kernel is None else self.kernel.to_core()
         return _core.veil.Veil(key=key, l=self.l, segments=self.segments, permutations=self.permutations, kernel=kernel)
 
 
@@ -213,13 +213,13 @@ def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:
     return settings, settings.file
 
 
-def _sensitive(policy: Policy) -> str:
+def _sensitive_column(policy: Policy) -> str:
     sensitive = sole_sensitive(policy, "The veil covers", "Join them into one: {role: sensitive, combine: [a, b]}.")
     if policy.privacy.t is not None:
         raise PolicyError(
             "t does not apply to the veil.", hint="Take t out, and write prior: {order: hierarchy} against similarity."
         )
-    taken = [name for name in policy.released if name in OWN]
+    taken = [name for name in policy.released if name in ADDED_COLUMNS]
     if taken:
         raise PolicyError(
             f"A released column is called '{taken[0]}', as one of the veil's own.", hint="Rename the column."
@@ -243,10 +243,10 @@ def _refuse_k(policy: Policy, kind: str) -> None:
         )
 
 
-def _refuse_many(file: str, values: int, strata: int) -> None:
-    if max(values, strata + 1) > _MOST_CODES:  # a row for everybody else may be added
+def _refuse_large_prior(file: str, values: int, strata: int) -> None:
+    if max(values, strata + 1) > _MAX_CODES:  # a row for everybody else may be added
         raise PolicyError(
-            f"prior: {file} has {values:,} values in {strata:,} rows; the veil takes {_MOST_CODES:,} of each at most.",
+            f"prior: {file} has {values:,} values in {strata:,} rows; the veil takes {_MAX_CODES:,} of each at most.",
             hint="Make the prior with `reticent prior`, which puts rare values under their parent in the hierarchy and fields into few rows.",
         )
 
@@ -261,7 +261,7 @@ def _complete_strata(prior: Strata, domain: Domain) -> tuple[tuple[tuple[str, ..
         for value, count in cells.items():
             counts[row, domain.code(value)] += count
     # Counts need not be whole; the line is laid in integers.
-    return tuple(strata), np.rint(counts * _PARTS).astype(np.uint64)
+    return tuple(strata), np.rint(counts * _COUNT_SCALE).astype(np.uint64)
 
 
 def _make_permutations(domain: Domain, value_order: str, counts: UInt64s) -> UInt16s:

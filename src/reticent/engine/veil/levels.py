@@ -27,7 +27,7 @@ class PublishedLevels:
                 f"prior: the file depends on '{absent[0]}', which the policy does not release.",
                 hint="Make the prior again with `reticent prior`, by published columns.",
             )
-        self._places: dict[tuple[frozenset[str], ...], int] = {}
+        self._stratum_cache: dict[tuple[frozenset[str], ...], int] = {}
         self._climbers: dict[str, Climber] = {}
 
     def publish(self, table: pa.Table) -> tuple[pa.Table, UInt32s]:
@@ -40,7 +40,7 @@ class PublishedLevels:
             level, rungs = self.hierarchy_of(name, words.values)
             columns[name] = rungs.labels[level].take(pa.array(rungs.tables[level][codes]))
             if name in self.by:
-                nodes[name] = codes, above_of(rungs, level)
+                nodes[name] = codes, ancestors_of(rungs, level)
         return pa.table(columns), self._strata_of(table.num_rows, nodes)
 
     def hierarchy_of(self, name: str, values: pa.Array) -> tuple[int, HierarchyLevels]:
@@ -48,7 +48,7 @@ class PublishedLevels:
         rungs = build_levels(self._hierarchy(name), values, column=name, base=self._policy.base)
         return self._level(name, rungs.height), rungs
 
-    def climb(self, name: str, values: Sequence[str | None]) -> list[tuple[str | None, frozenset[str]]]:
+    def generalize(self, name: str, values: Sequence[str | None]) -> list[tuple[str | None, frozenset[str]]]:
         """What is published for each of some values, and the labels of that node and of all above it."""
         if name not in self._climbers:
             self._climbers[name] = Climber(self._hierarchy(name), column=name, base=self._policy.base)
@@ -57,7 +57,7 @@ class PublishedLevels:
         above = zip(*labels[level:], strict=True)
         return [(path[0], frozenset([label or "" for label in path])) for path in above]
 
-    def leading(self, name: str) -> int | None:
+    def prefix_length(self, name: str) -> int | None:
         """How many characters say, together with the length, what is published of a value; None: all of them."""
         spec, level = self._hierarchy(name), self._policy.columns[name].level
         if spec is None or spec.prefix is None or not level:
@@ -86,13 +86,13 @@ class PublishedLevels:
         rows = [self.stratum_of(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
         return np.asarray(np.array(rows, dtype=np.uint32)[inverse.reshape(-1)])
 
-    def stratum_of(self, above: tuple[frozenset[str], ...]) -> int:
+    def stratum_of(self, ancestors: tuple[frozenset[str], ...]) -> int:
         """The first stratum of the file that a record lies in: those whom an earlier one holds were counted there."""
-        if above not in self._places:
+        if ancestors not in self._stratum_cache:
             fits = (
                 row
                 for row, cells in enumerate(self._strata)
-                if all(cell in nodes for cell, nodes in zip(cells, above, strict=True))
+                if all(cell in nodes for cell, nodes in zip(cells, ancestors, strict=True))
             )
             row = next(fits, None)
             if row is None:
@@ -100,11 +100,11 @@ class PublishedLevels:
                     "A record falls into no stratum of the prior.",
                     hint="Make the prior again with `reticent prior`: it has a stratum for everybody else.",
                 )
-            self._places[above] = row
-        return self._places[above]
+            self._stratum_cache[ancestors] = row
+        return self._stratum_cache[ancestors]
 
 
-def above_of(hierarchy: HierarchyLevels, level: int) -> list[frozenset[str]]:
+def ancestors_of(hierarchy: HierarchyLevels, level: int) -> list[frozenset[str]]:
     """Per leaf, the labels of its published node and of all nodes above it."""
     labels = [hierarchy.labels[at].cast(pa.string()).to_pylist() for at in range(level, hierarchy.height + 1)]
     tables = [hierarchy.tables[at].tolist() for at in range(level, hierarchy.height + 1)]

@@ -19,15 +19,15 @@ from reticent.arrays import Int32s, Int64s, Integers, UInt8s, UInt32s, UInt64s
 from reticent.engine.veil.house import VeilParameters
 from reticent.errors import GuaranteeError
 
-HEAD = 8
+HEADER_BYTES = 8
 """Bytes of a memory before its slots; see `core/src/veil/memory.rs`."""
-LOST = 255
+OMITTED = 255
 """In the place of a true slot: the truth is not offered."""
 # Of the persons, as with truths that are not offered; and standard deviations of what chance does.
-_MOST_ASTRAY, _CHANCE = 0.1, 4.0
+_MAX_DEVIATION, _MAX_STANDARD_ERRORS = 0.1, 4.0
 
 
-class Remembered(NamedTuple):
+class RememberedValues(NamedTuple):
     """Persons of whom a true value is remembered, side by side. Private."""
 
     persons: UInt64s
@@ -36,19 +36,19 @@ class Remembered(NamedTuple):
     values: Int32s
 
     @classmethod
-    def of(cls, people: bytes, l: int) -> Remembered:
+    def of(cls, people: bytes, l: int) -> RememberedValues:
         """What the core's `People.to_bytes` holds."""
         size = int.from_bytes(people[:8], "little")
         persons, clocks = np.frombuffer(people, "<u8", size, 8), np.frombuffer(people, "<u4", size, 8 + 8 * size)
-        memories: UInt8s = np.frombuffer(people, np.uint8, offset=8 + 12 * size).reshape(size, HEAD + 2 * l)
-        offered = memories[:, 6] != LOST
+        memories: UInt8s = np.frombuffer(people, np.uint8, offset=8 + 12 * size).reshape(size, HEADER_BYTES + 2 * l)
+        offered = memories[:, 6] != OMITTED
         some = memories[offered]
-        slots = np.ascontiguousarray(some[:, HEAD:]).view("<u2")
+        slots = np.ascontiguousarray(some[:, HEADER_BYTES:]).view("<u2")
         rows = np.ascontiguousarray(some[:, :2]).view("<u2").reshape(-1)
         values = slots[np.arange(len(some)), some[:, 6]].astype(np.int32)
         return cls(persons[offered], clocks[offered], rows.astype(np.int64), values)
 
-    def steps(self, persons: UInt64s, values: Int32s, *, now: int) -> Transitions:
+    def transitions(self, persons: UInt64s, values: Int32s, *, now: int) -> Transitions:
         """From the last release to the one of a number, of those who stand in both."""
         _, old, new = np.intersect1d(self.persons, persons, return_indices=True)
         last = self.clocks[old] == now - 1
@@ -63,7 +63,7 @@ class Transitions(NamedTuple):
     after: Int32s
 
     @classmethod
-    def within(cls, persons: UInt64s, strata: Integers, values: Int32s) -> Transitions:
+    def from_records(cls, persons: UInt64s, strata: Integers, values: Int32s) -> Transitions:
         """Of the records of a table, those of a person in their order."""
         order = np.argsort(persons, kind="stable")
         at = np.flatnonzero((persons[order][1:] == persons[order][:-1]) & (values[order][:-1] >= 0))
@@ -76,11 +76,11 @@ def check_transitions(parameters: VeilParameters, transitions: Transitions) -> N
     Raises:
         GuaranteeError: decoys would show which candidates are true.
     """
-    assert parameters.steps is not None  # noqa: S101 - without a kernel nothing moves
-    stays = parameters.steps.stays(parameters.segments)[transitions.strata, transitions.before]
+    assert parameters.kernel is not None  # noqa: S101 - without a kernel nothing moves
+    stays = parameters.kernel.stay_probabilities(parameters.segments)[transitions.strata, transitions.before]
     size, stayed, expected = len(stays), int((transitions.before == transitions.after).sum()), float(stays.sum())
     astray = abs(stayed - expected)
-    if astray > _MOST_ASTRAY * size and astray > _CHANCE * float(np.sqrt((stays * (1 - stays)).sum())):
+    if astray > _MAX_DEVIATION * size and astray > _MAX_STANDARD_ERRORS * float(np.sqrt((stays * (1 - stays)).sum())):
         raise GuaranteeError(
             f"{stayed:,} of {size:,} values are those of their persons' last event still, and the kernel lets {expected:,.0f} stay: "
             "decoys that move otherwise than the truths would show which they are; nothing was published.",

@@ -22,7 +22,7 @@ from reticent import _core
 from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt32s, UInt64s
 from reticent.engine.base import claims
 from reticent.engine.rng import Rng
-from reticent.engine.veil.prior.noise import noised, two_sided
+from reticent.engine.veil.prior.noise import add_noise, two_sided_geometric
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Guarantee
@@ -30,26 +30,26 @@ from reticent.release.wording import AGAINST, LINKED, SINGLING_OUT, HOUSEHOLD, V
 
 if TYPE_CHECKING:
     from reticent.engine.veil.house import VeilParameters
-    from reticent.engine.veil.veiling import Seen
+    from reticent.engine.veil.veiling import VeiledEvents
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def guarantee(parameters: VeilParameters) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(parameters.policy).get("k")
-    left_open = (*_quoted(parameters), *VEIL) if parameters.policy.unit is None else (*_quoted(parameters), *VEIL, HOUSEHOLD)
+    left_open = (*_list_exclusions(parameters), *VEIL) if parameters.policy.unit is None else (*_list_exclusions(parameters), *VEIL, HOUSEHOLD)
     if k is None:
         return Guarantee({"veil": parameters.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
     return Guarantee({"veil": parameters.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
 
 
-def _quoted(parameters: VeilParameters) -> list[str]:
+def _list_exclusions(parameters: VeilParameters) -> list[str]:
     figures = parameters.figures or {}
-    return [_better_informed(figures), _over_events(parameters, figures), *_past(parameters), _not_offered(figures)]
+    return [_odds_ratio_sentence(figures), _kernel_sentence(parameters, figures), *_epsilon_sentences(parameters), _omission_sentence(figures)]
 
 
-def _better_informed(figures: dict[str, Any]) -> str:
+def _odds_ratio_sentence(figures: dict[str, Any]) -> str:
     bound = "a reader better informed than the prior by a factor kappa: a weight a becomes at most kappa a / (kappa a + 1 - a)"
     if "kappa" not in figures:
         return f"{bound}; nobody measured how far readers are ahead of this prior"
@@ -63,8 +63,8 @@ def _better_informed(figures: dict[str, Any]) -> str:
     )
 
 
-def _over_events(parameters: VeilParameters, figures: dict[str, Any]) -> str:
-    if parameters.steps is None:
+def _kernel_sentence(parameters: VeilParameters, figures: dict[str, Any]) -> str:
+    if parameters.kernel is None:
         return "later values of a person that differ from the first: they are not offered, as there is no kernel"
     words = "values of a person that follow one another otherwise than the published kernel says"
     kernel = figures.get("kernel")
@@ -78,14 +78,14 @@ def _over_events(parameters: VeilParameters, figures: dict[str, Any]) -> str:
     return f"{words}; its misfit on held-out persons was {kernel['misfit']['gain']:.3g} nats per event{readers}"
 
 
-def _past(parameters: VeilParameters) -> list[str]:
+def _epsilon_sentences(parameters: VeilParameters) -> list[str]:
     """What was counted on persons of the past, and on the released ones: epsilon adds up over both tables of the latter."""
     spent, words = [], []
     if parameters.epsilon is not None and (parameters.figures or {}).get("source") == "released":
         spent.append(("the prior was", parameters.epsilon))
     elif parameters.epsilon is not None:
         words = [f"persons of the past whom the prior was counted on: it cost them epsilon = {parameters.epsilon:g}"]
-    if (asked := totals_asked(parameters.policy)) is not None:
+    if (asked := counts_epsilon(parameters.policy)) is not None:
         spent.append(("totals by row and value were", asked))
     if not spent:
         return words
@@ -96,23 +96,23 @@ def _past(parameters: VeilParameters) -> list[str]:
     return [*words, f"{where} epsilon = {epsilon:g}, {bound}"]
 
 
-def _not_offered(figures: dict[str, Any]) -> str:
+def _omission_sentence(figures: dict[str, Any]) -> str:
     share = f"about {figures['eta']:.1%} on held-out persons, and " if "eta" in figures else ""
     return f"truths that are not among their candidates: {share}veil.json says which share, with noise"
 
 
 def data_table(
-    parameters: VeilParameters, published: pa.Table, seen: Seen | _core.veil.VeiledEvents, row_order: Int64s, names: pa.Array | None = None
+    parameters: VeilParameters, published: pa.Table, events: VeiledEvents | _core.veil.VeiledEvents, row_order: Int64s, names: pa.Array | None = None
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(parameters.domain.labels, pa.string())
     take = pa.array(row_order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
-    columns |= {"row": pa.array(seen.strata[row_order], pa.int64()), "event": pa.array(seen.events[row_order], pa.int64())}
+    columns |= {"row": pa.array(events.strata[row_order], pa.int64()), "event": pa.array(events.events[row_order], pa.int64())}
     if names is not None:
         columns["person"] = names.take(take)
     for slot in range(parameters.l):
-        codes = pa.array(seen.candidates[row_order, slot].astype(np.int32))
+        codes = pa.array(events.candidates[row_order, slot].astype(np.int32))
         columns[f"{parameters.sensitive}_{slot + 1}"] = labels.take(codes)
     return pa.table(columns)
 
@@ -124,72 +124,72 @@ def pseudonyms(persons: UInt64s, key: bytes) -> pa.Array:
     return pa.array(names, pa.string()).take(pa.array(who.reshape(-1)))
 
 
-def shuffled(size: int, rng: Rng, purpose: str) -> Int64s:
+def random_order(size: int, rng: Rng, purpose: str) -> Int64s:
     """An order that tells nothing."""
     return _core.random.permutation(size, key=rng.key(purpose))
 
 
-def omission_rates(parameters: VeilParameters, seen: Seen, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
+def omission_rates(parameters: VeilParameters, events: VeiledEvents, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
     """Per row of the prior the share of truths that are not offered, each person counting once, with two-sided geometric noise.
 
     A person stands in one row, whatever number of records he or she has there. Another person in that place moves two counts by one
     at most, so noise of scale 2 / epsilon costs epsilon. It is a function of the row's `facts` under the key of the house: asked for again,
     by whatever run and in whatever order of records, the same truth has the same noise, which nobody can average away.
     """
-    rows, weights = len(parameters.strata), weight_of_records(persons)
-    lost = np.bincount(seen.strata, weights * ~seen.offered, minlength=rows)
+    rows, weights = len(parameters.strata), record_weights(persons)
+    lost = np.bincount(events.strata, weights * ~events.offered, minlength=rows)
     return noisy_shares(
-        lost, np.bincount(seen.strata, weights, minlength=rows), sums_of(seen.strata, facts, rows), rng, epsilon
+        lost, np.bincount(events.strata, weights, minlength=rows), sum_by_stratum(events.strata, facts, rows), rng, epsilon
     )
 
 
-def facts_of(persons: UInt64s, values: UInt64s, offered: Bools) -> UInt64s:
+def hash_facts(persons: UInt64s, values: UInt64s, offered: Bools) -> UInt64s:
     """A number for whose value each record tells, and whether it is offered; private, like the hashes of the persons."""
-    facts = persons ^ ((values * np.uint64(2) + offered.astype(np.uint64) + np.uint64(1)) * _ODD)
+    facts = persons ^ ((values * np.uint64(2) + offered.astype(np.uint64) + np.uint64(1)) * _HASH_FACTOR)
     for shift in (30, 27, 31):
-        facts = (facts ^ (facts >> np.uint64(shift))) * _ODD
+        facts = (facts ^ (facts >> np.uint64(shift))) * _HASH_FACTOR
     return facts
 
 
-def sums_of(strata: UInt32s, facts: UInt64s, size: int) -> UInt64s:
+def sum_by_stratum(strata: UInt32s, facts: UInt64s, size: int) -> UInt64s:
     """What all facts of a row of the prior come to, in whatever order."""
     sums = np.zeros(size, dtype=np.uint64)
     np.add.at(sums, strata, facts)
     return sums
 
 
-def weight_of_records(persons: UInt64s) -> Floats:
+def record_weights(persons: UInt64s) -> Floats:
     """The part of its person that each record is."""
     _, who, times = np.unique(persons, return_inverse=True, return_counts=True)
     return np.asarray(1 / times[who.reshape(-1)])
 
 
-def noisy_shares(lost: Int64s | Floats, size: Int64s | Floats, sums: UInt64s, rng: Rng, epsilon: float) -> list[float]:
+def noisy_shares(omitted: Int64s | Floats, size: Int64s | Floats, sums: UInt64s, rng: Rng, epsilon: float) -> list[float]:
     """Shares of lost persons among all, row by row, with the noise of `eta`.
 
     Persons count in parts where some of their records are lost, and noise in whole steps would leave the part to be read. They are rounded by
     chance, up as often as the part is large: the mean stays, and numbers that differ by one at most still do.
     """
     keys = [rng.veil_key(f"veil eta {row} {total:x}") for row, total in enumerate(sums.tolist())]
-    whole = np.floor(lost + np.array([_chance(key) for key in keys]))
-    noisy = whole + np.concatenate([two_sided(key, 1, epsilon / 2) for key in keys])
+    whole = np.floor(omitted + np.array([_uniform_number(key) for key in keys]))
+    noisy = whole + np.concatenate([two_sided_geometric(key, 1, epsilon / 2) for key in keys])
     shares = np.where(size > 0, noisy / np.maximum(size, 1), 0)
     return [round(float(share), 6) for share in np.clip(shares, 0, 1)]
 
 
-def _chance(key: bytes) -> float:
+def _uniform_number(key: bytes) -> float:
     """A number from 0 to 1, the same for the same key."""
     return int.from_bytes(hashlib.shake_256(b"rounding" + key).digest(4), "little") / 2**32
 
 
-def totals_asked(policy: Policy) -> float | None:
+def counts_epsilon(policy: Policy) -> float | None:
     """The epsilon of the totals that a policy asks for, if it does."""
     return None if policy.prior is None else policy.prior.totals
 
 
-def refuse_totals(policy: Policy, kind: str) -> None:
+def refuse_counts(policy: Policy, kind: str) -> None:
     """Refuses totals where epsilon would not stay what is stated."""
-    if totals_asked(policy) is None:
+    if counts_epsilon(policy) is None:
         return
     if kind != "table":
         raise PolicyError(
@@ -203,7 +203,7 @@ def refuse_totals(policy: Policy, kind: str) -> None:
         )
 
 
-def totals(parameters: VeilParameters, persons: UInt64s, strata: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
+def noisy_counts(parameters: VeilParameters, persons: UInt64s, strata: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
     """The noisy table of first sights, as `veil.json` holds it; refuses persons who would be counted twice. The value -1 counts nowhere."""
     if len(np.unique(persons)) < len(persons):
         raise PolicyError(
@@ -214,5 +214,5 @@ def totals(parameters: VeilParameters, persons: UInt64s, strata: UInt32s, values
     known = values >= 0
     flat = strata[known].astype(np.int64) * shape[1] + values[known]
     exact = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
-    noisy = noised(exact, epsilon, np.random.default_rng(list(key)))
+    noisy = add_noise(exact, epsilon, np.random.default_rng(list(key)))
     return {"epsilon": epsilon, "counts": noisy.tolist()}

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from nicegui import events, ui
 
-from reticent.engine.evolving.change import COLUMN
+from reticent.engine.evolving.change import OP_COLUMN
 from reticent.publication.evolving import Evolving
 from reticent.service.pages.data import drop
 from reticent.service.pages.deeds import for_good, promised, sure_first
@@ -93,7 +93,7 @@ def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
         column = column if column in batch.column_names else batch.column_names[0]
         return table.delete(batch.column(column)).to_dict()
     if op:
-        batch = batch.append_column(COLUMN, pa.array([op] * batch.num_rows))
+        batch = batch.append_column(OP_COLUMN, pa.array([op] * batch.num_rows))
     return change_table(table, batch)
 
 

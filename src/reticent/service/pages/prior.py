@@ -65,7 +65,7 @@ def _counted(context: PageContext, plan: Plan) -> str:
     import numpy as np
 
     from reticent.engine.veil.prior.fitted import kernel_name, write_fit
-    from reticent.engine.veil.prior.released import fit_released
+    from reticent.engine.veil.prior.released import fit_on_release
 
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}
     policy = context.hub.policy_registry.policy(type(plan)(plan.table, rest, plan.files).bundle())
@@ -73,7 +73,7 @@ def _counted(context: PageContext, plan: Plan) -> str:
         raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
     table = read_upload(context.hub.tables.blob(plan.table["id"]))
     l, rng, kernel = policy.l_of("table"), np.random.default_rng(), plan.kind == "stream" and policy.person is not None
-    fitted = fit_released(table, policy, l=l, epsilon=1.0, kernel=kernel, rng=rng)
+    fitted = fit_on_release(table, policy, l=l, epsilon=1.0, kernel=kernel, rng=rng)
     with tempfile.TemporaryDirectory(prefix="reticent-prior-") as folder:
         for path in write_fit(fitted, Path(folder) / "prior.csv"):
             plan.files[path.name] = path.read_text(encoding="utf-8")

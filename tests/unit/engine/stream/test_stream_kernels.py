@@ -8,7 +8,7 @@ import pytest
 from stream_twin import ARC, DelayFreeTwin, Keyed, chacha20, derive, siphash
 
 from reticent._core import stream
-from reticent.engine.stream.values import arcs
+from reticent.engine.stream.values import inclusion_probabilities
 
 KEY = bytes(range(32))
 
@@ -70,7 +70,7 @@ def delay_free(pool, weights, l, **more):
 )
 def test_delay_free_equals_its_twin(pool, literal, retire, people):
     counts, l = [9, 7, 5, 4, 3, 1, 1, 0], 3
-    weights = arcs([max(1, c) for c in counts], l).tolist() if pool == "matched" else counts
+    weights = inclusion_probabilities([max(1, c) for c in counts], l).tolist() if pool == "matched" else counts
     rows = tuples(people, 300, len(counts), people)
     core = delay_free(pool, weights, l, retire_after=retire, literal=literal)
     seqs, qis, _, codes = arrays(rows)
@@ -80,7 +80,7 @@ def test_delay_free_equals_its_twin(pool, literal, retire, people):
 
 
 def build():
-    return delay_free("matched", arcs(range(1, 9), 3), 3, retire_after=60)
+    return delay_free("matched", inclusion_probabilities(range(1, 9), 3), 3, retire_after=60)
 
 
 def _three(rows):
@@ -123,7 +123,7 @@ def test_a_damaged_snapshot_is_refused_or_read_but_never_crashes():
 
 
 def test_arcs_are_inclusion_probabilities():
-    found = arcs([50, 30, 10, 5, 3, 2], 3)
+    found = inclusion_probabilities([50, 30, 10, 5, 3, 2], 3)
     assert int(found.sum()) == 3 * ARC
     assert found.max() == ARC
     assert found[0] == found[1] == ARC
@@ -131,7 +131,7 @@ def test_arcs_are_inclusion_probabilities():
 
 def test_matched_draws_every_value_with_its_probability():
     counts, l, n = [6, 5, 4, 3, 2], 2, 20_000
-    weights = arcs(counts, l)
+    weights = inclusion_probabilities(counts, l)
     core = delay_free("matched", weights, l)
     rng = np.random.default_rng(4)
     own = rng.choice(5, n, p=np.array(counts) / 20).astype(np.int32)

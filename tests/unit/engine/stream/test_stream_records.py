@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core
-from reticent.engine.stream.records import RecordHasher, entries, entry
+from reticent.engine.stream.records import RecordHasher, iter_entries, journal_entry
 from reticent.engine.stream.values import Values
 from reticent.errors import DataError, StateError
 from reticent.policy.cells import folded
@@ -25,7 +25,7 @@ def table(rows) -> pa.Table:
 
 def read(reader: RecordHasher, batch: pa.Table):
     records = reader.read(batch, np.arange(batch.num_rows, dtype=np.uint64))
-    return records.qis.tolist(), records.persons.tolist(), records.codes.tolist()
+    return records.quasi.tolist(), records.persons.tolist(), records.codes.tolist()
 
 
 def fresh(key: bytes = KEY) -> RecordHasher:
@@ -100,10 +100,10 @@ def test_the_core_refuses_what_is_no_whole_batch():
 @pytest.mark.parametrize("seqs", [[3, 4, 5], [3, 4, 7]])
 def test_a_journal_gives_back_what_was_written(seqs):
     seqs, columns = np.array(seqs, np.uint64), (np.array([9, 8, 9], np.uint64), np.array([0, 1, 65_535], np.uint16))
-    journal = entry({"labels": ["x"]}, seqs, columns) + entry({}, seqs[:0], (seqs[:0], columns[1][:0]))
-    (head, *told), (_, *nothing) = entries(journal, (np.uint64, np.uint16))
+    journal = journal_entry({"labels": ["x"]}, seqs, columns) + journal_entry({}, seqs[:0], (seqs[:0], columns[1][:0]))
+    (head, *told), (_, *nothing) = iter_entries(journal, (np.uint64, np.uint16))
     assert (head["labels"], told[0].tolist()) == (["x"], seqs.tolist())
     assert [column.tolist() for column in told[1]] == [column.tolist() for column in columns]
     assert (nothing[0].tolist(), [column.tolist() for column in nothing[1]]) == ([], [[], []])
     with pytest.raises(StateError, match="damaged"):
-        list(entries(journal[:-20], (np.uint64, np.uint16)))
+        list(iter_entries(journal[:-20], (np.uint64, np.uint16)))

@@ -14,7 +14,7 @@ import reticent
 from reticent import _core
 from reticent.audit import verify
 from reticent.engine.rng import Rng
-from reticent.engine.table.anatomy import Anatomy, largest_eligible
+from reticent.engine.table.anatomy import Anatomy, largest_eligible_size
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 
@@ -91,7 +91,7 @@ def test_largest_eligible_equals_brute_force(counts, l):
     counts = np.array(counts)
     n = int(counts.sum())
     best = max((size for size in range(n + 1) if np.minimum(counts, size // l).sum() >= size), default=0)
-    assert largest_eligible(counts, l) == best
+    assert largest_eligible_size(counts, l) == best
 
 
 def policy(l=3, suppression=0.0, **privacy):
@@ -133,12 +133,12 @@ def test_every_eligible_table_is_released_and_no_other(ills, l):
 def test_suppression_takes_as_few_as_it_must(ills):
     rules = policy(2, suppression=1.0)
     counts = np.array([ills.count("a"), ills.count("b")])
-    if largest_eligible(counts, 2) == 0:
+    if largest_eligible_size(counts, 2) == 0:
         with pytest.raises(GuaranteeError):
             release(ills, rules)
         return
     made = release(ills, rules)
-    assert made.counts.published == largest_eligible(counts, 2)
+    assert made.counts.published == largest_eligible_size(counts, 2)
     assert verify([made], rules).holds
 
 

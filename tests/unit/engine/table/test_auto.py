@@ -213,8 +213,8 @@ def test_the_best_entry_wins_and_the_first_of_equals():
     encoded = publisher(policy, "table", "auto", rng=Rng.from_seed(1)).encoded(people())
     from reticent.engine.table.mondrian import cut
 
-    parts = [contests.Part(name, cut) for name in ("mondrian", "local", "optimal")]
+    parts = [contests.SearchMethod(name, cut) for name in ("mondrian", "local", "optimal")]
     scores = iter([2.0, 1.0, 1.0])
     best, entries = contests.select_method(encoded, parts, lambda *_: next(scores))
-    assert (best.part.name, len(entries)) == ("local", 3)
-    assert math.isinf(contests.by_loss(encoded)(None, replace(best.metrics, loss=math.inf)))
+    assert (best.method.name, len(entries)) == ("local", 3)
+    assert math.isinf(contests.loss_scorer(encoded)(None, replace(best.metrics, loss=math.inf)))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from reticent import anonymize, read, verify
-from reticent.engine.table.cuts import OR_MISSING, Cuts
+from reticent.engine.table.cuts import MISSING_SUFFIX, Cuts
 from reticent.policy import Policy
 
 ROWS = 400
@@ -81,7 +81,7 @@ def test_a_missing_cell_does_not_wipe_its_class(gaps):
     asked = policy(age=AGES, town="quasi")
     release = anonymize(gaps, asked, seed=1)
     assert verify(release, asked, original=gaps).holds
-    assert any(str(cell).endswith(OR_MISSING) for cell in cells(release, "age"))
+    assert any(str(cell).endswith(MISSING_SUFFIX) for cell in cells(release, "age"))
     for name in ("age", "town"):
         hidden = release.tables["data"][name].to_pylist().count("*")
         assert hidden < ROWS / 4
@@ -93,7 +93,7 @@ def test_a_missing_cell_that_its_label_does_not_admit_is_refuted(gaps):
     asked = policy(age=AGES, town="quasi")
     release = anonymize(gaps, asked, seed=1)
     data = release.tables["data"]
-    cut = [cell and cell.removesuffix(OR_MISSING) for cell in data["age"].to_pylist()]
+    cut = [cell and cell.removesuffix(MISSING_SUFFIX) for cell in data["age"].to_pylist()]
     lie = replace(release, tables={"data": data.set_column(data.column_names.index("age"), "age", pa.array(cut))})
     assert not verify(lie, asked, original=gaps).holds
 
@@ -119,23 +119,23 @@ def test_chances_and_masses_are_those_of_the_published_cells(numeric):
     stands = [{order[i] for i, value in enumerate(values) if held(label, value)} for label in labels]
     asked = rng.random(6)
     expected = [np.mean([asked[code] for code in codes]) for codes in stands]
-    assert cuts.chance(asked) == pytest.approx(expected)
+    assert cuts.match_share(asked) == pytest.approx(expected)
     weights = rng.random(60)
     mass = np.zeros(6)
     for weight, codes in zip(weights, stands, strict=True):
         for code in codes:
             mass[code] += weight / len(codes)
     assert cuts.mass(weights) == pytest.approx(mass)
-    assert (cuts.exact() == [len(codes) == 1 for codes in stands]).all()
-    assert cuts.recoding(np.arange(60)).share == pytest.approx([len(codes) / 6 for codes in stands])
+    assert (cuts.exact_rows() == [len(codes) == 1 for codes in stands]).all()
+    assert cuts.recoding_of(np.arange(60)).share == pytest.approx([len(codes) / 6 for codes in stands])
 
 
 def held(label, value):
     if label == "*":
         return True
     if label is None or value is None:
-        return value is None and (label is None or label.endswith(OR_MISSING))
-    inner = label.removesuffix(OR_MISSING)
+        return value is None and (label is None or label.endswith(MISSING_SUFFIX))
+    inner = label.removesuffix(MISSING_SUFFIX)
     if inner.startswith("["):
         low, high = inner[1:-1].split(", ")
         return low <= value <= high

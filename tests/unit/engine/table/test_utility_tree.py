@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reticent.engine.table.classifier import CrossValidation, figures, rarer
-from reticent.engine.table.supervision import UNKNOWN, utility_tree
+from reticent.engine.table.classifier import CrossValidation, score_predictions, positive_class
+from reticent.engine.table.supervision import NOT_EVALUATED, utility_tree
 
 
 def paper_example(names):
@@ -37,10 +37,10 @@ def test_a_tree_that_runs_out_of_time_goes_on_in_the_order_of_what_it_knows():
         return paper_example(names)
 
     # All, then one without each, then two more: the second step is not finished.
-    tree = utility_tree("ABCDEF", score, late=lambda: len(asked) >= 9)
+    tree = utility_tree("ABCDEF", score, is_late=lambda: len(asked) >= 9)
     assert tree.evaluated == len(asked) == 9
     assert tree.scores[:2] == (0.80, 0.85)
-    assert set(tree.scores[2:]) == {UNKNOWN}
+    assert set(tree.scores[2:]) == {NOT_EVALUATED}
     assert tree.removal[0] == "C"
     assert sorted("".join("".join(batch) for batch in tree.batches())) == list("ABCDEF")
     assert all(len(batch) == 1 for batch in tree.batches())
@@ -48,15 +48,15 @@ def test_a_tree_that_runs_out_of_time_goes_on_in_the_order_of_what_it_knows():
 
 def test_scores_are_the_papers_figures():
     target, said = np.array([1, 1, 1, 0, 0, 0, 0, 0]), np.array([1, 1, 0, 1, 0, 0, 0, 0])
-    found = figures(target, said, rarer(target))
+    found = score_predictions(target, said, positive_class(target))
     assert (found.sensitivity, found.specificity, found.accuracy) == (2 / 3, 4 / 5, 6 / 8)
     assert (found.precision, found.f_measure) == (2 / 3, 2 / 3)
 
 
 def test_more_than_two_classes_are_averaged():
     target = np.array([0, 0, 1, 1, 2, 2])
-    found = figures(target, target, rarer(target))
-    assert rarer(target) is None
+    found = score_predictions(target, target, positive_class(target))
+    assert positive_class(target) is None
     assert (found.sensitivity, found.specificity, found.f_measure) == (1, 1, 1)
 
 

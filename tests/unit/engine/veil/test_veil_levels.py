@@ -31,7 +31,7 @@ def test_texts_that_agree_in_what_counts_are_published_alike(prefix, level, text
     place = {"role": "quasi", "level": min(level, height), "hierarchy": {"prefix": prefix}}
     policy = Policy.from_dict({"version": 1, "columns": {"place": place, "ill": "sensitive"}})
     levels = PublishedLevels(policy, [], [()])
-    leading = levels.leading("place")
+    leading = levels.prefix_length("place")
     assert (leading is None) == (place["level"] == 0)
     labels = Labels("place", levels)
     codes: dict[tuple[str, int], set[int]] = {}

@@ -11,47 +11,47 @@ import pyarrow as pa
 
 from reticent.arrays import Floats, Int64s, Integers
 from reticent.engine.veil.domain import Domain
-from reticent.engine.veil.events import Paths
-from reticent.engine.veil.prior.fields import Field, choose_domain, published
+from reticent.engine.veil.events import Trajectories
+from reticent.engine.veil.prior.fields import Field, choose_domain, published_fields
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
-from reticent.engine.veil.prior.noise import floor, noised
+from reticent.engine.veil.prior.noise import noise_floor, add_noise
 from reticent.engine.veil.prior.prior import Prior, nudge_shares
-from reticent.engine.veil.prior.strata import MAX_STRATA, Split, shrunk, strata
+from reticent.engine.veil.prior.strata import MAX_STRATA, Split, shrink_shares, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import coded
 
-PER_CANDIDATE = 5
+RECORDS_PER_CANDIDATE = 5
 """Records of a row per candidate: below it no question is asked, whatever it seems to gain."""
 
-SMALLEST = 40
+PERSONS_PER_CANDIDATE = 40
 """Persons of the past per candidate, below whom no prior is fitted."""
 
-SIZES, KERNEL = 0.1, 0.3
+SIZES_SHARE, KERNEL_SHARE = 0.1, 0.3
 """Of epsilon: the sizes of fixed strata, the kernel; the counts take what is left."""
-FEW = 5_000
+FEW_PERSONS = 5_000
 """Persons below whom noise decides how many values can be told apart."""
 
 # Of epsilon, for the domain, from so many persons on.
-_DOMAIN = ((FEW, 0.1), (1_000, 0.3), (0, 0.4))
+_DOMAIN_SHARES = ((FEW_PERSONS, 0.1), (1_000, 0.3), (0, 0.4))
 
-FOLLOWED = 200
+KERNEL_MIN_PERSONS = 200
 """Persons with two events below whom there is no kernel."""
 
 # Values that are offered, at least.
 _MIN_VALUES = 2
 # A cell with fewer records says as little as one that was never seen, even where the past is public.
-_SEEN = 3
+_MIN_CELL_RECORDS = 3
 # Of what a count must be to be offered: a value that has as much is hardly lost again to the noise of its own count.
-_SURELY, _SURELY_OF_FEW = 1.5, 4.0
+_COUNT_MARGIN, _COUNT_MARGIN_OF_FEW = 1.5, 4.0
 # Share of a row's persons whose value would not be offered, beyond which too few stand in it to say what is rare.
-_POOR = 0.1
+_MAX_OMISSION_RATE = 0.1
 # Records of a value in an average row, if rows have so many records per candidate; rarer values are not worth a place.
-_EACH, _AVERAGE = 4, 100
+_RECORDS_PER_VALUE, _AVERAGE_PER_CANDIDATE = 4, 100
 
 
 def _domain_share(persons: int) -> float:
-    return next(share for least, share in _DOMAIN if persons >= least)
+    return next(share for least, share in _DOMAIN_SHARES if persons >= least)
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,16 +70,16 @@ class Past:
     l: int
     epsilon: float | None
     totals: Floats
-    whole: int
-    followed: float = 0.0
+    all_persons: int
+    kernel_share: float = 0.0
     share: float = 1.0
 
-    def asking(self, by: Sequence[str], policy: Policy) -> Past:
+    def with_columns(self, by: Sequence[str], policy: Policy) -> Past:
         """The same with told columns to condition on, each with its level."""
-        asked = tuple(_asked(self.fields, policy, item) for item in by)
+        asked = tuple(_field_of(self.fields, policy, item) for item in by)
         return replace(self, by=asked, told=bool(asked))
 
-    def part(self, at: Integers) -> Past:
+    def take(self, at: Integers) -> Past:
         """Some of the persons."""
         fields = {name: field.take(at) for name, field in self.fields.items()}
         by = tuple(field.take(at) for field in self.by)
@@ -93,23 +93,23 @@ class Past:
     @property
     def count_epsilon(self) -> float | None:
         """Of the noise on counts."""
-        spent = _domain_share(self.whole) + SIZES * self.has_fixed_levels + self.followed
+        spent = _domain_share(self.all_persons) + SIZES_SHARE * self.has_fixed_levels + self.kernel_share
         return None if self.epsilon is None else self.epsilon * (1 - spent) / self.share
 
     @property
     def kernel_epsilon(self) -> float | None:
         """Of the noise on the kernel."""
-        return None if self.epsilon is None else self.epsilon * KERNEL / self.share
+        return None if self.epsilon is None else self.epsilon * KERNEL_SHARE / self.share
 
     @property
-    def least(self) -> float:
+    def min_records(self) -> float:
         """Fewest records of a row."""
-        return PER_CANDIDATE * self.l * self.share
+        return RECORDS_PER_CANDIDATE * self.l * self.share
 
     @property
-    def seen(self) -> float:
+    def min_count(self) -> float:
         """Fewest records of a value in a row that offers it."""
-        return max(floor(self.count_epsilon), _SEEN * self.share)
+        return max(noise_floor(self.count_epsilon), _MIN_CELL_RECORDS * self.share)
 
 
 def past_of(
@@ -119,7 +119,7 @@ def past_of(
     by: Sequence[str] | None,
     epsilon: float | None,
     rng: np.random.Generator,
-    followed: float = 0.0,
+    kernel_share: float = 0.0,
 ) -> Past:
     """The past of a table with one record per person, for `l` candidates each; conditioned on all published columns if `by` is None.
 
@@ -129,28 +129,28 @@ def past_of(
         DataError: there are too few persons.
     """
     persons, sensitive = table.num_rows, policy.sensitive[0]
-    if persons < SMALLEST * l:
+    if persons < PERSONS_PER_CANDIDATE * l:
         raise DataError(
-            f"The past has {persons} persons; a prior for l = {l} needs at least {SMALLEST * l}.",
+            f"The past has {persons} persons; a prior for l = {l} needs at least {PERSONS_PER_CANDIDATE * l}.",
             hint="Give more of the past, or public statistics as prior.csv.",
         )
     codes, values = coded(table.column(sensitive))
     spent = None if epsilon is None else _domain_share(persons) * epsilon
-    left = None if epsilon is None else epsilon * (1 - _domain_share(persons) - SIZES * (persons >= FEW) - followed)
-    counts = noised(np.bincount(codes, minlength=len(values)), spent, rng)
-    surely = _SURELY if persons >= _DOMAIN[1][0] else _SURELY_OF_FEW
-    least = max(floor(spent), surely * floor(left), _EACH * min(MAX_STRATA, persons / (_AVERAGE * l)))
-    domain = choose_domain(values, counts, policy, sensitive, least=least, noise=floor(spent) / 2)
+    left = None if epsilon is None else epsilon * (1 - _domain_share(persons) - SIZES_SHARE * (persons >= FEW_PERSONS) - kernel_share)
+    counts = add_noise(np.bincount(codes, minlength=len(values)), spent, rng)
+    surely = _COUNT_MARGIN if persons >= _DOMAIN_SHARES[1][0] else _COUNT_MARGIN_OF_FEW
+    least = max(noise_floor(spent), surely * noise_floor(left), _RECORDS_PER_VALUE * min(MAX_STRATA, persons / (_AVERAGE_PER_CANDIDATE * l)))
+    domain = choose_domain(values, counts, policy, sensitive, least=least, noise=noise_floor(spent) / 2)
     totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
-    fields = published(table, policy, (*policy.quasi, *policy.plain))
-    asked = tuple(fields.values()) if by is None else tuple(_asked(fields, policy, item) for item in by)
+    fields = published_fields(table, policy, (*policy.quasi, *policy.plain))
+    asked = tuple(fields.values()) if by is None else tuple(_field_of(fields, policy, item) for item in by)
     told = bool(by) and all(":" in item for item in by or ())
     return Past(
-        domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals, persons, followed
+        domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals, persons, kernel_share
     )
 
 
-def _asked(fields: dict[str, Field], policy: Policy, item: str) -> Field:
+def _field_of(fields: dict[str, Field], policy: Policy, item: str) -> Field:
     name, _, level = item.partition(":")
     if name not in fields:
         raise PolicyError(f"by: there is no published column '{name}'.", hint="Name quasi or plain columns.")
@@ -173,35 +173,35 @@ def sizes_of(past: Past, rng: np.random.Generator) -> Integers:
     shape = tuple(field.size for field in past.by)
     flat = np.ravel_multi_index(tuple(field.codes for field in past.by), shape)
     counts = np.bincount(flat, minlength=int(np.prod(shape)))
-    return noised(counts, None if past.epsilon is None else SIZES * past.epsilon, rng).reshape(shape)
+    return add_noise(counts, None if past.epsilon is None else SIZES_SHARE * past.epsilon, rng).reshape(shape)
 
 
 @dataclass(frozen=True, repr=False)
-class Counted:
+class CountedPrior:
     """A prior, the noisy counts behind it, and which share of the values it does not offer, as far as they say."""
 
     prior: Prior
     counts: Int64s
-    unseen: float
+    omission_rate: float
 
 
-def count(past: Past, tree: Split | None, rng: np.random.Generator) -> Counted:
+def count_prior(past: Past, tree: Split | None, rng: np.random.Generator) -> CountedPrior:
     """The prior of a tree: counts with noise, drawn toward the stratum above; what is then too rare is not offered."""
     rows, size = strata(tree), len(past.domain)
     empty = Prior(past.domain.labels, rows, np.empty((0, size)), np.empty(0))
     flat = empty.assign_strata(past.fields, past.persons).astype(np.int64) * size + past.values
     table = np.bincount(flat, minlength=len(rows) * size).reshape(len(rows), size)
-    return _offered(past, tree, noised(table, past.count_epsilon, rng), past.seen)
+    return _build_prior(past, tree, add_noise(table, past.count_epsilon, rng), past.min_count)
 
 
-def together(past: Past, counted: Counted) -> Counted:
+def merge_strata(past: Past, counted: CountedPrior) -> CountedPrior:
     """All rows as one, by the same noisy counts: nothing more is spent, and their noise adds up."""
     counts = counted.counts.sum(axis=0, keepdims=True)
-    return _offered(past, None, counts, past.seen * math.sqrt(len(counted.counts)))
+    return _build_prior(past, None, counts, past.min_count * math.sqrt(len(counted.counts)))
 
 
-def _offered(past: Past, tree: Split | None, counts: Int64s, least: float) -> Counted:
-    shares = shrunk(tree, counts.astype(np.float64))
+def _build_prior(past: Past, tree: Split | None, counts: Int64s, least: float) -> CountedPrior:
+    shares = shrink_shares(tree, counts.astype(np.float64))
     sizes = np.maximum(counts, 0).sum(axis=1).astype(np.float64)
     seen = shares * sizes[:, None] >= least
     # A row in which nothing is frequent offers its most frequent value: never an empty line.
@@ -214,15 +214,15 @@ def _offered(past: Past, tree: Split | None, counts: Int64s, least: float) -> Co
     lost = np.where(seen, 0, shares).sum(axis=1)
     unseen = float(sizes @ lost / max(sizes.sum(), 1))
     # A row of hardly anybody would offer one value to all: its shares are those above it, so that what is frequent everywhere is offered.
-    seen[lost > _POOR] |= counts.sum(axis=0) >= least * math.sqrt(len(counts))
+    seen[lost > _MAX_OMISSION_RATE] |= counts.sum(axis=0) >= least * math.sqrt(len(counts))
     shares = np.where(seen, shares, 0)
     shares = np.array([nudge_shares(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
-    return Counted(Prior(past.domain.labels, strata(tree), shares, sizes), counts, unseen)
+    return CountedPrior(Prior(past.domain.labels, strata(tree), shares, sizes), counts, unseen)
 
 
-def steps_of(
+def fit_transitions(
     past: Past,
-    paths: Paths,
+    paths: Trajectories,
     values: Integers,
     prior: Prior,
     rng: np.random.Generator,

@@ -67,12 +67,12 @@ class Field:
         return Field(self.name, self.codes[at], self.levels, self.labels)
 
 
-def published(table: pa.Table, policy: Policy, columns: Sequence[str]) -> dict[str, Field]:
+def published_fields(table: pa.Table, policy: Policy, columns: Sequence[str]) -> dict[str, Field]:
     """The fields of a table at the levels at which the policy publishes them."""
     return {name: _field(table.column(name), policy, name) for name in columns}
 
 
-def names(labels: pa.Array) -> tuple[str, ...]:
+def label_texts(labels: pa.Array) -> tuple[str, ...]:
     """Labels as text, as a release writes them."""
     return tuple(MISSING if label is None else label for label in labels.cast(pa.string()).to_pylist())
 
@@ -84,11 +84,11 @@ def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
     at = rungs.tables[lowest]
     _, first = np.unique(at, return_index=True)
     levels = tuple(rungs.tables[level][first] for level in range(lowest, rungs.height))
-    labels = tuple(names(rungs.labels[level]) for level in range(lowest, rungs.height))
+    labels = tuple(label_texts(rungs.labels[level]) for level in range(lowest, rungs.height))
     return Field(name, at[codes], levels, labels)
 
 
-def asked_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str] | None:
+def condition_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str] | None:
     """The columns to condition on, None for a free choice; none at all where relatives share a veil, as `House` asks for.
 
     Raises:
@@ -121,15 +121,15 @@ def choose_domain(
     parted: set[Node] = set()  # nodes with a value of their own below them
     waiting = list(range(len(paths)))
     for level in range(rungs.height):
-        frequent = _frequent(level, waiting, paths, counts, (least, noise))
+        frequent = _frequent_nodes(level, waiting, paths, counts, (least, noise))
         labels += [f"{node[1]}, {OTHER}" if node in parted else node[1] for node in frequent]
         parted |= {above for path in paths if path[level] in frequent for above in path[level + 1 :]}
         waiting = [code for code in waiting if paths[code][level] not in frequent]
     return Domain(labels, policy, column)
 
 
-def _frequent(
-    level: int, waiting: list[int], paths: list[list[Node]], counts: Int64s, asked: tuple[float, float]
+def _frequent_nodes(
+    level: int, waiting: list[int], paths: list[list[Node]], counts: Int64s, thresholds: tuple[float, float]
 ) -> set[Node]:
     """Nodes of one level that hold enough of what has no place below them."""
     held: Counter[Node] = Counter()
@@ -137,13 +137,13 @@ def _frequent(
     for code in waiting:
         held[paths[code][level]] += int(counts[code])
         parts[paths[code][level]] += 1
-    least, noise = asked
+    least, noise = thresholds
     return {node for node, count in held.items() if count >= max(least, noise * math.sqrt(parts[node]))}
 
 
 def _paths(rungs: HierarchyLevels) -> list[list[Node]]:
     """Per value, its nodes from the value itself up to `*`."""
-    labels = [names(level) for level in rungs.labels]
+    labels = [label_texts(level) for level in rungs.labels]
     return [
         [(level, labels[level][table[code]]) for level, table in enumerate(rungs.tables)]
         for code in range(len(rungs.tables[0]))

@@ -23,7 +23,7 @@ import numpy as np
 
 from reticent.disk import OWNER_FILE
 from reticent.engine.veil.domain import MISSING, Domain
-from reticent.engine.veil.prior.follow import Followed
+from reticent.engine.veil.prior.follow import TrajectoryScore
 from reticent.engine.veil.prior.kernel import Kernel, Misfit
 from reticent.engine.veil.prior.measure import Measures, Score
 from reticent.engine.veil.prior.prior import Prior, nudge_shares
@@ -32,7 +32,7 @@ from reticent.policy.prior import Strata, report_name
 
 
 @dataclass(frozen=True)
-class Coarser:
+class CoarserColumn:
     """What would be gained if the most telling column were published one level coarser, or not at all."""
 
     column: str
@@ -55,7 +55,7 @@ class FittedKernel:
     kernel: Kernel
     persons: int | None
     misfit: Misfit | None
-    followed: tuple[Followed, ...]
+    attackers: tuple[TrajectoryScore, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +75,7 @@ class FittedPrior:
     domain: Domain
     prior: Prior
     measures: Measures | None
-    coarser: Coarser | None
+    coarser: CoarserColumn | None
     kernel: FittedKernel | None
     persons: int
     epsilon: float | None
@@ -101,9 +101,9 @@ def report(fitted: FittedPrior) -> str:
             f"Not offered: {measures.omission_rate:.1%} of the truths.",
             f"Largest useful l: {measures.useful_l} (asked: {measures.l}).",
             *_disclosive_lines(measures),
-            *_coarser(fitted),
+            *_coarser_lines(fitted),
         ]
-    return "\n".join([*lines, *_kernel(fitted)]) + "\n"
+    return "\n".join([*lines, *_kernel_lines(fitted)]) + "\n"
 
 
 def figures(fitted: FittedPrior) -> dict[str, Any]:
@@ -130,22 +130,22 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
         "coarser": None if coarser is None else asdict(coarser),
         "kernel": None if fitted.kernel is None else _kernel_figures(fitted.kernel),
     }
-    return dict(_rounded(plain))
+    return dict(_round_floats(plain))
 
 
 def _kernel_figures(kernel: FittedKernel) -> dict[str, Any]:
     return {
         "persons": kernel.persons,
         "misfit": None if kernel.misfit is None else asdict(kernel.misfit),
-        "readers": [asdict(one) for one in kernel.followed],
+        "readers": [asdict(one) for one in kernel.attackers],
     }
 
 
-def _rounded(plain: Any) -> Any:
+def _round_floats(plain: Any) -> Any:
     if isinstance(plain, dict):
-        return {key: _rounded(part) for key, part in plain.items()}
+        return {key: _round_floats(part) for key, part in plain.items()}
     if isinstance(plain, list | tuple):
-        return [_rounded(part) for part in plain]
+        return [_round_floats(part) for part in plain]
     return float(f"{plain:.4g}") if isinstance(plain, float) else plain
 
 
@@ -178,7 +178,7 @@ def _disclosive_lines(measures: Measures) -> list[str]:
     return lines
 
 
-def _coarser(fitted: FittedPrior) -> list[str]:
+def _coarser_lines(fitted: FittedPrior) -> list[str]:
     one = fitted.coarser
     if one is None:
         return []
@@ -188,7 +188,7 @@ def _coarser(fitted: FittedPrior) -> list[str]:
     ]
 
 
-def _kernel(fitted: FittedPrior) -> list[str]:
+def _kernel_lines(fitted: FittedPrior) -> list[str]:
     kernel = fitted.kernel
     if kernel is None:
         return []
@@ -203,12 +203,12 @@ def _kernel(fitted: FittedPrior) -> list[str]:
     return lines + [
         f"After {one.events} events one who knows a finer kernel is right in {one.right:.1%} (standard error {one.error:.1%}), "
         f"one who knows the published kernel in {one.published:.1%}."
-        for one in kernel.followed
+        for one in kernel.attackers
     ]
 
 
 _VALUE, _COUNT = "value", "count"
-_KERNEL = ("value", "stay", "within")
+_KERNEL_HEADER = ("value", "stay", "within")
 
 
 def strata_of(prior: Prior) -> Strata:
@@ -241,7 +241,7 @@ def write_kernel(kernel: Kernel, labels: tuple[str, ...], path: Path) -> None:
     path.touch(mode=OWNER_FILE)
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
-        out.writerow(_KERNEL)
+        out.writerow(_KERNEL_HEADER)
         for label, stay in zip(labels, kernel.stay, strict=True):
             out.writerow([label.replace(MISSING, ""), f"{stay:.4g}", f"{kernel.within:.4g}"])
 

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent.arrays import Floats, Integers
-from reticent.engine.veil.prior.kernel import Kernel, OwnKernel
-from reticent.engine.veil.prior.prior import Prior, candidates, random_permutations
+from reticent.engine.veil.prior.kernel import Kernel, AttackerKernel
+from reticent.engine.veil.prior.prior import Prior, draw_candidates, random_permutations
 
-EXACT = 12
+MAX_EXACT = 12
 """Candidates up to which all ways of the decoys are summed."""
 # Persons who are followed: more make the figure hardly more exact.
-_PERSONS = 2_000
+_MAX_PERSONS = 2_000
 
 
 @dataclass(frozen=True)
-class Followed:
+class TrajectoryScore:
     """What a reader who follows persons makes of their last value.
 
     Attributes:
@@ -43,38 +43,38 @@ class Followed:
     published: float
 
 
-def follow(
+def attack_trajectories(
     prior: Prior,
     kernel: Kernel,
-    own: OwnKernel,
+    attacker_kernel: AttackerKernel,
     strata: Integers,
     true_values: Integers,
     *,
     l: int,
     rng: np.random.Generator,
-) -> Followed:
+) -> TrajectoryScore:
     """Veils persons over their events as the engine would, and lets her guess the last value by the kernel that she knows.
 
     Each person has a row of the prior; the truths are persons x events.
     """
-    strata, true_values = strata[:_PERSONS], true_values[:_PERSONS]
+    strata, true_values = strata[:_MAX_PERSONS], true_values[:_MAX_PERSONS]
     orders = random_permutations(len(prior.labels), rng)
-    slots = candidates(true_values[:, 0], strata, prior.segments(l), orders, rng)
+    slots = draw_candidates(true_values[:, 0], strata, prior.segments(l), orders, rng)
     true = _true_slot(slots, true_values[:, 0])
     hers, plain = np.ones(slots.shape), np.ones(slots.shape)
     for event in range(1, true_values.shape[1]):
         for row in np.unique(strata):
             at = np.flatnonzero(strata == row)
             matrix = kernel.matrix(prior.shares[row])
-            after, true[at] = _moved(slots[at], true[at], true_values[at, event], matrix, rng)
-            decoys = _pairs(matrix, slots[at], after)
-            hers[at] = _onward(hers[at], _pairs(own.matrix(matrix), slots[at], after), decoys)
-            plain[at] = _onward(plain[at], decoys, decoys)
+            after, true[at] = _move_slots(slots[at], true[at], true_values[at, event], matrix, rng)
+            decoys = _transition_probabilities(matrix, slots[at], after)
+            hers[at] = _update_belief(hers[at], _transition_probabilities(attacker_kernel.matrix(matrix), slots[at], after), decoys)
+            plain[at] = _update_belief(plain[at], decoys, decoys)
             slots[at] = after
-    right, usual = (_guessed(slots, belief, true_values[:, -1], len(prior.labels)) for belief in (hers, plain))
+    right, usual = (_guess_accuracy(slots, belief, true_values[:, -1], len(prior.labels)) for belief in (hers, plain))
     share = float(right.mean())
     error = float(right.std() / np.sqrt(len(right)))
-    return Followed(true_values.shape[1], len(right), share, error, float(usual.mean()))
+    return TrajectoryScore(true_values.shape[1], len(right), share, error, float(usual.mean()))
 
 
 def _true_slot(slots: Integers, values: Integers) -> Integers:
@@ -83,7 +83,7 @@ def _true_slot(slots: Integers, values: Integers) -> Integers:
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
-def _moved(
+def _move_slots(
     slots: Integers, true: Integers, values: Integers, matrix: Floats, rng: np.random.Generator
 ) -> tuple[Integers, Integers]:
     """The slots one event later, and which is the true one; a step that the kernel cannot take loses the person."""
@@ -101,27 +101,27 @@ def _moved(
     return after, true
 
 
-def _pairs(matrix: Floats, before: Integers, after: Integers) -> Floats:
+def _transition_probabilities(matrix: Floats, before: Integers, after: Integers) -> Floats:
     """Persons x l x l: probability of each candidate to become each of the next."""
     return np.asarray(matrix[before[:, :, None], after[:, None, :]])
 
 
-def _onward(belief: Floats, own: Floats, false_candidates: Floats) -> Floats:
+def _update_belief(belief: Floats, own: Floats, false_candidates: Floats) -> Floats:
     """Her belief in the places of the next set."""
-    if belief.shape[1] <= EXACT:
-        place = (belief[:, :, None] * own * without(false_candidates)).sum(axis=1)
+    if belief.shape[1] <= MAX_EXACT:
+        place = (belief[:, :, None] * own * minor_permanents(false_candidates)).sum(axis=1)
     else:
         place = belief * np.einsum("pss->ps", own) / np.einsum("pss->ps", false_candidates)
     return np.asarray(place / np.maximum(place.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
 
-def without(matrices: Floats) -> Floats:
+def minor_permanents(matrices: Floats) -> Floats:
     """Per row and column, the permanent of each matrix without them: all ways of the others.
 
     Rows above the missing one take a set of the columns, rows below it take the rest.
     """
     size = matrices.shape[1]
-    above, below = _ways(matrices), _ways(matrices[:, ::-1])
+    above, below = _partial_permanents(matrices), _partial_permanents(matrices[:, ::-1])
     out = np.zeros_like(matrices)
     whole = (1 << size) - 1
     for taken, ways in above.items():
@@ -132,7 +132,7 @@ def without(matrices: Floats) -> Floats:
     return out
 
 
-def _ways(matrices: Floats) -> dict[int, Floats]:
+def _partial_permanents(matrices: Floats) -> dict[int, Floats]:
     """Per set of columns, the sum over all ways in which the first rows, as many, can take them."""
     size = matrices.shape[1]
     ways = {0: np.ones(len(matrices))}
@@ -145,7 +145,7 @@ def _ways(matrices: Floats) -> dict[int, Floats]:
     return ways
 
 
-def _guessed(slots: Integers, place: Floats, true_values: Integers, size: int) -> Floats:
+def _guess_accuracy(slots: Integers, place: Floats, true_values: Integers, size: int) -> Floats:
     """Probability that the value she thinks most likely is the truth; ties are shared."""
     belief = np.zeros((len(slots), size))
     np.add.at(belief, (np.arange(len(slots))[:, None], slots), place)

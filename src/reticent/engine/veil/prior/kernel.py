@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent.arrays import Floats, Integers, UInt32s
-from reticent.engine.veil.prior.noise import noised
+from reticent.engine.veil.prior.noise import add_noise
 from reticent.errors import DataError
 
 # Transitions that the stay of all values counts for in the stay of one; and T in a reader's own kernel.
-_PULL = 20.0
+_SHRINKAGE = 20.0
 # Of epsilon, for the share within the parent: two counts of all persons need little.
-_WITHIN = 0.1
+_WITHIN_SHARE = 0.1
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,15 +47,15 @@ class Kernel:
         anywhere = np.tile(shares, (len(shares), 1))
         np.fill_diagonal(anywhere, 0)
         near = anywhere * (self.parents[:, None] == self.parents)
-        moves = _scaled(anywhere)
+        moves = _normalize_rows(anywhere)
         alone = near.sum(axis=1) == 0
-        moves = np.where(alone[:, None], moves, self.within * _scaled(near) + (1 - self.within) * moves)
+        moves = np.where(alone[:, None], moves, self.within * _normalize_rows(near) + (1 - self.within) * moves)
         # Where there is nowhere to go, staying is all that is left.
         stay = np.where(moves.sum(axis=1) > 0, self.stay, 1.0)
         return np.asarray(np.diag(stay) + (1 - stay)[:, None] * moves)
 
 
-def _scaled(matrix: Floats) -> Floats:
+def _normalize_rows(matrix: Floats) -> Floats:
     total = matrix.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(matrix, total, out=np.zeros_like(matrix), where=total > 0))
 
@@ -75,17 +75,17 @@ def fit_kernel(
     """
     if not len(before) and epsilon is None:  # with noise nobody learns that there are none
         raise DataError("The past has no person with two records.", hint="Leave the kernel out.")
-    few, many = (None if epsilon is None else epsilon * share for share in (_WITHIN, 1 - _WITHIN))
+    few, many = (None if epsilon is None else epsilon * share for share in (_WITHIN_SHARE, 1 - _WITHIN_SHARE))
     stayed = (before == after).astype(np.int64)
     flat = np.bincount(before * 2 + stayed, minlength=2 * len(parents)).reshape(-1, 2)
-    table = np.maximum(noised(flat, many, rng), 0)
+    table = np.maximum(add_noise(flat, many, rng), 0)
     siblings = np.bincount(parents)[parents] > 1
     moved = (before != after) & siblings[before]
-    sides = np.maximum(noised(np.bincount((parents[before] == parents[after])[moved], minlength=2), few, rng), 0)
+    sides = np.maximum(add_noise(np.bincount((parents[before] == parents[after])[moved], minlength=2), few, rng), 0)
     overall = (table[:, 1].sum() + 1) / (table.sum() + 2)
-    stay = (table[:, 1] + _PULL * overall) / (table.sum(axis=1) + _PULL)
+    stay = (table[:, 1] + _SHRINKAGE * overall) / (table.sum(axis=1) + _SHRINKAGE)
     near = float((sides[1] + 1) / (sides.sum() + 2))
-    return Kernel(stay, _beyond(near, _chance(table[:, 0] * siblings, parents, shares)), parents)
+    return Kernel(stay, _excess(near, _sibling_chance(table[:, 0] * siblings, parents, shares)), parents)
 
 
 def fit_few(
@@ -100,21 +100,21 @@ def fit_few(
     """The kernel of few persons, as `fit_kernel`: one stay for all values, since noise would drown the stay of each."""
     near = parents[before] == parents[after]
     kinds = np.where(before == after, 0, np.where(near, 1, 2))
-    stayed, within, elsewhere = np.maximum(noised(np.bincount(kinds, minlength=3), epsilon, rng), 0) + 1
+    stayed, within, elsewhere = np.maximum(add_noise(np.bincount(kinds, minlength=3), epsilon, rng), 0) + 1
     siblings = np.bincount(parents)[parents] > 1
     moved = max((within + elsewhere) * float(shares @ siblings), within)  # who has no sibling cannot move to one
     stay = np.full(len(parents), stayed / (stayed + within + elsewhere))
-    return Kernel(stay, _beyond(within / moved, _chance(shares * siblings, parents, shares)), parents)
+    return Kernel(stay, _excess(within / moved, _sibling_chance(shares * siblings, parents, shares)), parents)
 
 
-def _chance(moves: Floats, parents: UInt32s, shares: Floats) -> float:
+def _sibling_chance(moves: Floats, parents: UInt32s, shares: Floats) -> float:
     """Share of the changes that end under the same parent though they go by the shares alone."""
     family = np.bincount(parents, shares)[parents] - shares
     near = np.divide(family, 1 - shares, out=np.zeros_like(shares), where=shares < 1)
     return float((moves * near).sum() / max(moves.sum(), np.finfo(float).tiny))
 
 
-def _beyond(near: float, chance: float) -> float:
+def _excess(near: float, chance: float) -> float:
     """The share within the parent that chance does not explain."""
     return min(max((near - chance) / max(1 - chance, np.finfo(float).tiny), 0.0), 1.0)
 
@@ -136,27 +136,27 @@ class Misfit:
     unreached: float
 
 
-class OwnKernel:
+class AttackerKernel:
     """The kernel of a reader: the full table of transitions that she has counted, drawn toward the published one."""
 
-    def __init__(self, learn: tuple[Integers, Integers], size: int) -> None:
-        flat = np.bincount(learn[0].astype(np.int64) * size + learn[1], minlength=size * size)
+    def __init__(self, transitions: tuple[Integers, Integers], size: int) -> None:
+        flat = np.bincount(transitions[0].astype(np.int64) * size + transitions[1], minlength=size * size)
         self._table = flat.reshape(size, size).astype(np.float64)
 
     def matrix(self, published: Floats) -> Floats:
         """Her T under one row of the prior, whose published T is given."""
         total = self._table.sum(axis=1, keepdims=True)
-        return np.asarray((self._table + _PULL * published) / (total + _PULL))
+        return np.asarray((self._table + _SHRINKAGE * published) / (total + _SHRINKAGE))
 
 
-def misfit(kernel: Kernel, shares: Floats, own: OwnKernel, test: tuple[Integers, Integers, Integers]) -> Misfit:
+def misfit(kernel: Kernel, shares: Floats, attacker_kernel: AttackerKernel, test: tuple[Integers, Integers, Integers]) -> Misfit:
     """Compares the kernel with the full table of transitions that a reader could have counted, on others: row of the prior, before and after."""
     rows, before, after = test
     parts = []
     for row in np.unique(rows):
         matrix = kernel.matrix(shares[row])
         at = before[rows == row], after[rows == row]
-        parts.append(np.stack([own.matrix(matrix)[at], matrix[at]]))
+        parts.append(np.stack([attacker_kernel.matrix(matrix)[at], matrix[at]]))
     hers, ours = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
     reached = ours > 0
     if not reached.any():

@@ -12,22 +12,22 @@ import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
 from reticent.engine.veil.prior.fields import Field
-from reticent.engine.veil.prior.prior import Prior, candidates, random_permutations
-from reticent.engine.veil.prior.reader import Attacker, Sample, likelihood, posterior, train
-from reticent.engine.veil.prior.strata import drawn
+from reticent.engine.veil.prior.prior import Prior, draw_candidates, random_permutations
+from reticent.engine.veil.prior.reader import Attacker, Sample, likelihood, posterior, train_attackers
+from reticent.engine.veil.prior.strata import shrink_toward
 
 QUANTILES = (0.5, 0.9, 0.99)
 # Numbers of candidates that are tried for the largest useful one.
-_TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50)
+_TRIAL_L = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50)
 # More candidates are useful while the reader is right more often by this share than with the most of them.
-_USEFUL = 0.1
+_USEFUL_GAIN = 0.1
 # Persons that a reader learns from: more make her slow rather than better.
-_LEARN = 30_000
+_MAX_TRAINING = 30_000
 # Persons that the trials of l are made on.
-_TRIAL = 5_000
+_MAX_TEST = 5_000
 
 # Records that the whole counts for in a node's own shares, when a field is asked what it tells.
-_PULL = 50.0
+_SHRINKAGE = 50.0
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def measure(
     """
     shares = prior.shares[test.strata]
     orders = random_permutations(len(prior.labels), rng)
-    sets = candidates(test.values, test.strata, prior.segments(l), orders, rng)
-    readers = train(learn.take(rng.permutation(len(learn))[:_LEARN]), prior.shares)
+    sets = draw_candidates(test.values, test.strata, prior.segments(l), orders, rng)
+    readers = train_attackers(learn.take(rng.permutation(len(learn))[:_MAX_TRAINING]), prior.shares)
     scores = [_score(posterior(reader.belief(test), sets, shares), test.values) for reader in readers]
     best = max(range(len(readers)), key=lambda number: scores[number].right)
     belief = readers[best].belief(test)
@@ -137,7 +137,7 @@ def _nats(field: Field, level: int, values: Integers, size: int, half: Bools) ->
         for part in (half, ~half)
     )
     whole = (count.sum(axis=0) + 0.5) / (count.sum() + 0.5 * size)
-    gain = (judge * (np.log(drawn(count.astype(np.float64), whole, _PULL)) - np.log(whole))).sum()
+    gain = (judge * (np.log(shrink_toward(count.astype(np.float64), whole, _SHRINKAGE)) - np.log(whole))).sum()
     return float(max(gain / max(judge.sum(), 1), 0))
 
 
@@ -161,9 +161,9 @@ def _stratum_odds_ratios(ratios: Floats, strata: Integers, number: int) -> Float
 
 def _useful_l(prior: Prior, attacker: Attacker, test: Sample, rng: np.random.Generator) -> int:
     """The first number of candidates with which she is right hardly more often than with the most that are tried."""
-    some = test.take(rng.permutation(len(test))[:_TRIAL])
+    some = test.take(rng.permutation(len(test))[:_MAX_TEST])
     belief, shares = attacker.belief(some), prior.shares[some.strata]
     orders = random_permutations(len(prior.labels), rng)
-    sets = [candidates(some.values, some.strata, prior.segments(l), orders, rng) for l in _TRIED]
+    sets = [draw_candidates(some.values, some.strata, prior.segments(l), orders, rng) for l in _TRIAL_L]
     right = [_score(posterior(belief, each, shares), some.values).right for each in sets]
-    return next(l for l, share in zip(_TRIED, right, strict=True) if share <= right[-1] * (1 + _USEFUL))
+    return next(l for l, share in zip(_TRIAL_L, right, strict=True) if share <= right[-1] * (1 + _USEFUL_GAIN))

@@ -22,15 +22,15 @@ import numpy as np
 from reticent.arrays import Int64s
 
 # A count that is less than this many scales is as likely noise as a record.
-SCALES = 4
+FLOOR_SCALES = 4
 
 
-def scale(epsilon: float | None) -> float:
+def noise_scale(epsilon: float | None) -> float:
     """The scale of the noise: 2 / epsilon; 0 where the past is public."""
     return 0.0 if epsilon is None else 2 / epsilon
 
 
-def noised(counts: Int64s, epsilon: float | None, rng: np.random.Generator) -> Int64s:
+def add_noise(counts: Int64s, epsilon: float | None, rng: np.random.Generator) -> Int64s:
     """The counts with noise; none if epsilon is None (the past is public).
 
     Example:
@@ -40,10 +40,10 @@ def noised(counts: Int64s, epsilon: float | None, rng: np.random.Generator) -> I
     if epsilon is None:
         return counts.copy()
     # The generator of numpy can be computed from enough of its numbers; of these only a hash is ever used.
-    return counts + two_sided(rng.bytes(32), counts.size, 1 / scale(epsilon)).reshape(counts.shape)
+    return counts + two_sided_geometric(rng.bytes(32), counts.size, 1 / noise_scale(epsilon)).reshape(counts.shape)
 
 
-def two_sided(key: bytes, size: int, rate: float) -> Int64s:
+def two_sided_geometric(key: bytes, size: int, rate: float) -> Int64s:
     """Whole numbers around 0 whose probability falls by exp(-rate) per step on both sides, from a secret key.
 
     Whoever knows all other records sees the noise itself, so it comes from a cryptographic stream: what is seen of it tells
@@ -60,6 +60,6 @@ def two_sided(key: bytes, size: int, rate: float) -> Int64s:
     return np.asarray(up - down)
 
 
-def floor(epsilon: float | None) -> float:
+def noise_floor(epsilon: float | None) -> float:
     """Below this a noised count says nothing."""
-    return SCALES * scale(epsilon)
+    return FLOOR_SCALES * noise_scale(epsilon)

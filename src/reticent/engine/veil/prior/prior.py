@@ -18,8 +18,8 @@ SLOT_LENGTH = 1 << 40
 
 # Distance of l p from a whole number: at a tenth, standard errors are a fifth to a half smaller than at none, and no share
 # of such a value moves by more than a tenth.
-_GAP = 0.1
-_ROUNDS = 50
+_MIN_GAP = 0.1
+_MAX_ROUNDS = 50
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,14 +73,14 @@ def nudge_shares(shares: Floats, l: int) -> Floats:
     Such a value stands in every set equally often, so that nobody could count it, nor anything else in its row.
     """
     copies = shares * l
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         whole = np.round(copies)
-        near = (whole >= 1) & (np.abs(copies - whole) < _GAP)
+        near = (whole >= 1) & (np.abs(copies - whole) < _MIN_GAP)
         room = copies[~near].sum()
         if not near.any() or room <= 0:
             break
         # A hair more than the gap, so that what was moved does not count as near again.
-        moved = whole[near] + np.where(copies[near] >= whole[near], 1, -1) * _GAP * 1.01
+        moved = whole[near] + np.where(copies[near] >= whole[near], 1, -1) * _MIN_GAP * 1.01
         if moved.sum() >= l:
             break
         copies[~near] *= (l - moved.sum()) / room
@@ -100,19 +100,19 @@ def random_permutations(values: int, rng: np.random.Generator, number: int = 64)
     return np.array([rng.permutation(values) for _ in range(number)])
 
 
-def candidates(
-    values: Integers, strata: Integers, segments: UInt64s, permutations: Integers, rng: np.random.Generator
+def draw_candidates(
+    true_values: Integers, strata: Integers, segments: UInt64s, permutations: Integers, rng: np.random.Generator
 ) -> Int32s:
     """Records x l codes, unsorted: by the truth and the row of the prior of each record, stretches (rows x values) and orders (orders x values)."""
     lengths = segments.astype(np.int64)
     whole = int(lengths[0].sum())
-    out = np.empty((len(values), whole // SLOT_LENGTH), dtype=np.int32)
-    mine = rng.integers(len(permutations), size=len(values))
+    out = np.empty((len(true_values), whole // SLOT_LENGTH), dtype=np.int32)
+    mine = rng.integers(len(permutations), size=len(true_values))
     for number, order in enumerate(permutations):
         at = np.flatnonzero(mine == number)
         ends = np.cumsum(lengths[:, order], axis=1)
-        place = np.argsort(order)[values[at]]
-        own = lengths[strata[at], values[at]]
+        place = np.argsort(order)[true_values[at]]
+        own = lengths[strata[at], true_values[at]]
         offset = (rng.random(len(at)) * own).astype(np.int64)
         free = rng.integers(SLOT_LENGTH, size=len(at))
         start = np.where(own > 0, ends[strata[at], place] - own + offset, free) % SLOT_LENGTH

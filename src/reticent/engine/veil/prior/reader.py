@@ -20,12 +20,12 @@ from reticent.arrays import Floats, Integers
 from reticent.engine.veil.prior.fields import Field
 
 # Fields with more nodes than this on a level are read on coarser levels only: nobody learns a postcode by heart.
-_NODES = 300
+_MAX_NODES = 300
 # Fields that she looks at together, two and three at a time; nodes of each, and records that a meeting of nodes needs.
-_MAX_FIELDS, _COARSE, _MEETINGS = 5, 30, 20
+_MAX_FIELDS, _MAX_COARSE_NODES, _MIN_RECORDS = 5, 30, 20
 # Strengths of the ridge that are tried, each from where the one before ended.
 _RIDGES = (300.0, 100.0, 30.0, 10.0)
-_STEPS = 20
+_MAX_STEPS = 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +44,7 @@ class Sample:
         return len(self.values)
 
 
-def sample(fields: Iterable[Field], strata: Integers, values: Integers, *, strata: int) -> Sample:
+def sample_of(fields: Iterable[Field], strata: Integers, values: Integers, *, stratum_count: int) -> Sample:
     """One column per node of every level of every field, per meeting of nodes of telling fields, and per row of the prior."""
     from scipy import sparse  # loaded where needed: only fitting reads minds
 
@@ -53,30 +53,30 @@ def sample(fields: Iterable[Field], strata: Integers, values: Integers, *, strat
         sparse.csr_array((np.ones(len(at)), (at, nodes[field.codes])), shape=(len(at), len(labels)))
         for field in fields
         for nodes, labels in zip(field.levels, field.labels, strict=True)
-        if len(labels) <= _NODES
+        if len(labels) <= _MAX_NODES
     ]
-    for codes, size in _meetings(fields, values):
+    for codes, size in _iter_interactions(fields, values):
         known = np.flatnonzero(codes >= 0)
         blocks.append(sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(at), size)))
-    mine = sparse.csr_array((np.ones(len(at)), (at, strata)), shape=(len(at), strata))
+    mine = sparse.csr_array((np.ones(len(at)), (at, strata)), shape=(len(at), stratum_count))
     return Sample(sparse.csr_array(sparse.hstack([*blocks, mine], format="csr")), strata, values)
 
 
-def _meetings(fields: Sequence[Field], values: Integers) -> Iterator[tuple[Integers, int]]:
+def _iter_interactions(fields: Sequence[Field], values: Integers) -> Iterator[tuple[Integers, int]]:
     """Which nodes of two or three telling fields meet in each record (-1: hardly ever any do), and how many such meetings there are."""
-    nodes = [coarse for field in fields if (coarse := _coarsely(field)) is not None]
+    nodes = [coarse for field in fields if (coarse := _coarse_nodes(field)) is not None]
     telling = sorted(nodes, key=lambda codes: -_mutual_information(codes, values))[:_MAX_FIELDS]
     for number in (2, 3):
         for together in combinations(telling, number):
             _, code, count = np.unique(np.stack(together), axis=1, return_inverse=True, return_counts=True)
-            often = count >= _MEETINGS
+            often = count >= _MIN_RECORDS
             yield np.where(often, np.cumsum(often) - 1, -1)[code.reshape(-1)], int(often.sum())
 
 
-def _coarsely(field: Field) -> Integers | None:
+def _coarse_nodes(field: Field) -> Integers | None:
     """The nodes of a field on its first level that has few of them, if they say anything."""
     for nodes, labels in zip(field.levels, field.labels, strict=True):
-        if 1 < len(labels) <= _COARSE:
+        if 1 < len(labels) <= _MAX_COARSE_NODES:
             return np.asarray(nodes[field.codes])
     return None
 
@@ -96,18 +96,18 @@ class Attacker:
     offset: Floats
     weights: Floats
 
-    def belief(self, seen: Sample) -> Floats:
+    def belief(self, records: Sample) -> Floats:
         """Records x values: what she thinks before she looks at the candidates."""
-        return _softmax(self.offset[seen.strata] + seen.features @ self.weights)
+        return _softmax(self.offset[records.strata] + records.features @ self.weights)
 
 
-def train(seen: Sample, shares: Floats) -> list[Attacker]:
+def train_attackers(records: Sample, shares: Floats) -> list[Attacker]:
     """Readers of a sample, from one who believes the prior to one who believes every accident of the sample."""
     # Values that a row does not offer are thought as likely as one record in the sample.
-    offset = np.log(np.maximum(shares, 1 / max(len(seen), 1)))
-    readers = [Attacker(offset, np.zeros((seen.features.shape[1], offset.shape[1])))]
+    offset = np.log(np.maximum(shares, 1 / max(len(records), 1)))
+    readers = [Attacker(offset, np.zeros((records.features.shape[1], offset.shape[1])))]
     for ridge in _RIDGES:
-        readers.append(_train(seen, readers[-1], ridge))
+        readers.append(_train_attacker(records, readers[-1], ridge))
     return readers
 
 
@@ -124,23 +124,23 @@ def posterior(belief: Floats, sets: Integers, shares: Floats) -> Floats:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _train(seen: Sample, start: Attacker, ridge: float) -> Attacker:
+def _train_attacker(records: Sample, start: Attacker, ridge: float) -> Attacker:
     from scipy.optimize import minimize
     from threadpoolctl import threadpool_limits
 
     shape = start.weights.shape
-    base, at = start.offset[seen.strata], np.arange(len(seen))
+    base, at = start.offset[records.strata], np.arange(len(records))
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         weights = flat.reshape(shape)
-        belief = _softmax(base + seen.features @ weights)
-        value = -np.log(belief[at, seen.values]).sum() + ridge / 2 * float(flat @ flat)
-        belief[at, seen.values] -= 1
-        return float(value), np.asarray(seen.features.T @ belief + ridge * weights).ravel()
+        belief = _softmax(base + records.features @ weights)
+        value = -np.log(belief[at, records.values]).sum() + ridge / 2 * float(flat @ flat)
+        belief[at, records.values] -= 1
+        return float(value), np.asarray(records.features.T @ belief + ridge * weights).ravel()
 
     # Its steps are small: threads that wait for each other by turning take ten times as long on a busy machine.
     with threadpool_limits(1):
-        best = minimize(loss, start.weights.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+        best = minimize(loss, start.weights.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _MAX_STEPS})
     return Attacker(start.offset, best.x.reshape(shape))
 
 

@@ -22,39 +22,39 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.spellings import merge_variants
-from reticent.engine.veil.events import Paths
+from reticent.engine.veil.events import Trajectories
 from reticent.engine.veil.prior.counted import (
-    FEW,
-    FOLLOWED,
-    KERNEL,
-    SIZES,
+    FEW_PERSONS,
+    KERNEL_MIN_PERSONS,
+    KERNEL_SHARE,
+    SIZES_SHARE,
     Past,
-    count,
+    count_prior,
     past_of,
     sizes_of,
-    steps_of,
-    together,
+    fit_transitions,
+    merge_strata,
 )
-from reticent.engine.veil.prior.fields import Field, asked_columns
+from reticent.engine.veil.prior.fields import Field, condition_columns
 from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
-from reticent.engine.veil.prior.noise import noised
-from reticent.engine.veil.prior.strata import MAX_STRATA, fixed
+from reticent.engine.veil.prior.noise import add_noise
+from reticent.engine.veil.prior.strata import MAX_STRATA, fixed_tree
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import is_age_or_sex
 from reticent.policy.settings.kinds import PriorSettings
 
 # Of epsilon: whether enough persons have several records for a kernel.
-_WHETHER = 0.05
+_KERNEL_TEST_SHARE = 0.05
 # Of epsilon: three counts of few persons, who need what is left for their values.
-_KERNEL_OF_FEW = 0.1
+_FEW_KERNEL_SHARE = 0.1
 # Shares of the truths not offered: what columns may cost that are chosen here, and what is refused.
-_CHOSEN, _REFUSED = 0.06, 0.1
+_MAX_CHOSEN_OMISSION, _MAX_OMISSION_RATE = 0.06, 0.1
 # Of few persons the counts that decide are mostly noise: so many times the persons then.
-_SPARE = 3
+_FEW_FACTOR = 3
 
 
-def fit_released(
+def fit_on_release(
     table: pa.Table,
     policy: Policy,
     *,
@@ -81,29 +81,29 @@ def fit_released(
         GuaranteeError: too many truths would not be offered.
     """
     table = merge_variants(table, policy)
-    paths, sensitive = Paths.of(table, policy), policy.sensitive[0]
-    by, alone = asked_columns(policy, by), policy.unit is None
+    paths, sensitive = Trajectories.of(table, policy), policy.sensitive[0]
+    by, alone = condition_columns(policy, by), policy.unit is None
     kernel &= alone
-    several = noised(np.array([paths.several.sum()]), _WHETHER * epsilon, rng) if kernel else [0]
-    follows = kernel and int(several[0]) >= FOLLOWED
-    spent = _KERNEL_OF_FEW if len(paths) < FEW else KERNEL
-    followed = _WHETHER * kernel + spent * follows
+    several = add_noise(np.array([paths.has_several.sum()]), _KERNEL_TEST_SHARE * epsilon, rng) if kernel else [0]
+    follows = kernel and int(several[0]) >= KERNEL_MIN_PERSONS
+    spent = _FEW_KERNEL_SHARE if len(paths) < FEW_PERSONS else KERNEL_SHARE
+    followed = _KERNEL_TEST_SHARE * kernel + spent * follows
     past = past_of(table.take(pa.array(paths.firsts)), policy, l, (), epsilon, rng, followed)
-    past = past.asking(_chosen(past, policy) if by is None else [_with_level(policy, item) for item in by], policy)
-    counted = count(past, fixed(past.by, sizes_of(past, rng), _least(past)) if past.by else None, rng)
-    if counted.unseen > _REFUSED and by is None:
-        counted = together(past, counted)
-    if counted.unseen > _REFUSED:
+    past = past.with_columns(_choose_columns(past, policy) if by is None else [_with_level(policy, item) for item in by], policy)
+    counted = count_prior(past, fixed_tree(past.by, sizes_of(past, rng), _min_persons(past)) if past.by else None, rng)
+    if counted.omission_rate > _MAX_OMISSION_RATE and by is None:
+        counted = merge_strata(past, counted)
+    if counted.omission_rate > _MAX_OMISSION_RATE:
         raise GuaranteeError(
-            f"Column '{sensitive}': about {counted.unseen:.0%} of the values would not be offered, more than {_REFUSED:.0%}: "
+            f"Column '{sensitive}': about {counted.omission_rate:.0%} of the values would not be offered, more than {_MAX_OMISSION_RATE:.0%}: "
             f"{past.persons:,} persons are too few for {len(past.domain)} values in {len(counted.prior.strata)} rows with this noise.",
             hint="Give a coarser hierarchy to it, fewer or coarser columns to condition on, or a larger epsilon; or count a past.",
         )
     steps = None
     if follows:
         values = past.domain.encode(table.column(sensitive))
-        few = spent * epsilon if len(paths) < FEW else None
-        steps = FittedKernel(steps_of(past, paths, values, counted.prior, rng, few=few), None, None, ())
+        few = spent * epsilon if len(paths) < FEW_PERSONS else None
+        steps = FittedKernel(fit_transitions(past, paths, values, counted.prior, rng, few=few), None, None, ())
     return FittedPrior(past.domain, counted.prior, None, None, steps, past.persons, epsilon)
 
 
@@ -111,18 +111,18 @@ def _with_level(policy: Policy, item: str) -> str:
     return item if ":" in item or item not in policy.columns else f"{item}:{policy.columns[item].level}"
 
 
-def _least(past: Past) -> float:
+def _min_persons(past: Past) -> float:
     """Fewest persons of a row in which hardly a value is too rare, if it is as frequent there as everywhere; by what has noise already."""
     totals = np.sort(np.maximum(past.totals, 0))
     shares = totals / max(totals.sum(), 1)
-    rarest = shares[np.searchsorted(np.cumsum(shares), _CHOSEN)] if shares.any() else 1.0
-    return float(max(past.least, past.seen / rarest))
+    rarest = shares[np.searchsorted(np.cumsum(shares), _MAX_CHOSEN_OMISSION)] if shares.any() else 1.0
+    return float(max(past.min_records, past.min_count / rarest))
 
 
-def _chosen(past: Past, policy: Policy) -> list[str]:
+def _choose_columns(past: Past, policy: Policy) -> list[str]:
     """Columns, each at the finest level at which rows have persons enough, if all are of a size."""
-    rows, by, least = 1, [], _least(replace(past, followed=past.followed + SIZES))
-    room = min(MAX_STRATA, past.persons / least / (_SPARE if past.persons < FEW else 1))
+    rows, by, least = 1, [], _min_persons(replace(past, followed=past.kernel_share + SIZES_SHARE))
+    room = min(MAX_STRATA, past.persons / least / (_FEW_FACTOR if past.persons < FEW_PERSONS else 1))
     for field in sorted((past.fields[name] for name in policy.quasi), key=_rank):
         for level, labels in enumerate(field.labels, policy.columns[field.name].level):
             more = rows * len(labels)
@@ -137,11 +137,11 @@ def _rank(field: Field) -> tuple[bool, int, str]:
     return not is_age_or_sex(field.name), field.size, field.name
 
 
-USUAL_EPSILON = 1.0
+DEFAULT_EPSILON = 1.0
 """Where the policy names none."""
 
 
-def kernel_to_make(policy: Policy) -> Path | None:
+def missing_kernel_path(policy: Policy) -> Path | None:
     """The kernel's file that the policy names, unless it is there."""
     named = policy.prior.kernel if policy.prior is not None else None
     path = None if named is None else policy.path(named.file)
@@ -155,12 +155,12 @@ def fit_warmup(policy: Policy, table: pa.Table, rng: np.random.Generator) -> Fit
     names a file for it that is not there yet. The records are released under this prior afterwards.
     """
     settings = policy.prior or PriorSettings()
-    return fit_released(
+    return fit_on_release(
         table,
         policy,
         l=policy.l_of("stream"),
         by=settings.by or None,
-        epsilon=settings.epsilon or USUAL_EPSILON,
-        kernel=kernel_to_make(policy) is not None,
+        epsilon=settings.epsilon or DEFAULT_EPSILON,
+        kernel=missing_kernel_path(policy) is not None,
         rng=rng,
     )

@@ -30,15 +30,15 @@ from reticent.engine.veil.prior.fields import Field
 MAX_STRATA = 64
 """Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
 
-PULL = 150.0
+SHRINKAGE = 150.0
 """Records that the shares of the stratum above count for in a row's own shares."""
 
 # Of the records of a stratum: what is left of it may be small if it is not even this.
-_HARDLY = 0.03
+_NEGLIGIBLE = 0.03
 # Held-out gain in nats below which a row is not worth having.
-_GAIN = 2.0
+_MIN_GAIN = 2.0
 # What a held-out record costs whose value its row would not offer, in nats: such records are lost for every count.
-_LOST = 1.0
+_OMISSION_COST = 1.0
 
 Stratum = dict[str, str]
 """Conditions of a row: column -> label of a node; a column that is left out may be anything."""
@@ -61,38 +61,38 @@ def strata(tree: Split | None) -> tuple[Stratum, ...]:
         >>> strata(Split("ward", "surgery", Split("sex", "male", None, None), None))
         ({'ward': 'surgery', 'sex': 'male'}, {'ward': 'surgery'}, {})
     """
-    return tuple(_strata(tree, {}))
+    return tuple(_iter_strata(tree, {}))
 
 
-def _strata(tree: Split | None, above: Stratum) -> Iterator[Stratum]:
+def _iter_strata(tree: Split | None, above: Stratum) -> Iterator[Stratum]:
     if tree is None:
         yield above
         return
     # A finer node of the same column replaces the coarser one that it lies below.
-    yield from _strata(tree.yes, above | {tree.column: tree.label})
-    yield from _strata(tree.no, above)
+    yield from _iter_strata(tree.yes, above | {tree.column: tree.label})
+    yield from _iter_strata(tree.no, above)
 
 
-def shrunk(tree: Split | None, counts: Floats, *, pull: float = PULL) -> Floats:
+def shrink_shares(tree: Split | None, counts: Floats, *, shrinkage: float = SHRINKAGE) -> Floats:
     """Shares of every row from its counts (rows x values; noise may have made some negative), drawn toward those of the stratum it was split from."""
     clipped = np.maximum(counts, 0).astype(np.float64)
     whole = clipped.sum(axis=0)
-    return np.array(list(_shrunk(tree, clipped, whole / whole.sum(), pull)))
+    return np.array(list(_iter_shares(tree, clipped, whole / whole.sum(), shrinkage)))
 
 
-def _shrunk(tree: Split | None, counts: Floats, above: Floats, pull: float) -> Iterator[Floats]:
-    own = drawn(counts.sum(axis=0), above, pull)
+def _iter_shares(tree: Split | None, counts: Floats, above: Floats, shrinkage: float) -> Iterator[Floats]:
+    own = shrink_toward(counts.sum(axis=0), above, shrinkage)
     if tree is None:
         yield own
         return
     size = len(strata(tree.yes))
-    yield from _shrunk(tree.yes, counts[:size], own, pull)
-    yield from _shrunk(tree.no, counts[size:], own, pull)
+    yield from _iter_shares(tree.yes, counts[:size], own, shrinkage)
+    yield from _iter_shares(tree.no, counts[size:], own, shrinkage)
 
 
-def drawn(counts: Floats, above: Floats, pull: float) -> Floats:
+def shrink_toward(counts: Floats, above: Floats, shrinkage: float) -> Floats:
     """Shares of counts (values last), drawn toward the shares above."""
-    return np.asarray((counts + pull * above) / (counts.sum(axis=-1, keepdims=True) + pull))
+    return np.asarray((counts + shrinkage * above) / (counts.sum(axis=-1, keepdims=True) + shrinkage))
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class Growth:
         seen: records that a value must seem to have in a row to be offered there.
     """
 
-    least: float
+    min_records: float
     max_strata: int = MAX_STRATA
-    pull: float = PULL
+    shrinkage: float = SHRINKAGE
     noise: float = 0.0
-    seen: float = 0.0
+    min_count: float = 0.0
 
 
 Question = tuple[int, int, int]
@@ -144,7 +144,7 @@ class _Grower:
         asked: dict[str, Question] = {}
         while len(leaves) < self._growth.max_strata:
             path, leaf = max(leaves.items(), key=lambda pair: pair[1].gain)
-            if leaf.question is None or leaf.gain < _GAIN:
+            if leaf.question is None or leaf.gain < _MIN_GAIN:
                 break
             asked[path] = leaf.question
             del leaves[path]
@@ -164,7 +164,7 @@ class _Grower:
         column = self._fields[field]
         yes = [column.levels[level][column.codes[at]] == node for at in (leaf.count, leaf.test)]
         halves = [(leaf.count[yes[0] == side], leaf.test[yes[1] == side]) for side in (1, 0)]
-        shares = [drawn(self._table(count), leaf.shares, self._growth.pull) for count, _ in halves]
+        shares = [shrink_toward(self._table(count), leaf.shares, self._growth.shrinkage) for count, _ in halves]
         return self._leaf(*halves[0], shares[0]), self._leaf(*halves[1], shares[1])
 
     def _leaf(self, count: Integers, test: Integers, shares: Floats) -> _Leaf:
@@ -184,7 +184,7 @@ class _Grower:
     ) -> tuple[Integers, Floats]:
         """Nodes that are large enough to ask for, and what the two rows are worth if each is asked for."""
         sizes = np.bincount(count[0])
-        least = self._growth.least
+        least = self._growth.min_records
         large = np.flatnonzero((sizes >= least) & (len(count[0]) - sizes >= least))
         sums = np.zeros(len(large))
         if not len(large):
@@ -193,7 +193,7 @@ class _Grower:
         wholes = [np.bincount(part[1], minlength=self._size) for part in (count, test)]
         rests = [whole - cell for cell, whole in zip(cells, wholes, strict=True)]
         for counted, held in (cells, rests):
-            sums += self._worth(drawn(counted, shares, self._growth.pull), counted.sum(axis=1), held)
+            sums += self._worth(shrink_toward(counted, shares, self._growth.shrinkage), counted.sum(axis=1), held)
         return large, sums
 
     def _worth(self, shares: Floats, size: Floats | int, test_counts: Floats) -> Floats:
@@ -202,10 +202,10 @@ class _Grower:
         Noise of variance s in a count c makes its logarithm wrong by s / 2 c^2 on average, and c records feel it.
         """
         expected = shares * np.asarray(size)[..., None]
-        lost = expected < self._growth.seen
+        lost = expected < self._growth.min_count
         blur = np.divide(self._growth.noise / 2, expected, out=np.zeros_like(expected), where=~lost).sum(axis=-1)
         share = test_counts.sum(axis=-1) / np.maximum(size, 1)
-        return np.asarray((test_counts * (np.log(shares) - _LOST * lost)).sum(axis=-1) - share * blur)
+        return np.asarray((test_counts * (np.log(shares) - _OMISSION_COST * lost)).sum(axis=-1) - share * blur)
 
     def _table(self, at: Integers) -> Floats:
         return np.bincount(self._values[at], minlength=self._size).astype(np.float64)
@@ -220,7 +220,7 @@ def _cells(nodes: Integers, values: Integers, large: Integers, size: int) -> Flo
     return np.bincount(flat, minlength=len(large) * size).reshape(len(large), size).astype(np.float64)
 
 
-def fixed(fields: Sequence[Field], sizes: Integers, least: float) -> Split | None:
+def fixed_tree(fields: Sequence[Field], sizes: Integers, least: float) -> Split | None:
     """The tree of fields and levels that were chosen beforehand; cells that are too small stand together as `*`.
 
     What stands together is large enough as well, or hardly anybody: the smallest cells join it until it is. Fields are asked in their order, each
@@ -231,10 +231,10 @@ def fixed(fields: Sequence[Field], sizes: Integers, least: float) -> Split | Non
     totals = sizes.reshape(fields[0].size, -1).sum(axis=1)
     alone = [int(node) for node in np.argsort(-totals, kind="stable") if totals[node] >= least]
     rest = totals.sum() - totals[alone].sum()
-    while alone and _HARDLY * totals.sum() < rest < least:
+    while alone and _NEGLIGIBLE * totals.sum() < rest < least:
         rest += totals[alone.pop()]
     tree = None
     for node in sorted(alone, reverse=True):
         label = fields[0].labels[0][fields[0].levels[0][node]]
-        tree = Split(fields[0].name, label, fixed(fields[1:], sizes[node], least), tree)
+        tree = Split(fields[0].name, label, fixed_tree(fields[1:], sizes[node], least), tree)
     return tree

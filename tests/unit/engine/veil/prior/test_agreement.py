@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.veil.house import VeilParameters
-from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.fitted import write_prior
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.strata import Split, strata
@@ -36,7 +36,7 @@ def rows_of(tree, folder):
         {"version": 1, "columns": columns, "privacy": {"l": 2}, "prior": {"file": "prior.csv"}}, base=folder
     )
     table = records()
-    return prior.assign_strata(published(table, policy, prior.columns), table.num_rows), VeilParameters.of(
+    return prior.assign_strata(published_fields(table, policy, prior.columns), table.num_rows), VeilParameters.of(
         policy, "table"
     ).levels.publish(table)[1]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.engine.veil.domain import OTHER, UNSEEN, Domain
+from reticent.engine.veil.domain import OTHER, OUTSIDE, Domain
 from reticent.engine.veil.prior.fields import choose_domain
 from reticent.errors import DataError
 from reticent.policy import Policy
@@ -106,8 +106,8 @@ def test_nodes_of_a_tree_stand_on_their_own_level():
         ill.code("upper, other"),
         ill.code("lungs, other"),
         ill.code("gut"),
-        UNSEEN,
-        UNSEEN,
+        OUTSIDE,
+        OUTSIDE,
     ]
 
 

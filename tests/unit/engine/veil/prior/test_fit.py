@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.datasets import hospital
-from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.fit import fit
 from reticent.engine.veil.prior.fitted import report, write_prior
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -52,7 +52,7 @@ def test_without_the_telling_column_she_gains_much(past, prior):
 
 def test_shares_are_those_of_the_past(past, prior):
     assert prior.prior.shares.sum(axis=1) == pytest.approx(np.ones(len(prior.prior.strata)))
-    rows = prior.prior.rows(published(past, POLICY, prior.prior.columns), past.num_rows)
+    rows = prior.prior.rows(published_fields(past, POLICY, prior.prior.columns), past.num_rows)
     values = prior.domain.encode(past["diagnosis"])
     row = int(np.bincount(rows).argmax())
     counted = np.bincount(values[rows == row], minlength=len(prior.domain)) / (rows == row).sum()

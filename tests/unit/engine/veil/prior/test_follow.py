@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from reticent.engine.veil.prior import follow as module
-from reticent.engine.veil.prior.follow import follow, without
-from reticent.engine.veil.prior.kernel import Kernel, OwnKernel
+from reticent.engine.veil.prior.follow import attack_trajectories, minor_permanents
+from reticent.engine.veil.prior.kernel import Kernel, AttackerKernel
 from reticent.engine.veil.prior.prior import Prior
 
 PARENTS = np.repeat(np.arange(4, dtype=np.uint32), 5)
@@ -23,7 +23,7 @@ def test_all_ways_of_the_others(size):
         for column in range(size):
             rest = np.delete(np.delete(matrices, row, axis=1), column, axis=2)
             ways = [np.prod(rest[:, range(size - 1), way], axis=1) for way in map(list, permutations(range(size - 1)))]
-            assert without(matrices)[:, row, column] == pytest.approx(np.sum(ways, axis=0))
+            assert minor_permanents(matrices)[:, row, column] == pytest.approx(np.sum(ways, axis=0))
 
 
 def walk(matrix, n, seed, events):
@@ -38,12 +38,12 @@ def walk(matrix, n, seed, events):
 def followed(matrix, own, seed=1, events=4, n=1500):
     truths = walk(matrix, n, seed, events)
     rng = np.random.default_rng(9)
-    return follow(PRIOR, KERNEL, own, np.zeros(n, dtype=np.int64), truths, l=4, rng=rng)
+    return attack_trajectories(PRIOR, KERNEL, own, np.zeros(n, dtype=np.int64), truths, l=4, rng=rng)
 
 
 def test_who_knows_what_is_published_gains_nothing():
     matrix = KERNEL.matrix(SHARES[0])
-    nothing = OwnKernel((np.zeros(0, int), np.zeros(0, int)), 20)
+    nothing = AttackerKernel((np.zeros(0, int), np.zeros(0, int)), 20)
     found = followed(matrix, nothing)
     assert found.right == pytest.approx(found.published)
     assert found.events == 4
@@ -55,7 +55,7 @@ def test_who_knows_better_gains_and_the_bound_for_many_candidates_is_above(monke
     ring = np.zeros((20, 20))
     ring[np.arange(20), np.arange(20) // 5 * 5 + (np.arange(20) + 1) % 5] = 1.0
     steps = walk(ring, 4000, 3, 2)
-    own = OwnKernel((steps[:, 0], steps[:, 1]), 20)
+    own = AttackerKernel((steps[:, 0], steps[:, 1]), 20)
     found = followed(ring, own)
     assert found.right > 0.8
     monkeypatch.setattr(module, "EXACT", 0)
@@ -66,6 +66,6 @@ def test_who_knows_better_gains_and_the_bound_for_many_candidates_is_above(monke
 def test_a_person_whom_the_kernel_cannot_follow_is_lost():
     still = Kernel(np.ones(20), 0.0, PARENTS)
     moved = np.stack([np.arange(20), (np.arange(20) + 7) % 20], axis=1).repeat(50, axis=0)
-    own = OwnKernel((np.zeros(0, int), np.zeros(0, int)), 20)
-    found = follow(PRIOR, still, own, np.zeros(1000, dtype=np.int64), moved, l=4, rng=np.random.default_rng(2))
+    own = AttackerKernel((np.zeros(0, int), np.zeros(0, int)), 20)
+    found = attack_trajectories(PRIOR, still, own, np.zeros(1000, dtype=np.int64), moved, l=4, rng=np.random.default_rng(2))
     assert found.right < 0.3

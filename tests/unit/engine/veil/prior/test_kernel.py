@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reticent.engine.veil.prior.kernel import Kernel, OwnKernel, fit_few, fit_kernel, misfit
+from reticent.engine.veil.prior.kernel import Kernel, AttackerKernel, fit_few, fit_kernel, misfit
 from reticent.errors import DataError
 
 PARENTS = np.array([0, 0, 0, 1, 1, 2], dtype=np.uint32)
@@ -63,7 +63,7 @@ def test_misfit_is_what_a_better_kernel_gains():
     for matrix, low, high in ((true, -0.01, 0.02), (odd, 0.1, 2.0)):
         parts = [walk(matrix, 20_000, seed) for seed in (4, 5)]
         judged = (np.zeros(20_000, int), *parts[1])
-        measured = misfit(KERNEL, SHARES[None, :], OwnKernel(parts[0], 6), judged)
+        measured = misfit(KERNEL, SHARES[None, :], AttackerKernel(parts[0], 6), judged)
         assert low < measured.gain < high
         assert measured.events + round(measured.unreached * 20_000) == 20_000
     assert measured.ratio[2] > 2

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.prior import SLOT_LENGTH, Prior, nudge_shares
 from reticent.errors import DataError
 from reticent.policy import Policy
@@ -36,13 +36,13 @@ def test_stretches_fill_the_line(l):
 
 
 def test_a_label_matches_on_any_level():
-    fields = published(pa.table({"age": [3, 17, 80, None]}), POLICY, ("age",))
+    fields = published_fields(pa.table({"age": [3, 17, 80, None]}), POLICY, ("age",))
     rows = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).assign_strata(fields, 4)
     assert rows.tolist() == [1, 0, 3, 2]
 
 
 def test_records_without_a_row_are_counted():
-    fields = published(pa.table({"age": [3, 17, 80]}), POLICY, ("age",))
+    fields = published_fields(pa.table({"age": [3, 17, 80]}), POLICY, ("age",))
     with pytest.raises(DataError, match="1 of 3 records belong to no row"):
         prior_of(np.eye(1), [{"age": "[0, 50)"}]).assign_strata(fields, 3)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.measure import odds_ratios, measure, measure_disclosure
-from reticent.engine.veil.prior.prior import SLOT_LENGTH, Prior, candidates, random_permutations
-from reticent.engine.veil.prior.reader import posterior, sample, train
+from reticent.engine.veil.prior.prior import SLOT_LENGTH, Prior, draw_candidates, random_permutations
+from reticent.engine.veil.prior.reader import posterior, sample_of, train_attackers
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
 
@@ -22,7 +22,7 @@ def world(n=30_000, seed=0):
     sex, hair = rng.integers(2, size=n), rng.integers(5, size=n)
     values = (rng.random(n)[:, None] > odds.cumsum(axis=1)[sex]).sum(axis=1).clip(max=SIZE - 1)
     table = pa.table({"sex": np.array(["f", "m"])[sex], "hair": np.array(list("abcde"))[hair]})
-    return published(table, POLICY, ("sex", "hair")), sex, values, odds
+    return published_fields(table, POLICY, ("sex", "hair")), sex, values, odds
 
 
 def prior_of(shares, rows):
@@ -32,7 +32,7 @@ def prior_of(shares, rows):
 def measured(shares, rows):
     fields, _, values, _ = world()
     prior, rng = prior_of(shares, rows), np.random.default_rng(1)
-    seen = sample(fields.values(), prior.assign_strata(fields, len(values)), values, strata=len(rows))
+    seen = sample_of(fields.values(), prior.assign_strata(fields, len(values)), values, stratum_count=len(rows))
     half = np.arange(len(values)) < 20_000
     judge = {name: field.take(np.flatnonzero(~half)) for name, field in fields.items()}
     return measure(
@@ -49,7 +49,7 @@ def test_sets_are_those_of_the_channel():
     prior, orders = prior_of(shares, ({},) * 3), random_permutations(SIZE, rng)
     rows = rng.integers(3, size=60_000)
     values = (rng.random(60_000)[:, None] > shares.cumsum(axis=1)[rows]).sum(axis=1).clip(max=SIZE - 1)
-    sets = candidates(values, rows, prior.segments(L), orders, rng)
+    sets = draw_candidates(values, rows, prior.segments(L), orders, rng)
     copies = (sets == values[:, None]).sum(axis=1)
     assert (copies > 0).all()
     guess = sets[np.arange(len(sets)), rng.integers(L, size=len(sets))]
@@ -64,7 +64,7 @@ def test_sets_are_those_of_the_channel():
 def test_the_truth_is_offered_however_short_its_stretch():
     stretches = np.array([[1, SLOT_LENGTH - 1, 1, SLOT_LENGTH - 1]], dtype=np.uint64)
     values = np.repeat([0, 2], 500)
-    sets = candidates(
+    sets = draw_candidates(
         values,
         np.zeros(1_000, dtype=int),
         stretches,
@@ -119,11 +119,11 @@ def test_she_sees_what_two_fields_say_together_and_neither_alone():
     rng = np.random.default_rng(8)
     sex, hair = rng.integers(2, size=12_000), rng.integers(2, size=12_000)
     values = rng.integers(SIZE // 2, size=12_000) + SIZE // 2 * (sex == hair)
-    fields = published(
+    fields = published_fields(
         pa.table({"sex": np.array(["f", "m"])[sex], "hair": np.array(list("ab"))[hair]}), POLICY, ("sex", "hair")
     )
     prior = prior_of(np.full((1, SIZE), 1 / SIZE), ({},))
-    seen = sample(fields.values(), np.zeros(len(values), dtype=int), values, strata=1)
+    seen = sample_of(fields.values(), np.zeros(len(values), dtype=int), values, stratum_count=1)
     learn, judge = np.arange(6_000), np.arange(6_000, 12_000)
     found = measure(
         prior, [field.take(judge) for field in fields.values()], seen.take(learn), seen.take(judge), l=L, rng=rng
@@ -135,8 +135,8 @@ def test_she_sees_what_two_fields_say_together_and_neither_alone():
 def test_she_learns_nothing_where_there_is_nothing():
     fields, _, values, odds = world()
     rng = np.random.default_rng(3)
-    seen = sample(fields.values(), np.zeros(len(values), dtype=int), rng.permutation(values), strata=1)
-    shy, *_, bold = train(seen, odds.mean(axis=0)[None])
+    seen = sample_of(fields.values(), np.zeros(len(values), dtype=int), rng.permutation(values), stratum_count=1)
+    shy, *_, bold = train_attackers(seen, odds.mean(axis=0)[None])
     for reader, most in ((shy, 1e-9), (bold, 1.2)):
         belief = reader.belief(seen.take(np.arange(200)))
         assert np.abs(np.log(belief / belief[0])).max() < most
@@ -148,7 +148,7 @@ def test_a_coarser_level_tells_less():
     )
     rng = np.random.default_rng(4)
     age = rng.integers(0, 100, 20_000)
-    fields = published(pa.table({"age": age}), policy, ("age",))
+    fields = published_fields(pa.table({"age": age}), policy, ("age",))
     one = measure_disclosure(fields.values(), age // 10, 10, rng)[0]
     assert one.nats[1] == pytest.approx(np.log(10), abs=0.1)
     assert one.nats[2] == pytest.approx(np.log(2), abs=0.05)

@@ -7,7 +7,7 @@ import pytest
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.prior.fitted import write_fit, write_prior
 from reticent.engine.veil.prior.prior import Prior
-from reticent.engine.veil.prior.released import fit_released, fit_warmup
+from reticent.engine.veil.prior.released import fit_on_release, fit_warmup
 from reticent.engine.veil.release import guarantee
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -50,7 +50,7 @@ def test_a_warmup_gives_a_house_that_says_what_it_cost(tmp_path):
 
 def test_every_count_has_noise_and_no_stratum_is_grown():
     priors = [
-        fit_released(records(), policy(), l=3, by=(), epsilon=1.0, rng=np.random.default_rng(seed)).prior
+        fit_on_release(records(), policy(), l=3, by=(), epsilon=1.0, rng=np.random.default_rng(seed)).prior
         for seed in range(8)
     ]
     assert {len(prior.strata) for prior in priors} == {1}
@@ -60,12 +60,12 @@ def test_every_count_has_noise_and_no_stratum_is_grown():
 
 def test_a_person_counts_once():
     twice = pa.concat_tables([records(), records()])
-    found = fit_released(twice, policy(), l=3, epsilon=1.0, rng=np.random.default_rng(1))
+    found = fit_on_release(twice, policy(), l=3, epsilon=1.0, rng=np.random.default_rng(1))
     assert found.persons == 3000
 
 
 def test_the_file_is_read_back_with_its_report(tmp_path):
-    found = fit_released(records(), policy(), l=3, by=["sex"], epsilon=0.5, rng=np.random.default_rng(1))
+    found = fit_on_release(records(), policy(), l=3, by=["sex"], epsilon=0.5, rng=np.random.default_rng(1))
     write_fit(found, tmp_path / "prior.csv")
     rules = policy(tmp_path, file="prior.csv")
     assert VeilParameters.of(rules, "table").epsilon == pytest.approx(0.5)
@@ -96,7 +96,7 @@ def returning(n=6000, seed=1):
 
 def test_a_kernel_is_counted_where_persons_come_again_and_only_there():
     fits = [
-        fit_released(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
+        fit_on_release(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
         for table in (returning(), records(6000))
         for seed in range(5)
     ]
@@ -111,7 +111,7 @@ def test_a_kernel_is_counted_where_persons_come_again_and_only_there():
 
 def test_of_few_persons_everybody_stays_with_one_probability():
     fits = [
-        fit_released(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
+        fit_on_release(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
         for table in (returning(2000), records(2000))
         for seed in range(5)
     ]
@@ -125,7 +125,7 @@ def test_of_few_persons_everybody_stays_with_one_probability():
 def test_a_kernel_takes_its_part_of_epsilon_from_the_counts():
     def spread(kernel):
         fits = [
-            fit_released(returning(), policy(), l=3, by=(), epsilon=1.0, kernel=kernel, rng=np.random.default_rng(seed))
+            fit_on_release(returning(), policy(), l=3, by=(), epsilon=1.0, kernel=kernel, rng=np.random.default_rng(seed))
             for seed in range(60)
         ]
         return np.std([fitted.prior.shares[0][:8] * fitted.prior.sizes[0] for fitted in fits], axis=0).mean()
@@ -147,7 +147,7 @@ def in_wards(n, wards, ills="abcdefgh"):
 def test_columns_are_chosen_as_far_as_the_number_of_persons_carries():
     def chosen(n):
         table, rng = in_wards(n, 16), np.random.default_rng(1)
-        return set(fit_released(table, WARDS, l=3, epsilon=1.0, rng=rng).prior.columns)
+        return set(fit_on_release(table, WARDS, l=3, epsilon=1.0, rng=rng).prior.columns)
 
     assert chosen(2_000) == {"sex", "age"}  # before others, though the ward would leave full rows beside either
     assert chosen(20_000) == {"sex", "age", "ward"}
@@ -157,7 +157,7 @@ def test_a_prior_that_would_offer_too_few_truths_is_refused(monkeypatch):
     table = in_wards(20_000, 40, "abcdefghijklmnopqrstuvwxyz1234")
 
     def rows():
-        return len(fit_released(table, WARDS, l=3, by=["ward"], epsilon=0.3, rng=np.random.default_rng(1)).prior.strata)
+        return len(fit_on_release(table, WARDS, l=3, by=["ward"], epsilon=0.3, rng=np.random.default_rng(1)).prior.strata)
 
     assert rows() < 40  # wards that are too small stand together
     monkeypatch.setattr("reticent.engine.veil.prior.released._least", lambda past: past.least)
@@ -171,7 +171,7 @@ def test_a_row_of_hardly_anybody_offers_what_is_frequent_everywhere():
     sexes = np.array(["f", "m"])[rng.integers(0, 2, n)]
     sexes[:40] = "x"
     table = records(n, 5).set_column(1, "sex", pa.array(sexes))
-    prior = fit_released(table, policy(), l=3, by=["sex"], epsilon=1.0, rng=rng).prior
+    prior = fit_on_release(table, policy(), l=3, by=["sex"], epsilon=1.0, rng=rng).prior
     rest = prior.shares[prior.strata.index({})]
     assert np.count_nonzero(rest) == 8
     assert rest.max() < 0.3

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.engine.veil.prior.fields import published
+from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.prior import Prior
-from reticent.engine.veil.prior.strata import Growth, Split, fixed, grow, shrunk, strata
+from reticent.engine.veil.prior.strata import Growth, Split, fixed_tree, grow, shrink_shares, strata
 from reticent.policy import Policy
 
 POLICY = Policy.from_dict(
@@ -34,7 +34,7 @@ def world(n=12_000, seed=0):
 
 
 def grown(table, values, *, least=200, names=("age", "sex", "hair"), **limits):
-    fields = published(table, POLICY, names)
+    fields = published_fields(table, POLICY, names)
     judged = np.arange(len(values)) % 3 == 0
     tree = grow(list(fields.values()), values, SIZE, judged, Growth(least, **limits))
     return tree, Prior(tuple("abcdef"), strata(tree), np.empty((0, SIZE)), np.empty(0)), fields
@@ -81,31 +81,31 @@ def test_the_first_row_that_matches_counts():
     assert rows == ({"sex": "f", "age": "[0, 10)"}, {"sex": "f", "age": "[0, 50)"}, {"sex": "f"}, {})
     table = pa.table({"age": [5, 30, 70, 5], "sex": ["f", "f", "f", "m"], "hair": ["a"] * 4})
     prior = Prior(tuple("abcdef"), rows, np.empty((0, 6)), np.empty(0))
-    assert prior.assign_strata(published(table, POLICY, ("age", "sex")), 4).tolist() == [0, 1, 2, 3]
+    assert prior.assign_strata(published_fields(table, POLICY, ("age", "sex")), 4).tolist() == [0, 1, 2, 3]
 
 
 def test_shares_are_drawn_toward_the_stratum_above():
     tree = Split("sex", "f", None, None)
     counts = np.array([[90.0, 10.0], [200.0, 700.0]])
-    shares = shrunk(tree, counts, pull=100)
+    shares = shrink_shares(tree, counts, shrinkage=100)
     whole = np.array([0.29, 0.71])
     assert shares[0] == pytest.approx((counts[0] + 100 * whole) / 200)
     assert shares[1] == pytest.approx((counts[1] + 100 * whole) / 1_000)
-    assert shrunk(tree, counts, pull=0)[0] == pytest.approx([0.9, 0.1])
+    assert shrink_shares(tree, counts, shrinkage=0)[0] == pytest.approx([0.9, 0.1])
 
 
 def test_negative_counts_are_none():
-    shares = shrunk(None, np.array([[30.0, -4.0, 10.0]]))
+    shares = shrink_shares(None, np.array([[30.0, -4.0, 10.0]]))
     assert shares[0] == pytest.approx([0.75, 0, 0.25])
 
 
 def test_fixed_strata_let_small_cells_stand_together():
     table = pa.table({"age": [5, 30, 70] * 4, "sex": (["f"] * 3 + ["m"] * 3) * 2, "hair": ["a"] * 12})
-    fields = published(table, POLICY, ("sex", "hair"))
+    fields = published_fields(table, POLICY, ("sex", "hair"))
     sizes = np.array([[90, 5, 40, 25], [2, 1, 0, 0]])
-    hairy = published(pa.table({"hair": list("abcd")}), POLICY, ("hair",))["hair"]
-    rows = strata(fixed([fields["sex"], hairy], sizes, 20))
+    hairy = published_fields(pa.table({"hair": list("abcd")}), POLICY, ("hair",))["hair"]
+    rows = strata(fixed_tree([fields["sex"], hairy], sizes, 20))
     # Five with the hair b are too few for a row: those with d join them. Three men of all are too few to matter.
     assert rows == ({"sex": "f", "hair": "a"}, {"sex": "f", "hair": "c"}, {"sex": "f"}, {})
-    assert strata(fixed([hairy], np.array([90, 5, 40, 25]), 70)) == ({"hair": "a"}, {})
-    assert strata(fixed([hairy], np.array([40, 5, 40, 25]), 75)) == ({},)
+    assert strata(fixed_tree([hairy], np.array([90, 5, 40, 25]), 70)) == ({"hair": "a"}, {})
+    assert strata(fixed_tree([hairy], np.array([40, 5, 40, 25]), 75)) == ({},)
