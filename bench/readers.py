@@ -90,7 +90,7 @@ class World:
         file = folder / f"prior-{len(list(folder.iterdir()))}.csv"
         write_prior(self.fitted.prior, file)
         if not strata:
-            totals = read_strata(file).totals()
+            totals = read_strata(file).total_counts()
             file.write_text(
                 "value,count\n" + "".join(f'"{value or ""}",{count:.6g}\n' for value, count in totals.items())
             )

@@ -18,7 +18,7 @@ from reticent.errors import PolicyError, StateError
 from reticent.frames import table_of
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
-from reticent.policy.spec import unknown
+from reticent.policy.spec import unknown_word_message
 from reticent.publication import table
 from reticent.release import Release
 
@@ -181,7 +181,7 @@ def risk(
     named = [*(quasi or ()), *(sensitive or ()), *([person] if person else ())]
     for name in named:
         if name not in records.column_names:
-            raise PolicyError(f"The data has no such column: {unknown(name, tuple(records.column_names))}")
+            raise PolicyError(f"The data has no such column: {unknown_word_message(name, tuple(records.column_names))}")
     person = person or guess_person(guesses)
     roles = {one.column: one.role for one in guesses} | dict.fromkeys(sensitive or (), "sensitive")
     known = quasi or [name for name, role in roles.items() if role == "quasi" and name != person]

@@ -37,7 +37,7 @@ RULES = {
 }
 POLICY = Policy.from_dict(RULES)
 PATHS = {
-    kind: {name: POLICY.tables.paths[name].place for name in one.columns}
+    kind: {name: POLICY.tables.paths[name].write_path for name in one.columns}
     for kind, one in POLICY.tables.layout(POLICY.released).items()
 }
 

@@ -19,7 +19,7 @@ from reticent.policy.hierarchy import build_levels
 TREE = {"X": {"XX": ["a", "b"], "XY": ["c"]}, "Y": {"YY": ["d", "e"]}}
 POLICY = Policy.from_dict({"version": 1, "columns": {"v": {"role": "sensitive", "hierarchy": {"tree": TREE}}}})
 VALUES = pa.array(list("abcde"))
-TABLES = build_levels(POLICY.columns["v"].hierarchy, VALUES, column="v").tables
+TABLES = build_levels(POLICY.columns["v"].hierarchy, VALUES, column="v").node_ids
 DENSE = st.lists(st.lists(st.integers(0, 5), min_size=5, max_size=5).filter(any), min_size=1, max_size=4)
 NUMBERS = st.fractions(0, 1, max_denominator=10)
 

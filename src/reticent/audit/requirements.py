@@ -188,7 +188,7 @@ def _distance_parts(kind: str, known: list[str | None], policy: Policy, column: 
     if kind == "ordered":
         return measures.ordered_parts(np.argsort(rank_texts(known)))
     spec = policy.columns[column].hierarchy
-    return measures.tree_parts(build_levels(spec, pa.array(known, pa.string()), column=column, base=policy.base).tables)
+    return measures.tree_parts(build_levels(spec, pa.array(known, pa.string()), column=column, base=policy.base).node_ids)
 
 
 def _check_groups(claim: str, figures: NDArray[Any], holds: Bools, required: float, where: str, *, worst: Any) -> Finding:

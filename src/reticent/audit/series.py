@@ -149,7 +149,7 @@ def link_releases(series: Sequence[Published], policy: Policy, ledger: Ledger) -
     """All releases with their persons, and what may follow what."""
     column = policy.sensitive[0]
     values = dict.fromkeys(value for release in series for value in codes(release.coded["data"][column])[1])
-    updates = updates_of(policy, column, values, still=series[-1].method == _STATIC_METHOD)
+    updates = updates_of(policy, column, values, constant=series[-1].method == _STATIC_METHOD)
     return [_link_release(release, policy, ledger, updates, place) for place, release in enumerate(series)], updates
 
 

@@ -55,9 +55,9 @@ class LazyGroup(OrderedGroup):
         """Finds the command, or says which one was probably meant."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from reticent.errors import PolicyError
-            from reticent.policy.spec import unknown
+            from reticent.policy.spec import unknown_word_message
 
-            raise PolicyError(f"reticent: {unknown(args[0], tuple(COMMANDS))}", hint="See: reticent --help")
+            raise PolicyError(f"reticent: {unknown_word_message(args[0], tuple(COMMANDS))}", hint="See: reticent --help")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002

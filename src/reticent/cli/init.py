@@ -12,7 +12,7 @@ import click
 from reticent.cli import options
 from reticent.cli.output import emit, is_quiet, say
 from reticent.errors import ConnectorError, PolicyError
-from reticent.policy.spec import ROLES, unknown
+from reticent.policy.spec import ROLES, unknown_word_message
 
 if TYPE_CHECKING:
     from reticent.cli.kinds import PolicyPlan
@@ -57,12 +57,12 @@ def init(
     from reticent.connectors.files import write_text
     from reticent.connectors.inputs import policy_section_of, read_input_head
     from reticent.policy import Policy
-    from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, keep_one_sensitive, without_disclosive
+    from reticent.policy.guess import SAMPLE, guess, guess_missing_markers, guess_person, keep_one_sensitive, without_disclosive
 
     refuse_kind(kind, data)
     chosen = method_of(kind, method)
     head = read_input_head(data, SAMPLE)
-    missing = guess_missing(head)
+    missing = guess_missing_markers(head)
     guesses = apply_options(guess(head), person, sensitive)
     guesses = guesses if yes else ask_roles(guesses)
     if kind != "table" or chosen in (VEIL, "anatomy"):
@@ -123,7 +123,7 @@ def apply_options(guesses: list[Guess], person: str | None, sensitive: str | Non
     names = tuple(g.column for g in guesses)
     for option, name in (("--person", person), ("--sensitive", sensitive)):
         if name is not None and name not in names:
-            raise PolicyError(f"{option}: the data has no such column: {unknown(name, names)}")
+            raise PolicyError(f"{option}: the data has no such column: {unknown_word_message(name, names)}")
     if person is not None and person == sensitive:
         raise PolicyError(f"--person and --sensitive both name '{person}'.", hint="Name two columns.")
     roles = {person: "identifier", sensitive: "sensitive"}

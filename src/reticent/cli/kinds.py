@@ -15,7 +15,7 @@ from reticent.datasets.writers import csv_text
 from reticent.errors import DataError, PolicyError
 from reticent.policy.check import KINDS
 from reticent.policy.guess import SUPPRESSION, Guess, K, guess_l
-from reticent.policy.spec import unknown
+from reticent.policy.spec import unknown_word_message
 
 DEFAULT_METHOD = "auto"
 """Of a first table."""
@@ -125,7 +125,7 @@ def require_sensitive(name: str, guesses: list[Guess], person: str | None) -> st
 def refuse_kind(kind: str, data: str) -> None:
     """Refuses a kind that nobody knows, or that cannot be made of such data: a stream reads records, a database has tables."""
     if kind not in KINDS:
-        raise PolicyError(f"--for: {unknown(kind, KINDS)}")
+        raise PolicyError(f"--for: {unknown_word_message(kind, KINDS)}")
     if is_hl7(data) and kind != "stream":
         raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
     if kind == "stream" and (is_sql(data) or is_fhir(data)):

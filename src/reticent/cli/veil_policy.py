@@ -19,7 +19,7 @@ from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.policy.guess import SAMPLE, Guess
 from reticent.policy.levels import propose_levels
-from reticent.policy.spec import unknown
+from reticent.policy.spec import unknown_word_message
 
 VEIL = "veil"
 EPSILON = 1.0
@@ -51,7 +51,7 @@ def method_of(kind: str, method: str | None) -> str | None:
     section: Any = Policy.model_fields[kind].annotation
     known = get_args(section.model_fields["method"].annotation)
     if method is not None and method not in known:
-        raise PolicyError(f"--method: {unknown(method, known)}")
+        raise PolicyError(f"--method: {unknown_word_message(method, known)}")
     return method or (None if kind == "table" else VEIL)
 
 

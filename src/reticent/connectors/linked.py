@@ -66,7 +66,7 @@ def _read_fhir_tables(
         name: [_whole_days(systems.getter(column, paths[column]), paths[column], said) for column in one.columns]
         for name, one in layout.items()
     }
-    names = {name: [str(policy.person), *one.linked[1:], *one.columns] for name, one in layout.items()}
+    names = {name: [str(policy.person), *one.link_columns[1:], *one.columns] for name, one in layout.items()}
     held: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in layout}
     version = None
@@ -88,7 +88,7 @@ def _read_fhir_tables(
     for needed in ("Patient", "Encounter"):
         if not tables[needed].num_rows:
             raise DataError(f"{data} has no {needed}.", hint="Export Patient, Encounter and Condition together.")
-    columns = {kind: {name: paths[name].place for name in one.columns} for kind, one in layout.items()}
+    columns = {kind: {name: paths[name].write_path for name in one.columns} for kind, one in layout.items()}
     known, unknown = systems.resolve()
     for name in unknown:
         LOG.warning("The codes of '%s' are of several systems, or of none that is known: it is not told.", name)
@@ -127,7 +127,7 @@ def _read_sql_table(data: str, policy: Policy, settings: LinkedSettings, layout:
         )
     schema = f"{settings.schema_name}." if settings.schema_name else ""
     columns = [f"t.{layout.person} AS {policy.person}"]
-    columns += [f"t.{layout.visit} AS {VISIT}"] if VISIT in layout.linked else []
+    columns += [f"t.{layout.visit} AS {VISIT}"] if VISIT in layout.link_columns else []
     place = settings.mapping == "omop" and layout.of_persons and {"state", "zip"} & set(layout.columns)
     columns += [f"{'l' if place and name in ('state', 'zip') else 't'}.{name} AS {name}" for name in layout.columns]
     query = f"SELECT {', '.join(columns)} FROM {schema}{layout.name} t"  # noqa: S608 - names of the policy, checked there
@@ -149,7 +149,7 @@ def _read_file_table(data: str, policy: Policy, layout: Layout) -> pa.Table:
     if path is None:
         raise DataError(f"{data} has no file of the table '{layout.name}'.", hint=f"Name it {layout.name}.csv.")
     table = read_table(str(path))
-    keys = {str(policy.person): layout.person} | ({VISIT: str(layout.visit)} if VISIT in layout.linked else {})
+    keys = {str(policy.person): layout.person} | ({VISIT: str(layout.visit)} if VISIT in layout.link_columns else {})
     absent = [name for name in (*keys.values(), *layout.columns) if name not in table.column_names]
     if absent:
         raise DataError(

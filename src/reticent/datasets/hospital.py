@@ -32,7 +32,7 @@ from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, slice_blocks
 from reticent.datasets.seasons import CURVES, EVEN, day_shares
 from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
-from reticent.policy.labels import block, chapter
+from reticent.policy.labels import icd10_block, icd10_chapter
 
 ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatient clinic", "birth")
 
@@ -200,7 +200,7 @@ def _domain() -> list[str]:
     bands = enumerate(np.asarray(_PATIENTS) / sum(_PATIENTS))
     total = sum(p * (_code_shares(band, 0) + _code_shares(band, 1)) for band, p in bands)
     labels = np.array(CODES, dtype=object)
-    for node in (block, chapter):
+    for node in (icd10_block, icd10_chapter):
         _, place = np.unique(labels.astype(str), return_inverse=True)
         rare = np.bincount(place, total)[place] < _RARE
         labels[rare] = [f"{node(code)}, other" for code in np.array(CODES)[rare]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.policy.spec import unknown
+from reticent.policy.spec import unknown_word_message
 
 if TYPE_CHECKING:
     from reticent.engine.base import Publisher
@@ -44,7 +44,7 @@ def publisher_class(kind: str, method: str) -> type[Publisher]:
     place = PUBLISHERS.get((kind, method))
     if place is None:
         known = [name for of, name in PUBLISHERS if of == kind]
-        raise PolicyError(f"{kind}: {unknown(method, known)}")
+        raise PolicyError(f"{kind}: {unknown_word_message(method, known)}")
     module, _, name = place.partition(":")
     return cast("type[Publisher]", getattr(import_module(module), name))
 

@@ -148,7 +148,7 @@ def claims(policy: Policy, *, several: bool = False) -> dict[str, Any]:
         claim["k"] = privacy.k if policy.person is None else {"persons": privacy.k}
     for word, asked in (("l", privacy.l), ("t", privacy.t)):
         if asked is not None:
-            claim[word] = {"persons": asked.plain()} if several else asked.plain()
+            claim[word] = {"persons": asked.to_plain()} if several else asked.to_plain()
     if privacy.average_risk is not None:
         claim["average_risk"] = privacy.average_risk
     if privacy.population_uniqueness is not None:

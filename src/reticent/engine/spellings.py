@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.cells import folded
+from reticent.policy.cells import canonical_form
 
 
 def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None] = ()) -> pa.Table:
@@ -36,8 +36,8 @@ def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None
         words, times = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
         if known and all(word in known for word in words):
             continue
-        best = _most_frequent(words, times) | {folded(word): word for word in known}
-        variants = [n for word, n in zip(words, times, strict=True) if best[folded(word)] != word]
+        best = _most_frequent(words, times) | {canonical_form(word): word for word in known}
+        variants = [n for word, n in zip(words, times, strict=True) if best[canonical_form(word)] != word]
         if not variants:
             continue
         if not policy.columns[name].normalise:
@@ -47,7 +47,7 @@ def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None
                 hint=f"Write {name}: {{role: sensitive, normalise: true}} to merge them, or correct the data.",
             )
         at = pc.index_in(column, pa.array(words, column.type))
-        merged = pa.array([best[folded(word)] for word in words], column.type).take(at.combine_chunks())
+        merged = pa.array([best[canonical_form(word)] for word in words], column.type).take(at.combine_chunks())
         table = table.set_column(table.column_names.index(name), name, merged)
     return table
 
@@ -55,7 +55,7 @@ def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None
 def refuse_variants(labels: Iterable[str | None], column: str) -> None:
     """Refuses a list of possible values in which one is written in several ways."""
     labels = list(labels)
-    twins = len(labels) - len({folded(label) for label in labels})
+    twins = len(labels) - len({canonical_form(label) for label in labels})
     if twins:
         raise PolicyError(
             f"Column '{column}': {twins:,} of the {len(labels):,} values that the policy lists are other spellings of another.",
@@ -68,7 +68,7 @@ def _most_frequent(words: list[str | None], times: list[int]) -> dict[str, str |
     best: dict[str, tuple[tuple[bool, int, str], str | None]] = {}
     for word, n in zip(words, times, strict=True):
         rank = (word is not None, -n, word or "")
-        key = folded(word)
+        key = canonical_form(word)
         if key not in best or rank < best[key][0]:
             best[key] = (rank, word)
     return {key: word for key, (_, word) in best.items()}

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int32s, Int64s, Integers
 from reticent.errors import GuaranteeError
-from reticent.policy.cells import coded
-from reticent.policy.telling import numbered, pairs, discloses
+from reticent.policy.cells import encode_cells
+from reticent.policy.telling import compact_codes, pair_codes, discloses
 
 # Persons who are looked at, and those of a first look; how many of them a label has: fewer tell by chance.
 _SAMPLE, _FIRST_SAMPLE, _MIN_PER_LABEL = 20_000, 1_000, 20
@@ -48,10 +48,10 @@ def refuse_disclosive_columns(
         GuaranteeError: some do; nothing was published.
     """
     at = _sample(len(values) if persons is None else persons)
-    truth = numbered(np.asarray(values[at], dtype=np.int64) + 1)[0]  # -1 lies outside the domain
+    truth = compact_codes(np.asarray(values[at], dtype=np.int64) + 1)[0]  # -1 lies outside the domain
     known = np.zeros(len(at), dtype=np.int64) if strata is None else np.asarray(strata[at], dtype=np.int64)
     for name, column in columns.items():
-        codes, different = (column[0][at], column[1]) if isinstance(column, tuple) else coded(column.take(pa.array(at)))
+        codes, different = (column[0][at], column[1]) if isinstance(column, tuple) else encode_cells(column.take(pa.array(at)))
         if len(different) > int(truth.max(initial=0)) + 1 and _is_consecutive(different):
             continue
         labels = codes.astype(np.int64)
@@ -91,13 +91,13 @@ def _discloses_value(labels: Int64s, true_values: Int64s, known: Int64s) -> bool
 
 def _has_disclosive_label(labels: Int64s, true_values: Int64s, known: Int64s) -> bool:
     """Whether all but few persons of a label have one value that is not usual where they are."""
-    cells, meant = numbered(pairs(labels, known))
+    cells, meant = compact_codes(pair_codes(labels, known))
     large = _in_large_group(cells, _LARGE_GROUP)
     if not large.any():
         return False
-    place, of = numbered(cells[large])
+    place, of = compact_codes(cells[large])
     whole = _in_large_group(known, _LARGE_GROUP)
-    row, rows = numbered(known[whole])
+    row, rows = compact_codes(known[whole])
     size = int(true_values.max()) + 1
     usual = _shares(row, true_values[whole], size)[np.searchsorted(rows, meant[of] % (int(known.max()) + 1))]
     return bool(((_shares(place, true_values[large], size) >= _NEARLY_ALL) & (usual <= _USUAL_SHARE)).any())
@@ -105,7 +105,7 @@ def _has_disclosive_label(labels: Int64s, true_values: Int64s, known: Int64s) ->
 
 def _in_large_group(groups: Int64s, least: int) -> Bools:
     """Which records have enough others of their group beside them."""
-    place = numbered(groups)[0]
+    place = compact_codes(groups)[0]
     return np.asarray(np.bincount(place)[place] >= least)
 
 

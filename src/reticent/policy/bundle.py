@@ -27,7 +27,7 @@ class NamedFile:
         secret: a key: its content is no part of the policy's meaning.
     """
 
-    place: str
+    setting: str
     name: str
     secret: bool = False
 
@@ -69,7 +69,7 @@ class Bundle:
                 files[named.name] = policy.path(named.name).read_bytes()
             except OSError as error:
                 raise PolicyError(
-                    f"{named.place}: cannot read {PurePath(named.name).name} ({error.strerror}).",
+                    f"{named.setting}: cannot read {PurePath(named.name).name} ({error.strerror}).",
                     hint="Correct the path; it starts from the policy's folder.",
                 ) from None
         return cls(policy.to_dict(), files)
@@ -84,7 +84,7 @@ class Bundle:
         absent = [named for named in named_files(policy) if named.name not in self.files]
         if absent:
             raise PolicyError(
-                f"{absent[0].place}: the policy names {len(absent)} files that were not sent.",
+                f"{absent[0].setting}: the policy names {len(absent)} files that were not sent.",
                 hint="Send them along, under plain names.",
             )
         make_folder(folder, parents=True, exist_ok=True)

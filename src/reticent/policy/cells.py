@@ -26,14 +26,14 @@ def without_markers(table: pa.Table, words: Sequence[str]) -> pa.Table:
         return table
     for place, name in enumerate(table.column_names):
         column = table.column(place)
-        marked = _marked(column, words)
+        marked = _marker_mask(column, words)
         if marked is not None:
             empty = pa.scalar(None, column.type)
             table = table.set_column(place, name, pc.if_else(marked, empty, column))
     return table
 
 
-def _marked(column: pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray | None:
+def _marker_mask(column: pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray | None:
     """Which cells are markers, by their text: -9 is one whether it came as text or as a number."""
     kind = column.type
     if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_temporal(kind):
@@ -44,7 +44,7 @@ def _marked(column: pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray | 
     return marked if pc.any(marked).as_py() else None
 
 
-def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
+def encode_cells(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
     """The codes of a column's cells and its different values, in the order in which they come; a missing one is one of them.
 
     >>> codes, values = coded(pa.array(["b", None, "b"]))
@@ -63,7 +63,7 @@ def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
 _COMMA = r"^([+-]?[0-9]+),([0-9]+)$"
 
 
-def with_points(table: pa.Table) -> pa.Table:
+def with_decimal_points(table: pa.Table) -> pa.Table:
     """The table with a point in every cell of text that is a number with a decimal comma, cell by cell; the same table where none is.
 
     >>> with_points(pa.table({"weight": ["75,3", "80", "75,3 kg", None]})).column("weight").to_pylist()
@@ -77,7 +77,7 @@ def with_points(table: pa.Table) -> pa.Table:
 
 
 # E11.9 and E119 are one code of ICD-10; a number keeps its dot.
-_DOT = re.compile(r"(?<=^[a-z][0-9][0-9a-z])\.(?=[0-9a-z]{1,4}$)")
+_ICD10_DOT = re.compile(r"(?<=^[a-z][0-9][0-9a-z])\.(?=[0-9a-z]{1,4}$)")
 _LATIN = frozenset(string.ascii_letters)
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405\u0408\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0455\u0458\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
@@ -89,7 +89,7 @@ _FILLERS = frozenset([0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0x
 _SELECTORS = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 
-def folded(value: str | None) -> str:
+def canonical_form(value: str | None) -> str:
     """What all spellings of a value share.
 
     >>> folded("HIV" + chr(0xA0)) == folded("hiv" + chr(0x200B)) == folded(" Hiv") == folded(chr(0xFF28) + "iv")
@@ -98,15 +98,15 @@ def folded(value: str | None) -> str:
     (True, False)
     """
     if value is not None and value.isascii() and value.isprintable():  # nothing to normalise, nothing invisible
-        return _DOT.sub("", " ".join(value.lower().split()))
-    words = "".join(map(_seen, unicodedata.normalize("NFKC", value or ""))).split()
+        return _ICD10_DOT.sub("", " ".join(value.lower().split()))
+    words = "".join(map(_visible_form, unicodedata.normalize("NFKC", value or ""))).split()
     text = " ".join(word.translate(_LOOKALIKES) if _LATIN & set(word) else word for word in words)
-    return _DOT.sub("", unicodedata.normalize("NFKC", text.casefold()))
+    return _ICD10_DOT.sub("", unicodedata.normalize("NFKC", text.casefold()))
 
 
-def _seen(sign: str) -> str:
+def _visible_form(character: str) -> str:
     """A sign as a reader sees it: spaces are alike, and what is invisible is nothing."""
-    if sign.isspace():
+    if character.isspace():
         return " "
-    hidden = unicodedata.category(sign) in ("Cf", "Cc") or ord(sign) in _FILLERS
-    return "" if hidden or any(ord(sign) in some for some in _SELECTORS) else sign
+    hidden = unicodedata.category(character) in ("Cf", "Cc") or ord(character) in _FILLERS
+    return "" if hidden or any(ord(character) in some for some in _SELECTORS) else character

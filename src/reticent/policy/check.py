@@ -17,27 +17,27 @@ def check(policy: Policy) -> list[str]:
     """Refuses what cannot hold; gives back notes, in plain words, about what the policy means."""
     hierarchies = {name: tree_of(column.hierarchy, policy.base, column=name) for name, column in policy.columns.items()}
     trees = {name: tree for name, tree in hierarchies.items() if tree is not None}
-    _files(policy)
-    _sensitive(policy, trees)
+    _check_files(policy)
+    _check_sensitive(policy, trees)
     if "table" in policy.model_fields_set and policy.table.method != "veil" and not (policy.quasi or policy.tables):
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
     return _notes(policy, trees)
 
 
-def _files(policy: Policy) -> None:
+def _check_files(policy: Policy) -> None:
     for named in named_files(policy):
         path = policy.path(named.name)
         if not path.is_file() and named.secret:
-            place = named.place.removesuffix(".identifier")
+            place = named.setting.removesuffix(".identifier")
             raise PolicyError(
                 f"{place}: there is no key file {named.name}.", hint=f"Make one: reticent keys new {named.name}"
             )
         if not path.is_file():
             hint = "Correct the path; it starts from the policy's folder."
-            raise PolicyError(f"{named.place}: there is no file {path.name}.", hint=hint)
+            raise PolicyError(f"{named.setting}: there is no file {path.name}.", hint=hint)
 
 
-def _sensitive(policy: Policy, trees: dict[str, Tree]) -> None:
+def _check_sensitive(policy: Policy, trees: dict[str, Tree]) -> None:
     privacy = policy.privacy
     if (privacy.l or privacy.t) and not policy.sensitive:
         raise PolicyError("privacy: l and t need a sensitive column.", hint="Give one column the role sensitive.")
@@ -67,11 +67,11 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
             f"plain: {', '.join(policy.plain)}; released as they are and in no class: quasi-identifiers in disguise until shown "
             "otherwise, so make each a quasi-identifier that others may know"
         )
-    notes += _identifiers(policy)
-    notes += _persons(policy)
+    notes += _column_notes(policy)
+    notes += _person_notes(policy)
     notes += [f"{name}: {tree.size} values in {tree.depth + 1} levels" for name, tree in trees.items()]
-    notes += _demands(policy)
-    notes += _kinds(policy)
+    notes += _requirement_notes(policy)
+    notes += _kind_notes(policy)
     if not (privacy.k or privacy.l or privacy.t or privacy.overall):
         notes.append("privacy is empty: a table can be released only with k, l or t")
     if privacy.suppression:
@@ -79,7 +79,7 @@ def _notes(policy: Policy, trees: dict[str, Tree]) -> list[str]:
     return notes
 
 
-def _persons(policy: Policy) -> list[str]:
+def _person_notes(policy: Policy) -> list[str]:
     """Whom the numbers of privacy count."""
     settings = policy.persons
     if settings is None:
@@ -90,23 +90,23 @@ def _persons(policy: Policy) -> list[str]:
     return [f"person: {settings.column}; k, l and t of a table count persons{chosen}"]
 
 
-def _demands(policy: Policy) -> list[str]:
+def _requirement_notes(policy: Policy) -> list[str]:
     """What privacy asks for; which releases keep it is said by kind."""
     privacy, notes = policy.privacy, {}
     if privacy.k:
         notes["k"] = f"k = {privacy.k} asks: nobody can be told from {privacy.k - 1} others by the quasi-identifiers"
     if privacy.l:
-        notes["l"] = f"l = {_number(privacy.l.plain())} asks: every group keeps several sensitive values possible"
+        notes["l"] = f"l = {_format_requirement(privacy.l.to_plain())} asks: every group keeps several sensitive values possible"
     if privacy.t:
-        number = _number(privacy.t.plain())
+        number = _format_requirement(privacy.t.to_plain())
         notes["t"] = f"t = {number} asks: a group tells little more about the sensitive value than the whole table"
     written = [kind for kind in KINDS if kind in policy.model_fields_set] or ["table"]
     keeps = {name for kind in written for name in getattr(policy, kind).keeps}
-    lost = f"; NOT kept by the releases of {_and(written)}"
-    return [note + ("" if name in keeps else lost) for name, note in notes.items()] + _overall(policy)
+    lost = f"; NOT kept by the releases of {_join_names(written)}"
+    return [note + ("" if name in keeps else lost) for name, note in notes.items()] + _overall_notes(policy)
 
 
-def _overall(policy: Policy) -> list[str]:
+def _overall_notes(policy: Policy) -> list[str]:
     """What tables that generalise keep over all classes; other releases refuse it."""
     privacy, notes = policy.privacy, []
     if privacy.average_risk:
@@ -120,26 +120,26 @@ def _overall(policy: Policy) -> list[str]:
     return notes
 
 
-def _number(plain: dict[str, Any]) -> str:
+def _format_requirement(plain: dict[str, Any]) -> str:
     """`3 (distinct)` from what the policy writes as {distinct: 3}."""
     ((model, number),) = plain.items()
     return f"{number} ({model})"
 
 
-def _kinds(policy: Policy) -> list[str]:
+def _kind_notes(policy: Policy) -> list[str]:
     """What the releases of every section that is written keep of privacy, and what they do not."""
     evolving, series, stream = policy.evolving, policy.series, policy.stream
     words = {
         "table": f"table: {policy.table.method}",
         "evolving": f"evolving: {evolving.method}, l = {policy.l_of('evolving')}",
-        "series": f"series: {series.method}, " + _series(policy),
+        "series": f"series: {series.method}, " + _series_note(policy),
         "stream": f"stream: {stream.method}" + ("" if stream.method == "castle" else f", l = {policy.l_of('stream')}"),
     }
-    veiled = {kind: _veil(policy, kind) for kind in words if getattr(policy, kind).method == "veil"}
-    return [text + _kept(policy, kind) for kind, text in (words | veiled).items() if kind in policy.model_fields_set]
+    veiled = {kind: _veil_note(policy, kind) for kind in words if getattr(policy, kind).method == "veil"}
+    return [text + _kept_models_note(policy, kind) for kind, text in (words | veiled).items() if kind in policy.model_fields_set]
 
 
-def _veil(policy: Policy, kind: str) -> str:
+def _veil_note(policy: Policy, kind: str) -> str:
     """What the veil of a kind rests on; its engine refuses what it cannot do without."""
     prior = policy.prior
     source = "no prior" if prior is None or prior.file is None else f"prior from {prior.file}"
@@ -152,7 +152,7 @@ def _veil(policy: Policy, kind: str) -> str:
     return f"{kind}: veil, l = {policy.l_of(kind)}, {source} ({measured}), {kernel}"
 
 
-def _series(policy: Policy) -> str:
+def _series_note(policy: Policy) -> str:
     if policy.series.method == "veil":
         return f"l = {policy.l_of('series')}"
     if policy.series.method == "l-diversity":
@@ -160,21 +160,21 @@ def _series(policy: Policy) -> str:
     return f"m = {policy.m}, no risk above {policy.series.limit:g}"
 
 
-def _kept(policy: Policy, kind: str) -> str:
+def _kept_models_note(policy: Policy, kind: str) -> str:
     privacy, method = policy.privacy, getattr(policy, kind).method
     written = [name for name in ("k", "l", "t") if getattr(privacy, name) is not None]
     held = [name for name in written if name in getattr(policy, kind).keeps]
     lost = [name for name in written if name not in held]
-    return (f"; keeps {_and(held)} of privacy" if held else "") + (
-        f"; {_and(lost)} of privacy {'is' if len(lost) == 1 else 'are'} not kept by {kind} {method}" if lost else ""
+    return (f"; keeps {_join_names(held)} of privacy" if held else "") + (
+        f"; {_join_names(lost)} of privacy {'is' if len(lost) == 1 else 'are'} not kept by {kind} {method}" if lost else ""
     )
 
 
-def _and(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _identifiers(policy: Policy) -> list[str]:
+def _column_notes(policy: Policy) -> list[str]:
     notes = []
     for name, column in policy.columns.items():
         identifier = column.identifier

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from reticent.policy import icd9
 
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "°": "o ", "º": "o "})
+_TRANSLITERATION = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "°": "o ", "º": "o "})
 
 
 def plain_word(name: str) -> str:
@@ -25,7 +25,7 @@ def plain_word(name: str) -> str:
     >>> plain_word("N° patient"), plain_word("Pat. Nr."), plain_word("birthDate"), plain_word("Größe [cm]")
     ('no_patient', 'pat_nr', 'birth_date', 'groesse_cm')
     """
-    name = name.translate(_UMLAUTS)
+    name = name.translate(_TRANSLITERATION)
     name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
 
@@ -144,19 +144,19 @@ _PATTERNS = {
 }
 
 
-def looks_like(sign: str, value: str) -> bool:
+def looks_like(pattern: str, value: str) -> bool:
     """Whether a value has the look of something: an e-mail address, a date, an ICD-10 code, a number, ..."""
-    if sign == "date":
+    if pattern == "date":
         return _is_date(value)
     text = value.strip()
-    dated = sign == "phone" and (_is_date(text) or _pattern("local date").match(text))
-    return _pattern(sign).match(text) is not None and not dated
+    dated = pattern == "phone" and (_is_date(text) or _pattern("local date").match(text))
+    return _pattern(pattern).match(text) is not None and not dated
 
 
 @cache
-def _pattern(sign: str) -> re.Pattern[str]:
+def _pattern(name: str) -> re.Pattern[str]:
     """Compiled where it is asked for: who only looks at names needs none."""
-    return re.compile(_PATTERNS[sign])
+    return re.compile(_PATTERNS[name])
 
 
 def _is_date(value: str) -> bool:
@@ -170,7 +170,7 @@ def _is_date(value: str) -> bool:
     return True
 
 
-def repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int] | None:
+def find_repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int] | None:
     """An identifier that seems to name persons and repeats, and how many records are further ones of somebody."""
     for name in person_columns(names):
         cells = table.column(name).drop_null()

@@ -25,33 +25,33 @@ from reticent.policy.column_patterns import (
     plain_word,
 )
 from reticent.policy.guess_hierarchy import band_tree, date_levels, local_date_levels, number_levels
-from reticent.policy.labels import block, chapter
+from reticent.policy.labels import icd10_block, icd10_chapter
 
-Who = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknown"]
+KnownTo = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknown"]
 """nobody: one value for all; person: points at somebody; known: to neighbours; visit: to who was there; illness: to be hidden;
 clinic: to the file alone."""
-_CODES_NAMED = re.compile(r"(^|_)(id|code|cd|type|class|cat|category|group|status|source|kind|flag)($|_)")
-_NUMBERED = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|cd|uid)$|nummer$")
+_CODE_NAMES = re.compile(r"(^|_)(id|code|cd|type|class|cat|category|group|status|source|kind|flag)($|_)")
+_NUMBER_NAMES = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|cd|uid)$|nummer$")
 _UNIT_NAMES = re.compile(r"(^|_)(units?|einheit(en)?|unites?|unidad(es)?|eenheid)($|_)|uom$")
-_NAMES = ("where somebody lay", "who treated somebody", "who pays")
+_NAMING_MEANINGS = ("where somebody lay", "who treated somebody", "who pays")
 """Numbers that say this are names: those between two of them are nobody's neighbours."""
-_AMOUNTS = re.compile(
+_AMOUNT_NAMES = re.compile(
     r"(^|_)(days?|hours?|minutes?|nights?|tage|stunden|jours|duration|dauer|time|age|years?|count|size|volume|n|share|rate|distance|km|number_of)($|_)|amount|paid|amt"
 )
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
-_OWN_CODES = ("a group of illnesses", "a treatment")
+_OTHER_CODES = ("a group of illnesses", "a treatment")
 """Their codes (DRG, OPS, OPCS) may look like those of illnesses and have another hierarchy."""
 UNITS_REASON = "the values look like units of measurement: a neighbour does not know them"
-_YES_OR_NO, _SOME = 2, 30
-_FEW = 10
+_YES_OR_NO, _MANY_CODES = 2, 30
+_FEW_NUMBERS = 10
 """Different numbers up to which they may be names of something instead."""
 
 
 @dataclass(frozen=True)
-class Sign:
+class ColumnHint:
     """What a rule says of a column."""
 
-    who: Who
+    known_to: KnownTo
     why: str
     hierarchy: dict[str, Any] | None = None
 
@@ -84,13 +84,13 @@ class ColumnFacts:
         return len(self.counts)
 
     @property
-    def word(self) -> str:
+    def plain_name(self) -> str:
         """The name as the rules read it."""
         return plain_word(self.name)
 
-    def share(self, sign: str) -> float:
+    def share(self, pattern: str) -> float:
         """Share of the distinct values that look like something."""
-        return sum(looks_like(sign, value) for value in self.counts) / max(1, self.distinct)
+        return sum(looks_like(pattern, value) for value in self.counts) / max(1, self.distinct)
 
     @cached_property
     def numeric(self) -> bool:
@@ -98,48 +98,48 @@ class ColumnFacts:
         return self.distinct > 0 and all(looks_like("number", value) for value in self.counts)
 
     @cached_property
-    def whole(self) -> bool:
+    def whole_numbers(self) -> bool:
         """Whether the values are whole numbers, or codes made of digits."""
         return self.distinct > 0 and all(looks_like("whole", value) for value in self.counts)
 
     @property
-    def fine(self) -> bool:
+    def fine_grained(self) -> bool:
         """Many different numbers: nobody but who took them knows them exactly."""
-        return self.numeric and self.distinct > _FEW
+        return self.numeric and self.distinct > _FEW_NUMBERS
 
     @property
     def measured(self) -> bool:
         """Numbers with decimals: somebody has measured them."""
-        return self.numeric and any("." in value for value in self.counts) and self.distinct > _FEW
+        return self.numeric and any("." in value for value in self.counts) and self.distinct > _FEW_NUMBERS
 
     @property
     def unique(self) -> bool:
         """Whether nearly every record has a value of its own that is no measured number."""
-        return self.cells >= 30 and self.distinct > 0.9 * self.cells and not (self.numeric and not self.whole)
+        return self.cells >= 30 and self.distinct > 0.9 * self.cells and not (self.numeric and not self.whole_numbers)
 
 
-def sign_of(c: ColumnFacts) -> Sign:
+def hint_of(c: ColumnFacts) -> ColumnHint:
     """What a column seems to be, and who knows it."""
     return next(sign for rule in _RULES if (sign := rule(c)) is not None)
 
 
-def _constant(c: ColumnFacts) -> Sign | None:
+def _constant(c: ColumnFacts) -> ColumnHint | None:
     if c.distinct > 1 or (c.distinct == 1 and (c.missing or c.cells == 1)):
         return None
     if not c.distinct:
-        return Sign("person", "empty: kept inside, since nobody knows what later records hold")
-    if what := _named(c, IDENTIFYING_NAMES):
-        return Sign("person", f"the name says {what}, though all records have the same value")
-    return Sign("nobody", "the same value in every record: tells nobody apart")
+        return ColumnHint("person", "empty: kept inside, since nobody knows what later records hold")
+    if what := _meaning_of_name(c, IDENTIFYING_NAMES):
+        return ColumnHint("person", f"the name says {what}, though all records have the same value")
+    return ColumnHint("nobody", "the same value in every record: tells nobody apart")
 
 
-def _direct(c: ColumnFacts) -> Sign | None:
-    what = _named(c, IDENTIFYING_NAMES)
-    if what == "a person" and c.distinct <= _YES_OR_NO and c.cells >= _SOME:
+def _direct_identifier(c: ColumnFacts) -> ColumnHint | None:
+    what = _meaning_of_name(c, IDENTIFYING_NAMES)
+    if what == "a person" and c.distinct <= _YES_OR_NO and c.cells >= _MANY_CODES:
         return None  # whether somebody is insured, or a member
     if what:
         again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
-        return Sign("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}")
+        return ColumnHint("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}")
     for sign, word in (
         ("email", "e-mail addresses"),
         ("url", "web addresses"),
@@ -148,154 +148,154 @@ def _direct(c: ColumnFacts) -> Sign | None:
         ("phone", "telephone numbers"),
     ):
         if c.distinct and c.share(sign) > 0.8 and not c.share("local date") > 0.8:
-            return Sign("person", f"the values look like {word}")
+            return ColumnHint("person", f"the values look like {word}")
     return None
 
 
-def _date(c: ColumnFacts) -> Sign | None:
-    compact = c.share("compact date") == 1 and not (c.unique and _NUMBERED.search(c.word))
+def _date(c: ColumnFacts) -> ColumnHint | None:
+    compact = c.share("compact date") == 1 and not (c.unique and _NUMBER_NAMES.search(c.plain_name))
     if c.distinct > 1 and (compact or c.share("date") == 1):
         written = " (YYYYMMDD)" if compact else ""
-        return Sign("known", f"dates{written} of a person's life are known to others", date_levels(c.counts))
+        return ColumnHint("known", f"dates{written} of a person's life are known to others", date_levels(c.counts))
     if c.distinct > 1 and c.share("local date") > 0.95:
         local = local_date_levels(c.counts) if c.share("local date") == 1 else None
         if local is not None:
-            return Sign("known", f"dates ({local['written']}) of a person's life are known to others", local)
-        return Sign(
+            return ColumnHint("known", f"dates ({local['written']}) of a person's life are known to others", local)
+        return ColumnHint(
             "person", "dates that do not tell the day from the month: add dates and written, or write 1980-12-31"
         )
     if c.distinct > 1 and c.share("short date") > 0.95:
-        return Sign("person", "dates whose years have two digits: kept inside until they are written 1980-12-31")
+        return ColumnHint("person", "dates whose years have two digits: kept inside until they are written 1980-12-31")
     if c.distinct > 1 and c.share("some date") > 0.95:
-        return Sign("person", "dates written in several ways: kept inside until all are written 1980-12-31")
+        return ColumnHint("person", "dates written in several ways: kept inside until all are written 1980-12-31")
     return None
 
 
-def _band(c: ColumnFacts) -> Sign | None:
+def _band(c: ColumnFacts) -> ColumnHint | None:
     tree = band_tree(c.counts)
     if tree is None:
         return None
-    if what := _named(c, SENSITIVE_NAMES):
-        return Sign("illness", f"the name says {what}, in bands", {"tree": tree})
-    if what := _named(c, CLINICAL_NAMES):
-        return Sign("clinic", f"the name says {what}, in bands: a neighbour does not know it", {"tree": tree})
-    return Sign("known", f"{c.distinct} bands of numbers, joined with their neighbours level by level", {"tree": tree})
+    if what := _meaning_of_name(c, SENSITIVE_NAMES):
+        return ColumnHint("illness", f"the name says {what}, in bands", {"tree": tree})
+    if what := _meaning_of_name(c, CLINICAL_NAMES):
+        return ColumnHint("clinic", f"the name says {what}, in bands: a neighbour does not know it", {"tree": tree})
+    return ColumnHint("known", f"{c.distinct} bands of numbers, joined with their neighbours level by level", {"tree": tree})
 
 
-def _code(c: ColumnFacts) -> Sign | None:
+def _code(c: ColumnFacts) -> ColumnHint | None:
     """Codes of illnesses, drugs and tests; a few strangers among them cost the hierarchy, not the role.
 
     R000123 may be a code or somebody's number: where nearly every record has its own and no name speaks for codes, it is a number.
     """
-    ill = _named(c, SENSITIVE_NAMES)
-    others = c.unique or _named(c, KNOWN_NAMES) or _named(c, VISIT_NAMES)
+    ill = _meaning_of_name(c, SENSITIVE_NAMES)
+    others = c.unique or _meaning_of_name(c, KNOWN_NAMES) or _meaning_of_name(c, VISIT_NAMES)
     if c.distinct < 3 or (not ill and others):
         return None
-    named = re.search(r"diag|(^|_)(dx|icd|cause)", c.word) is not None
+    named = re.search(r"diag|(^|_)(dx|icd|cause)", c.plain_name) is not None
     for look, what, hierarchy, plausible in (
         ("atc", "ATC codes: what is taken shows the illness", {"prefix": [5, 4, 3, 1]}, True),
-        ("icd10", "ICD-10 codes", {"icd10": True}, ill not in _OWN_CODES),
+        ("icd10", "ICD-10 codes", {"icd10": True}, ill not in _OTHER_CODES),
         ("icd9", "ICD-9 codes", {"icd9": True}, named or any(looks_like("icd9 letter", v) for v in c.counts)),
-        ("loinc", "LOINC codes: what is tested hints at the illness", None, c.distinct > _FEW or "loinc" in c.word),
+        ("loinc", "LOINC codes: what is tested hints at the illness", None, c.distinct > _FEW_NUMBERS or "loinc" in c.plain_name),
     ):
         if plausible and c.share(look) > 0.9:
-            return Sign("illness", f"the values look like {what}", hierarchy if _all_fit(c, look) else None)
+            return ColumnHint("illness", f"the values look like {what}", hierarchy if _all_fit(c, look) else None)
     return None
 
 
 def _all_fit(c: ColumnFacts, look: str) -> bool:
     """Whether every value has a place in the hierarchy of its codes: one stranger would refuse the whole table."""
     placed = {
-        "icd10": lambda v: block(v[:3]) and chapter(v[:3]),
-        "icd9": lambda v: icd9.place(icd9.category(v) or "", icd9.CHAPTERS),
+        "icd10": lambda v: icd10_block(v[:3]) and icd10_chapter(v[:3]),
+        "icd9": lambda v: icd9.range_of(icd9.category(v) or "", icd9.CHAPTERS),
     }
     return c.share(look) == 1 and (look not in placed or all(map(placed[look], c.counts)))
 
 
-COUNTS = dict(list(CLINICAL_NAMES.items())[:1])
+COUNT_NAMES = dict(list(CLINICAL_NAMES.items())[:1])
 
 
-def _count(c: ColumnFacts) -> Sign | None:
-    what = "" if c.unique else _named(c, COUNTS)
-    return Sign("clinic", f"the name says {what}: a neighbour does not know it", levels(c)) if what else None
+def _count(c: ColumnFacts) -> ColumnHint | None:
+    what = "" if c.unique else _meaning_of_name(c, COUNT_NAMES)
+    return ColumnHint("clinic", f"the name says {what}: a neighbour does not know it", interval_hierarchy(c)) if what else None
 
 
-def _postcode(c: ColumnFacts) -> Sign | None:
+def _postcode(c: ColumnFacts) -> ColumnHint | None:
     lengths = {len(v) for v in c.counts}
-    if re.search(r"(zip|post_?code|postal|plz)", c.word) and lengths and max(lengths) <= 10:
-        return Sign("known", "the name says a postal code", {"prefix": max(lengths)})
+    if re.search(r"(zip|post_?code|postal|plz)", c.plain_name) and lengths and max(lengths) <= 10:
+        return ColumnHint("known", "the name says a postal code", {"prefix": max(lengths)})
     return None
 
 
-def _illness(c: ColumnFacts) -> Sign | None:
-    what = _named(c, SENSITIVE_NAMES)
-    coded = not c.measured or _CODES_NAMED.search(c.word)
-    return Sign("illness", f"the name says {what}") if what and coded else None
+def _illness(c: ColumnFacts) -> ColumnHint | None:
+    what = _meaning_of_name(c, SENSITIVE_NAMES)
+    coded = not c.measured or _CODE_NAMES.search(c.plain_name)
+    return ColumnHint("illness", f"the name says {what}") if what and coded else None
 
 
-def _measurement_unit(c: ColumnFacts) -> Sign | None:
+def _measurement_unit(c: ColumnFacts) -> ColumnHint | None:
     """Units of measurement; a ward is called a unit, too."""
-    if _UNIT_NAMES.search(c.word) and c.share("unit") > 0.5:
-        return Sign("clinic", UNITS_REASON)
+    if _UNIT_NAMES.search(c.plain_name) and c.share("unit") > 0.5:
+        return ColumnHint("clinic", UNITS_REASON)
     return None
 
 
-def _unique(c: ColumnFacts) -> Sign | None:
+def _unique(c: ColumnFacts) -> ColumnHint | None:
     if c.unique:
-        return Sign("person", f"nearly every record has a value of its own ({c.distinct:,} of {c.cells:,})")
-    long = c.whole and min(map(len, c.counts)) >= 4
-    if c.cells >= 30 and c.distinct > 0.3 * c.cells and long and _NUMBERED.search(c.word):
-        return Sign("person", f"a number that names something: {c.distinct:,} in {c.cells:,} records")
+        return ColumnHint("person", f"nearly every record has a value of its own ({c.distinct:,} of {c.cells:,})")
+    long = c.whole_numbers and min(map(len, c.counts)) >= 4
+    if c.cells >= 30 and c.distinct > 0.3 * c.cells and long and _NUMBER_NAMES.search(c.plain_name):
+        return ColumnHint("person", f"a number that names something: {c.distinct:,} in {c.cells:,} records")
     return None
 
 
-def _text(c: ColumnFacts) -> Sign | None:
+def _text(c: ColumnFacts) -> ColumnHint | None:
     letters = sum(len(value) * count for value, count in c.counts.items())
     if c.cells and letters / c.cells > 40 and c.distinct > 0.3 * c.cells:
-        return Sign("person", "free text may say anything about a person")
+        return ColumnHint("person", "free text may say anything about a person")
     return None
 
 
-def _by_name(c: ColumnFacts) -> Sign | None:
-    words: tuple[tuple[Who, dict[str, str], str], ...] = (
+def _by_name(c: ColumnFacts) -> ColumnHint | None:
+    words: tuple[tuple[KnownTo, dict[str, str], str], ...] = (
         ("known", KNOWN_NAMES, "neighbours and registers know it"),
         ("visit", VISIT_NAMES, "whoever was there knows it"),
         ("clinic", CLINICAL_NAMES, "a neighbour does not know it"),
     )
     for who, names, because in words:
-        if what := _named(c, names):
-            names_of = what in _NAMES and not _AMOUNTS.search(c.word)
-            return Sign(who, f"the name says {what}: {because}{_strangers(c)}", None if names_of else levels(c))
+        if what := _meaning_of_name(c, names):
+            names_of = what in _NAMING_MEANINGS and not _AMOUNT_NAMES.search(c.plain_name)
+            return ColumnHint(who, f"the name says {what}: {because}{_explain_no_intervals(c)}", None if names_of else interval_hierarchy(c))
     return None
 
 
-def _unknown(c: ColumnFacts) -> Sign | None:
+def _fallback(c: ColumnFacts) -> ColumnHint | None:
     what = "measured numbers" if c.measured else "different numbers" if c.numeric else "different values"
-    return Sign("unknown", f"{c.distinct} {what}", levels(c))
+    return ColumnHint("unknown", f"{c.distinct} {what}", interval_hierarchy(c))
 
 
-def _strangers(c: ColumnFacts) -> str:
+def _explain_no_intervals(c: ColumnFacts) -> str:
     """What keeps numbers from having intervals."""
     words = round((1 - c.share("number")) * c.distinct)
-    if c.distinct <= _FEW or not 0 < words < c.distinct / 2:
+    if c.distinct <= _FEW_NUMBERS or not 0 < words < c.distinct / 2:
         return ""
     return f"; no intervals, since {words} of its {c.distinct} values are no numbers: correct them, or list them under missing"
 
 
-def levels(c: ColumnFacts) -> dict[str, Any] | None:
+def interval_hierarchy(c: ColumnFacts) -> dict[str, Any] | None:
     """Intervals for numbers; codes made of few numbers have no order to speak of."""
-    few = c.distinct <= _SOME and (_CODES_NAMED.search(c.word) or any(v[0] == "0" and v != "0" for v in c.counts))
-    coded = _NUMBERED.search(c.word) or few  # 0100 is the name of a ward
-    if not c.numeric or c.distinct < 3 or (c.whole and coded):
+    few = c.distinct <= _MANY_CODES and (_CODE_NAMES.search(c.plain_name) or any(v[0] == "0" and v != "0" for v in c.counts))
+    coded = _NUMBER_NAMES.search(c.plain_name) or few  # 0100 is the name of a ward
+    if not c.numeric or c.distinct < 3 or (c.whole_numbers and coded):
         return None
     return number_levels(c.counts)
 
 
-def _named(c: ColumnFacts, names: dict[str, str]) -> str:
-    return next((what for pattern, what in names.items() if re.search(pattern, c.word)), "")
+def _meaning_of_name(c: ColumnFacts, names: dict[str, str]) -> str:
+    return next((what for pattern, what in names.items() if re.search(pattern, c.plain_name)), "")
 
 
 _RULES = (
-    *(_constant, _direct, _date, _band, _count, _postcode, _code, _measurement_unit, _illness),
-    *(_unique, _text, _by_name, _unknown),
+    *(_constant, _direct_identifier, _date, _band, _count, _postcode, _code, _measurement_unit, _illness),
+    *(_unique, _text, _by_name, _fallback),
 )

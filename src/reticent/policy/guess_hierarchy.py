@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 _BINS = 16
-_HEAVY = 0.3
+_MAX_BIN_SHARE = 0.3
 """Share of the records that one even interval may hold before the cuts follow the distribution instead."""
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"[\[(]?\s*({_NUMBER})\s*(?:-|\u2013|,|to)\s*({_NUMBER})\s*[\])]?")
@@ -20,7 +20,7 @@ _BELOW = re.compile(rf"(?:<=?|under|below|unter|bis)\s*({_NUMBER})")
 _ABOVE = re.compile(
     rf"(?:>=?|over|above|ab|\u00fcber)\s*({_NUMBER})|({_NUMBER})\s*(?:\+|plus|(?:and|or) (?:over|older|above|more))"
 )
-_MOST_BANDS = 40
+_MAX_BANDS = 40
 _BIRTH_YEARS = 25
 """Years from which on dates are those of births, not of one clinic's records."""
 _MONTHS = 12
@@ -34,22 +34,22 @@ def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
     >>> number_levels({"1": 40, "2": 20, "3": 15, "4": 10, "5": 7, "7": 4, "9": 3, "400": 1})
     {'intervals': [[2, 3, 4], [3]]}
     """
-    numbers, times = _sorted(counts)
+    numbers, times = _sort_numbers(counts)
     span = float(numbers[-1]) - float(numbers[0]) if len(numbers) else 0.0
     if len(numbers) < 3 or not math.isfinite(span):  # 1e400 is written like a number
         return None
     least = 2.0 if np.equal(np.mod(numbers, 1), 0).all() else 0.0  # a width of one would join nothing
-    width = max(nice(span / _BINS), least)
+    width = max(nice_width(span / _BINS), least)
     bins = np.bincount(np.floor((numbers - numbers[0]) / width).astype(np.int64), weights=times)
-    if len(numbers) > 10 and bins.max() <= _HEAVY * times.sum() and (bins > 0).sum() >= _BINS / 3:
-        return {"intervals": [_plain(width * twice) for twice in (1, 2, 4, 8) if twice == 1 or width * twice < span]}
+    if len(numbers) > 10 and bins.max() <= _MAX_BIN_SHARE * times.sum() and (bins > 0).sum() >= _BINS / 3:
+        return {"intervals": [_plain_number(width * twice) for twice in (1, 2, 4, 8) if twice == 1 or width * twice < span]}
     cuts = _cuts(numbers, times)
     steps = [cuts[2**level - 1 :: 2**level] for level in range(4)]
     nested = [step for at, step in enumerate(steps) if step and step not in steps[:at]]
     return {"intervals": nested} if nested else None
 
 
-def _sorted(counts: Mapping[str, int]) -> tuple[Any, Any]:
+def _sort_numbers(counts: Mapping[str, int]) -> tuple[Any, Any]:
     totals: Counter[float] = Counter()
     for value, count in counts.items():
         totals[float(value)] += count
@@ -63,19 +63,19 @@ def _cuts(numbers: Any, times: Any) -> list[float]:
     below = np.cumsum(times) - times
     ranks = np.searchsorted(below, np.arange(1, bins) / bins * times.sum(), side="left")
     places = sorted({int(rank) for rank in ranks if 0 < rank < len(numbers)})
-    return [_between(float(numbers[at - 1]), float(numbers[at])) for at in places]
+    return [_short_number_between(float(numbers[at - 1]), float(numbers[at])) for at in places]
 
 
-def _between(low: float, high: float) -> float:
+def _short_number_between(low: float, high: float) -> float:
     """The shortest number above the one and at most the other."""
     for digits in range(12):
         short = math.floor(high * 10**digits) / 10**digits
         if low < short <= high:
-            return _plain(short)
-    return _plain(high)
+            return _plain_number(short)
+    return _plain_number(high)
 
 
-def nice(x: float) -> float:
+def nice_width(x: float) -> float:
     """The nearest of 1, 2, 5 times a power of ten, at least as large as needed."""
     if x <= 0:
         return 1
@@ -83,7 +83,7 @@ def nice(x: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= x * 0.999)
 
 
-def _plain(number: float) -> float:
+def _plain_number(number: float) -> float:
     return int(number) if float(number).is_integer() else round(number, 12)
 
 
@@ -123,11 +123,11 @@ def band_tree(counts: Mapping[str, int]) -> dict[str, Any] | None:
     bands = sorted((*span, value) for value in counts if (span := _span(value)) is not None)
     closed = sum(math.isfinite(low) and math.isfinite(high) for low, high, _ in bands)
     follow = all(up >= high for (_, high, _), (up, _, _) in pairwise(bands))
-    if len(bands) < len(counts) or closed < 2 or len(bands) > _MOST_BANDS or not follow:
+    if len(bands) < len(counts) or closed < 2 or len(bands) > _MAX_BANDS or not follow:
         return None
     nodes: list[tuple[float, float, Any]] = [(low, high, value) for low, high, value in bands]
     while len(nodes) > 2:
-        nodes = [_joined(nodes[at : at + 2], bands) for at in range(0, len(nodes), 2)]
+        nodes = [_join_bands(nodes[at : at + 2], bands) for at in range(0, len(nodes), 2)]
     return dict(_entry(node, bands) for node in nodes) if isinstance(nodes[0][2], list) else None
 
 
@@ -142,7 +142,7 @@ def _span(value: str) -> tuple[float, float] | None:
     return (float(match[1] or match[2]), math.inf) if match else None
 
 
-def _joined(pair: list[tuple[float, float, Any]], bands: list[tuple[float, float, str]]) -> tuple[float, float, Any]:
+def _join_bands(pair: list[tuple[float, float, Any]], bands: list[tuple[float, float, str]]) -> tuple[float, float, Any]:
     """Two neighbours as one node; one without a neighbour stands alone, so that all paths are of one length."""
     parts = [node[2] if isinstance(node[2], str) else _entry(node, bands) for node in pair]
     return pair[0][0], pair[-1][1], parts
@@ -160,10 +160,10 @@ def _label(low: float, high: float, bands: list[tuple[float, float, str]]) -> st
     if same is not None:
         return same
     if math.isinf(low):
-        return f"<{_plain(high):g}"
+        return f"<{_plain_number(high):g}"
     if math.isinf(high):
-        return f"{_plain(low):g}+"
+        return f"{_plain_number(low):g}+"
     sample = next(value for a, b, value in bands if math.isfinite(a) and math.isfinite(b))
     match = re.fullmatch(rf"(\W*){_NUMBER}(\s*(?:-|\u2013|,|to)\s*){_NUMBER}(\W*)", sample.strip())
     start, middle, end = match.groups() if match else ("", "-", "")
-    return f"{start}{_plain(low):g}{middle}{_plain(high):g}{end}"
+    return f"{start}{_plain_number(low):g}{middle}{_plain_number(high):g}{end}"

@@ -82,13 +82,13 @@ def read_tree(path: Path, *, column: str) -> Tree:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _from_text(file.read(), column, path.name)
     except OSError as error:
-        raise _bad(
+        raise _error(
             column,
             f"cannot read {path.name} ({error.strerror})",
             "Correct the path; it starts from the policy's folder",
         ) from None
     except (UnicodeDecodeError, csv.Error):
-        raise _bad(
+        raise _error(
             column, f"{path.name} is not a readable UTF-8 CSV file", "Write one line per leaf: leaf;...;root"
         ) from None
 
@@ -122,18 +122,18 @@ def tree_from_dict(nested: dict[str, Any], *, column: str) -> Tree:
 
 def _from_rows(rows: list[list[str]], column: str, name: str) -> Tree:
     if not rows:
-        raise _bad(column, f"{name} is empty", "Write one line per leaf: leaf;...;root")
+        raise _error(column, f"{name} is empty", "Write one line per leaf: leaf;...;root")
     widths = {len(row) for row in rows}
     if len(widths) > 1 or 1 in widths:
         odd = next(i for i, row in enumerate(rows, 1) if len(row) != len(rows[0]) or len(row) < 2)
-        raise _bad(
+        raise _error(
             column,
             f"{name}, line {odd}: every line needs the same number of levels, at least two",
             "Repeat a label to fill a level",
         )
     roots = {row[-1] for row in rows}
     if len(roots) > 1:
-        raise _bad(
+        raise _error(
             column, f"{name} has {len(roots)} roots", "Add a last column that is the same on every line, such as *"
         )
     _refuse_two_parents(rows, column, name)
@@ -141,7 +141,7 @@ def _from_rows(rows: list[list[str]], column: str, name: str) -> Tree:
     paths: dict[str, tuple[str, ...]] = {}
     for line, row in enumerate(rows, 1):
         if paths.setdefault(row[0], tuple(row[1:])) != tuple(row[1:]):
-            raise _bad(
+            raise _error(
                 column,
                 f"{name}, line {line}: a leaf stands there a second time with other ancestors",
                 "Keep one line per leaf",
@@ -156,7 +156,7 @@ def _refuse_two_parents(rows: list[list[str]], column: str, name: str) -> None:
     for line, row in enumerate(rows, 1):
         for level in range(1, len(row) - 1):
             if parents.setdefault((level, row[level]), row[level + 1]) != row[level + 1]:
-                raise _bad(
+                raise _error(
                     column, f"{name}, line {line}, level {level}: a node has two parents", "Give each node one parent"
                 )
 
@@ -172,10 +172,10 @@ def _refuse_cycles(rows: list[list[str]], column: str, name: str) -> None:
         above.prepare()
     except CycleError:  # whose text names the nodes
         hint = "Give each node a path that ends at the root"
-        raise _bad(column, f"{name} has a cycle: a node is its own ancestor", hint) from None
+        raise _error(column, f"{name} has a cycle: a node is its own ancestor", hint) from None
 
 
-def _bad(column: str, what: str, hint: str) -> PolicyError:
+def _error(column: str, what: str, hint: str) -> PolicyError:
     return PolicyError(f"columns.{column}.hierarchy: {what}.", hint=f"{hint}.")
 
 
@@ -198,7 +198,7 @@ class HierarchyLevels:
         numeric: the number each leaf stands for, where the attribute is numeric.
     """
 
-    tables: tuple[Int32s, ...]
+    node_ids: tuple[Int32s, ...]
     labels: tuple[pa.Array, ...]
     leaves: tuple[Int64s, ...]
     size: int
@@ -207,10 +207,10 @@ class HierarchyLevels:
     @property
     def height(self) -> int:
         """The highest level; level 0 is the value itself."""
-        return len(self.tables) - 1
+        return len(self.node_ids) - 1
 
 
-_MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
+_LABELERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
     "intervals": interval_labels,
     "prefix": prefix_labels,
     "dates": date_labels,
@@ -219,7 +219,7 @@ _MAKERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
 }
 
 
-class Climber:
+class HierarchyLabeler:
     """A hierarchy made ready once: the labels above values, without arrays."""
 
     def __init__(self, spec: HierarchySpec | None, *, column: str, base: Path = Path()) -> None:
@@ -233,23 +233,23 @@ class Climber:
             return []
         if self.tree is not None:
             return _tree_labels(self.tree, domain, self._column)
-        labels = _MAKERS[kind](domain, spec)
-        _refuse_strangers(labels, domain, self._column, kind)
+        labels = _LABELERS[kind](domain, spec)
+        _refuse_unknown_values(labels, domain, self._column, kind)
         return labels
 
 
 def check_domain(spec: HierarchySpec, values: pa.Array, *, column: str, base: Path) -> None:
     """Refuses values that do not fit a hierarchy, as `ladder` does, for whoever has no use for the levels."""
     if spec.kind != "dates" or date_nodes(values, spec) is None:
-        Climber(spec, column=column, base=base).labels(values.to_pylist())
+        HierarchyLabeler(spec, column=column, base=base).labels(values.to_pylist())
 
 
 def build_levels(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: Path = Path()) -> HierarchyLevels:
     """Applies a hierarchy to the distinct values of a column (index = code; at most one of them null)."""
     if spec is not None and spec.kind == "dates" and (nodes := date_nodes(values, spec)) is not None:
         return _assemble(values, nodes)
-    climber, domain = Climber(spec, column=column, base=base), values.to_pylist()
-    levels, tree = [_nodes(labels) for labels in climber.labels(domain)], climber.tree
+    climber, domain = HierarchyLabeler(spec, column=column, base=base), values.to_pylist()
+    levels, tree = [_number_nodes(labels) for labels in climber.labels(domain)], climber.tree
     if tree is not None:
         return _assemble(values, levels, counts=tree.counts, size=tree.size)
     numeric = spec is not None and spec.kind == "intervals"
@@ -267,20 +267,20 @@ def build_levels_by_column(policy: Policy, domains: dict[str, pa.Array]) -> dict
 def _tree_labels(tree: Tree, domain: Sequence[Any], column: str) -> Labels:
     paths = [tree.path(value) for value in domain]
     strangers = sum(path is None and value is not None for path, value in zip(paths, domain, strict=True))
-    _count_strangers(strangers, column, "tree", "leaves of its hierarchy")
+    _refuse_if_any(strangers, column, "tree", "leaves of its hierarchy")
     return [[None if path is None else path[level] for path in paths] for level in range(tree.depth - 1)]
 
 
-def _refuse_strangers(labels: Labels, domain: Sequence[Any], column: str, kind: str) -> None:
+def _refuse_unknown_values(labels: Labels, domain: Sequence[Any], column: str, kind: str) -> None:
     first = labels[0] if labels else []
     if None not in first:
         return
     strangers = sum(label is None and value is not None for label, value in zip(first, domain, strict=False))
     expectations = {"intervals": "numbers", "dates": "dates", "icd9": "ICD-9 codes", "icd10": "ICD-10 codes"}
-    _count_strangers(strangers, column, kind, expectations.get(kind, "codes of that length"))
+    _refuse_if_any(strangers, column, kind, expectations.get(kind, "codes of that length"))
 
 
-def _count_strangers(count: int, column: str, kind: str, expectation: str) -> None:
+def _refuse_if_any(count: int, column: str, kind: str, expectation: str) -> None:
     if count:
         raise DataError(
             f"Column '{column}': {count} distinct value{'s are' if count > 1 else ' is'} not {expectation} (hierarchy: {kind}).",
@@ -288,7 +288,7 @@ def _count_strangers(count: int, column: str, kind: str, expectation: str) -> No
         )
 
 
-def _nodes(labels: list[str | None]) -> Nodes:
+def _number_nodes(labels: list[str | None]) -> Nodes:
     ids: dict[str | None, int] = {}
     table = np.fromiter((ids.setdefault(label, len(ids)) for label in labels), dtype=np.int32, count=len(labels))
     return table, list(ids)

@@ -67,7 +67,7 @@ def category(code: str) -> str | None:
     return letter + (digits.zfill(size) if dot or len(digits) <= size else digits[:size])
 
 
-def place(of: str, ranges: list[str]) -> str | None:
+def range_of(code: str, ranges: list[str]) -> str | None:
     """The range that holds a category."""
-    at = bisect.bisect_right(ranges, of, key=lambda pair: pair.partition("-")[0]) - 1
-    return ranges[at] if at >= 0 and of <= ranges[at].partition("-")[2] else None
+    at = bisect.bisect_right(ranges, code, key=lambda pair: pair.partition("-")[0]) - 1
+    return ranges[at] if at >= 0 and code <= ranges[at].partition("-")[2] else None

@@ -37,7 +37,7 @@ def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str |
     return [[None if text is None else text[:n] + "*" * max(0, len(text) - n) for text in fits] for n in lengths]
 
 
-_SHOW: dict[str, Callable[[dt.date], str]] = {
+_DATE_LABELS: dict[str, Callable[[dt.date], str]] = {
     "day": lambda d: d.isoformat(),
     "month": lambda d: f"{d.year}-{d.month:02}",
     "quarter": lambda d: f"{d.year}-Q{(d.month + 2) // 3}",
@@ -45,14 +45,14 @@ _SHOW: dict[str, Callable[[dt.date], str]] = {
     "decade": lambda d: f"{d.year // 10}0s",
 }
 _YEAR_FIRST = re.compile(r"(\d{4}-\d\d-\d\d|\d{8})(?!\d)")
-_FIRST, _LAST = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.min, dt.date.max))
+_FIRST_DAY, _LAST_DAY = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.min, dt.date.max))
 
 
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Day, month, quarter, year, decade: the levels the policy names, in that order."""
     local = strptime_format(spec.written) if spec.written else None
     days = [_day(value, local) for value in domain]
-    return [[None if day is None else _SHOW[level](day) for day in days] for level in _levels(spec)]
+    return [[None if day is None else _DATE_LABELS[level](day) for day in days] for level in _levels(spec)]
 
 
 def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list[str | None]]] | None:
@@ -67,7 +67,7 @@ def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list
     except pa.ArrowInvalid:
         return None
     days = numbers.fill_null(0).to_numpy()
-    if int(days.min(initial=0)) < _FIRST or int(days.max(initial=0)) > _LAST:
+    if int(days.min(initial=0)) < _FIRST_DAY or int(days.max(initial=0)) > _LAST_DAY:
         return None
     missing = numbers.is_null().to_numpy(zero_copy_only=False)
     return [_nodes_of(level, days.astype("datetime64[D]"), missing) for level in _levels(spec)]
@@ -82,7 +82,7 @@ def days_of(values: Sequence[Any], spec: HierarchySpec) -> list[str | None]:
 
 
 def _levels(spec: HierarchySpec) -> list[str]:
-    return sorted(spec.dates or (), key=list(_SHOW).index)
+    return sorted(spec.dates or (), key=list(_DATE_LABELS).index)
 
 
 def _nodes_of(level: str, days: npt.NDArray[np.datetime64], missing: Bools) -> tuple[Int32s, list[str | None]]:
@@ -94,18 +94,18 @@ def _nodes_of(level: str, days: npt.NDArray[np.datetime64], missing: Bools) -> t
     some = np.zeros(int(nodes.max(initial=-1)) + 1, dtype=np.int64)
     some[nodes[::-1]] = np.arange(len(nodes))[::-1]
     examples = zip(days[some].tolist(), missing[some].tolist(), strict=True)
-    return nodes, [None if nothing else _SHOW[level](day) for day, nothing in examples]
+    return nodes, [None if nothing else _DATE_LABELS[level](day) for day, nothing in examples]
 
 
-def strptime_format(written: str) -> str | None:
+def strptime_format(pattern: str) -> str | None:
     """What `strptime` calls a way of writing dates; None where it is not one of those that policies may name.
 
     >>> strptime_format("DD.MM.YYYY"), strptime_format("YY.MM.DD")
     ('%d.%m.%Y', None)
     """
-    if not re.fullmatch(r"(DD([./-])MM\2|MM([./-])DD\3)YYYY", written):
+    if not re.fullmatch(r"(DD([./-])MM\2|MM([./-])DD\3)YYYY", pattern):
         return None
-    return written.replace("DD", "%d").replace("MM", "%m").replace("YYYY", "%Y")
+    return pattern.replace("DD", "%d").replace("MM", "%m").replace("YYYY", "%Y")
 
 
 def _day(value: Any, local: str | None) -> dt.date | None:
@@ -126,8 +126,8 @@ def icd10_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | 
     """Code > category of three characters > block > chapter."""
     codes = [str(value).strip().upper() if value is not None else "" for value in domain]
     heads = [code[:3] if _ICD10.match(code) else None for code in codes]
-    blocks = [None if head is None else block(head) for head in heads]
-    chapters = [None if head is None else chapter(head) for head in heads]
+    blocks = [None if head is None else icd10_block(head) for head in heads]
+    chapters = [None if head is None else icd10_chapter(head) for head in heads]
     unknown = [b is None or c is None for b, c in zip(blocks, chapters, strict=True)]
     return [[None if bad else x for x, bad in zip(level, unknown, strict=True)] for level in (heads, blocks, chapters)]
 
@@ -137,16 +137,16 @@ def icd9_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | N
     from reticent.policy import icd9
 
     heads = [None if value is None else icd9.category(str(value)) for value in domain]
-    chapters = [None if head is None else icd9.place(head, icd9.CHAPTERS) for head in heads]
+    chapters = [None if head is None else icd9.range_of(head, icd9.CHAPTERS) for head in heads]
     heads = [None if chapter is None else head for head, chapter in zip(heads, chapters, strict=True)]
     blocks = [
-        None if head is None else icd9.place(head, icd9.BLOCKS) or chapter
+        None if head is None else icd9.range_of(head, icd9.BLOCKS) or chapter
         for head, chapter in zip(heads, chapters, strict=True)
     ]
     return [heads, blocks, chapters]
 
 
-def block(category: str) -> str | None:
+def icd10_block(category: str) -> str | None:
     """The block of a three-character category, as `A00-A09`."""
     from reticent.policy.icd10 import BLOCKS
 
@@ -154,7 +154,7 @@ def block(category: str) -> str | None:
     return "-".join(BLOCKS[at]) if at >= 0 and category <= BLOCKS[at][1] else None
 
 
-def chapter(category: str) -> str | None:
+def icd10_chapter(category: str) -> str | None:
     """The chapter of a three-character category, as `I` to `XXII`."""
     from reticent.policy.icd10 import CHAPTERS
 
@@ -176,7 +176,7 @@ def _number(value: Any) -> float:
 def interval_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Even widths, or cut points for uneven, open-ended intervals; refuses levels that are not nested in one another."""
     numbers = to_numbers(domain)
-    levels = [_cut(numbers, step, spec) for step in spec.intervals or ()]
+    levels = [_interval_level(numbers, step, spec) for step in spec.intervals or ()]
     for i, (fine, coarse) in enumerate(pairwise(levels)):
         pairs = {(low, up) for low, up in zip(fine, coarse, strict=True) if low is not None}
         if len(pairs) > len({low for low, _ in pairs}):
@@ -187,36 +187,36 @@ def interval_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str
     return levels
 
 
-def _cut(numbers: Floats, step: float | tuple[float, ...], spec: HierarchySpec) -> list[str | None]:
+def _interval_level(numbers: Floats, step: float | tuple[float, ...], spec: HierarchySpec) -> list[str | None]:
     if isinstance(step, tuple):
-        return [_between(x, step) for x in numbers.tolist()]
-    return [_even(x, step, spec.bottom, spec.top) for x in numbers.tolist()]
+        return [_uneven_interval(x, step) for x in numbers.tolist()]
+    return [_even_interval(x, step, spec.bottom, spec.top) for x in numbers.tolist()]
 
 
-def _between(x: float, cuts: tuple[float, ...]) -> str | None:
+def _uneven_interval(x: float, cuts: tuple[float, ...]) -> str | None:
     if not math.isfinite(x):
         return None
     at = bisect.bisect_right(cuts, x)
     if at == 0:
-        return f"<{_show(cuts[0])}"
+        return f"<{_format_number(cuts[0])}"
     if at == len(cuts):
-        return f"{_show(cuts[-1])}+"
-    return f"[{_show(cuts[at - 1])}, {_show(cuts[at])})"
+        return f"{_format_number(cuts[-1])}+"
+    return f"[{_format_number(cuts[at - 1])}, {_format_number(cuts[at])})"
 
 
-def _even(x: float, width: float, bottom: float | None, top: float | None) -> str | None:
+def _even_interval(x: float, width: float, bottom: float | None, top: float | None) -> str | None:
     if not math.isfinite(x):
         return None
     if bottom is not None and x < bottom:
-        return f"<{_show(bottom)}"
+        return f"<{_format_number(bottom)}"
     if top is not None and x >= top:
-        return f"{_show(top)}+"
+        return f"{_format_number(top)}+"
     low = math.floor(x / width) * width
     high = low + width
     low = low if bottom is None else max(low, bottom)
     high = high if top is None else min(high, top)
-    return f"[{_show(low)}, {_show(high)})"
+    return f"[{_format_number(low)}, {_format_number(high)})"
 
 
-def _show(x: float) -> str:
+def _format_number(x: float) -> str:
     return str(int(x)) if float(x).is_integer() else f"{x:g}"

@@ -30,7 +30,7 @@ from reticent.policy.settings.kinds import (
     TableSettings,
 )
 from reticent.policy.settings.linked import LinkedSettings, check_tables
-from reticent.policy.spec import Column, Section, unknown, wrong
+from reticent.policy.spec import Column, Section, unknown_word_message, validation_error
 from reticent.policy.yaml_text import dump_yaml, parse_yaml
 
 DEFAULT_L, DEFAULT_M = 10, 4
@@ -82,11 +82,11 @@ class Policy(Section):
     @classmethod
     def _has_columns(cls, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise wrong("a policy is a mapping that starts with 'version: 1'.")
+            raise validation_error("a policy is a mapping that starts with 'version: 1'.")
         if "version" not in value:
-            raise wrong("the version is missing; write 'version: 1'.")
+            raise validation_error("the version is missing; write 'version: 1'.")
         if not value.get("columns"):
-            raise wrong("there are no columns; give each column of the data a role.")
+            raise validation_error("there are no columns; give each column of the data a role.")
         return value
 
     @field_validator("missing", mode="before")
@@ -95,50 +95,50 @@ class Policy(Section):
         """A word alone is short for a list of one, and -9 needs no quotes."""
         words = [value] if isinstance(value, str | int | float) else value
         if not isinstance(words, list | tuple) or any(isinstance(word, bool | dict | list) for word in words):
-            raise wrong("missing is a list of words, such as ['?', NA, -9].")
+            raise validation_error("missing is a list of words, such as ['?', NA, -9].")
         return tuple("" if word is None else str(word) for word in words)
 
     @model_validator(mode="after")
-    def _named_columns_fit(self) -> Policy:
+    def _check_named_columns(self) -> Policy:
         """What other settings name is a column, in a role that fits."""
         if self.persons is not None:
-            self._fits("person", self.persons.column, ("identifier",), ", since it is never released")
+            self._check_role("person", self.persons.column, ("identifier",), ", since it is never released")
             others = ("identifier", "quasi", "plain")
-            self._fits(
+            self._check_role(
                 "person.events", self.persons.events, others, ": a sensitive one cannot say the order of records"
             )
         if self.prior is not None:
-            self._fits("prior.unit", self.prior.unit, ("identifier",))
+            self._check_role("prior.unit", self.prior.unit, ("identifier",))
             for name in self.prior.by:
-                self._fits("prior.by", name, ("quasi", "plain"))
+                self._check_role("prior.by", name, ("quasi", "plain"))
         return self
 
-    def _fits(self, place: str, name: str | None, roles: tuple[str, ...], why: str = "") -> None:
+    def _check_role(self, place: str, name: str | None, roles: tuple[str, ...], why: str = "") -> None:
         if name is not None and name not in self.columns:
-            raise wrong(f"{place}: {unknown(name, tuple(self.columns))}")
+            raise validation_error(f"{place}: {unknown_word_message(name, tuple(self.columns))}")
         if name is not None and self.columns[name].role not in roles:
-            raise wrong(f"{place}: the column '{name}' must have the role {' or '.join(roles)}{why}.")
+            raise validation_error(f"{place}: the column '{name}' must have the role {' or '.join(roles)}{why}.")
 
     @model_validator(mode="after")
-    def _inputs_fit(self) -> Policy:
+    def _check_inputs(self) -> Policy:
         shifted = [name for name, column in self.columns.items() if column.identifier and column.identifier.shift]
         if shifted and self.person is None:
             why = "so the policy must say which column is the person"
-            raise wrong(f"columns: '{shifted[0]}' is shifted per person, {why}.")
+            raise validation_error(f"columns: '{shifted[0]}' is shifted per person, {why}.")
         paths = (self.fhir.paths if self.fhir else {}) | (self.tables.paths if self.tables else {})
         for name, path in paths.items():
-            if name in self.released and path.private:
-                raise wrong(f"fhir.columns: '{name}': {path.private}; give it the role identifier.")
+            if name in self.released and path.private_reason:
+                raise validation_error(f"fhir.columns: '{name}': {path.private_reason}; give it the role identifier.")
         return self
 
     @model_validator(mode="after")
-    def _tables_fit(self) -> Policy:
+    def _check_tables(self) -> Policy:
         if self.tables is not None:
             check_tables(self, self.tables)
         return self
 
     @model_validator(mode="after")
-    def _no_section_is_laxer(self) -> Policy:
+    def _check_section_limits(self) -> Policy:
         if self.privacy.l is None:
             return self
         asked = math.ceil(self.privacy.l.l)
@@ -146,7 +146,7 @@ class Policy(Section):
             number = getattr(getattr(self, kind), word)
             if number is not None and number < asked:
                 words = f"{word} = {number} is laxer than l = {asked} of privacy"
-                raise wrong(f"{kind}: {words}; take it out, or write a larger one.")
+                raise validation_error(f"{kind}: {words}; take it out, or write a larger one.")
         return self
 
     @classmethod
@@ -226,28 +226,28 @@ class Policy(Section):
         """The column that the veil takes for the person, where relatives share one."""
         return None if self.prior is None else self.prior.unit
 
-    def _with(self, role: str) -> tuple[str, ...]:
+    def _columns_with_role(self, role: str) -> tuple[str, ...]:
         return tuple(name for name, column in self.columns.items() if column.role == role)
 
     @property
     def quasi(self) -> tuple[str, ...]:
         """The quasi-identifiers, in the order of the file."""
-        return self._with("quasi")
+        return self._columns_with_role("quasi")
 
     @property
     def sensitive(self) -> tuple[str, ...]:
         """The sensitive columns, in the order of the file."""
-        return self._with("sensitive")
+        return self._columns_with_role("sensitive")
 
     @property
     def plain(self) -> tuple[str, ...]:
         """The columns released as they are."""
-        return self._with("plain")
+        return self._columns_with_role("plain")
 
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The columns that never leave."""
-        return self._with("identifier")
+        return self._columns_with_role("identifier")
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -260,7 +260,7 @@ class Policy(Section):
 
     def files(self) -> dict[str, Path]:
         """Every file whose content belongs to the policy's meaning, by the place that names it; keys do not."""
-        return {named.place: self.path(named.name) for named in named_files(self) if not named.secret}
+        return {named.setting: self.path(named.name) for named in named_files(self) if not named.secret}
 
     def l_of(self, kind: str) -> int:
         """The l that releases of this kind keep: that of `privacy`, or of the section where it is stricter."""
@@ -324,7 +324,7 @@ class Policy(Section):
         return digest.hexdigest()
 
     def __repr__(self) -> str:
-        roles = ", ".join(f"{len(self._with(r))} {r}" for r in ("identifier", "quasi", "sensitive", "plain"))
+        roles = ", ".join(f"{len(self._columns_with_role(r))} {r}" for r in ("identifier", "quasi", "sensitive", "plain"))
         return f"Policy({roles}; privacy {self.to_dict().get('privacy', {})})"
 
     def _repr_html_(self) -> str:
@@ -342,18 +342,18 @@ class Policy(Section):
             )
         if absent:
             raise PolicyError(
-                f"The policy names {_columns(absent)} that the data does not have.",
-                hint=unknown(absent[0], tuple(names)) if names else "The data has no columns.",
+                f"The policy names {_list_columns(absent)} that the data does not have.",
+                hint=unknown_word_message(absent[0], tuple(names)) if names else "The data has no columns.",
             )
         extra = [name for name in names if name not in self.columns]
         if extra:
             raise PolicyError(
-                f"The data has {_columns(extra)} without a role.",
+                f"The data has {_list_columns(extra)} without a role.",
                 hint="Give each a role in the policy; 'identifier' keeps a column inside.",
             )
 
 
-def _columns(names: list[str]) -> str:
+def _list_columns(names: list[str]) -> str:
     shown = ", ".join(f"'{name}'" for name in names[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return f"the column{'s' if len(names) > 1 else ''} {shown}{more}"
@@ -375,19 +375,19 @@ def _explain(error: ValidationError, name: str, lines: dict[tuple[Any, ...], int
         key = item.get("ctx", {}).get("key")
         place = (*at, key) if key is not None else at
         line = next((lines[place[:i]] for i in range(len(place), -1, -1) if place[:i] in lines), None)
-        where = ".".join(_words(at, lines)) or "policy"
+        where = ".".join(_path_in_file(at, lines)) or "policy"
         head = f"{name}, line {line}" if line else name
         sentences.append(f"{head}: {where}: {_advice(item)}")
     return "\n".join(dict.fromkeys(sentences))
 
 
-def _words(at: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> list[str]:
+def _path_in_file(at: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> list[str]:
     """The parts of a location that stand in the file; pydantic adds names of its own to them."""
     return [str(part) for i, part in enumerate(at) if not lines or at[: i + 1] in lines]
 
 
 # What pydantic calls a kind of wrong value -> what to write instead.
-_WANTED = {
+_EXPECTED_FORMS = {
     "model_": "must be entries in braces, such as {name: value}.",
     "dict_": "must be entries in braces, such as {name: value}.",
     "tuple_": "must be a list in brackets, such as [5, 10].",
@@ -409,8 +409,8 @@ def _advice(item: Any) -> str:
             return f"must be {_BOUNDS[key]} {ctx[key]}; write such a number, or leave it out."
         case "literal_error":
             choices = tuple(part.strip("' ") for part in ctx["expected"].replace(" or ", ", ").split(","))
-            return unknown(str(item["input"]), choices)
+            return unknown_word_message(str(item["input"]), choices)
         case "missing":
             return "is missing; write it."
         case _:
-            return next((words for kind, words in _WANTED.items() if item["type"].startswith(kind)), str(item["msg"]))
+            return next((words for kind, words in _EXPECTED_FORMS.items() if item["type"].startswith(kind)), str(item["msg"]))

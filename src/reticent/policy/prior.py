@@ -38,7 +38,7 @@ class Strata:
     by: tuple[str, ...]
     strata: Mapping[tuple[str, ...], dict[str | None, float]]
 
-    def totals(self) -> dict[str | None, float]:
+    def total_counts(self) -> dict[str | None, float]:
         """Counts over all strata."""
         totals: Counter[str | None] = Counter()
         for counts in self.strata.values():
@@ -48,7 +48,7 @@ class Strata:
 
 def read_prior(path: Path) -> Counts:
     """The counts of a file over all strata; a count of 0 is allowed."""
-    totals = {value: round(count) for value, count in read_strata(path).totals().items()}
+    totals = {value: round(count) for value, count in read_strata(path).total_counts().items()}
     if not any(totals.values()):
         raise PolicyError(f"prior: {path.name} holds no counts.", hint="Give value,count of the past.")
     return totals
@@ -62,7 +62,7 @@ def read_strata(path: Path) -> Strata:
     by = tuple(head[:-2]) if headed else ()
     strata: dict[tuple[str, ...], dict[str | None, float]] = {}
     for number, row in enumerate(rows[headed:], 1 + headed):
-        count = _count(row[-1])
+        count = _parse_count(row[-1])
         if len(row) != len(by) + 2 or count is None:
             raise PolicyError(
                 f"prior: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a count of 0 or more.",
@@ -73,7 +73,7 @@ def read_strata(path: Path) -> Strata:
         counts[value] = counts.get(value, 0) + count
     if not all(any(counts.values()) for counts in strata.values()) or not strata:
         raise PolicyError(f"prior: {path.name} holds no counts.", hint="Give value,count of the past.")
-    _refuse_hidden(list(strata), path)
+    _refuse_unreachable_strata(list(strata), path)
     return Strata(by, strata)
 
 
@@ -117,7 +117,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _refuse_hidden(strata: list[tuple[str, ...]], path: Path) -> None:
+def _refuse_unreachable_strata(strata: list[tuple[str, ...]], path: Path) -> None:
     """A stratum behind a wider one would never be reached."""
     hidden, above = 0, dict[tuple[int, ...], set[tuple[str, ...]]]()
     for cells in strata:
@@ -131,7 +131,7 @@ def _refuse_hidden(strata: list[tuple[str, ...]], path: Path) -> None:
         )
 
 
-def _count(cell: str) -> float | None:
+def _parse_count(cell: str) -> float | None:
     try:
         count = float(cell)
     except ValueError:
@@ -139,10 +139,10 @@ def _count(cell: str) -> float | None:
     return count if 0 <= count < math.inf else None
 
 
-def read_csv_rows(path: Path, place: str, hint: str) -> list[list[str]]:
+def read_csv_rows(path: Path, setting: str, hint: str) -> list[list[str]]:
     """The lines of a CSV file that the setting `place` names, but empty ones."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return [row for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise PolicyError(f"{place}: cannot read {path.name} as CSV.", hint=hint) from None
+        raise PolicyError(f"{setting}: cannot read {path.name} as CSV.", hint=hint) from None

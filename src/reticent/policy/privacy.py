@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
-from reticent.policy.spec import Section, unknown, wrong
+from reticent.policy.spec import Section, unknown_word_message, validation_error
 
 L_KINDS = ("distinct", "entropy", "recursive", "frequency")
 T_KINDS = ("equal", "ordered", "hierarchical")
-LARGEST = 1_000_000_000
+MAX_NUMBER = 1_000_000_000
 """No crowd is larger; a number beyond it is a slip of the hand."""
 
 
@@ -19,8 +19,8 @@ class LSpec(Section):
     """An l-diversity requirement: `3`, `{distinct: 3}`, `{entropy: 3}`, `{recursive: [4, 3]}` or `{frequency: 3}`."""
 
     kind: Literal["distinct", "entropy", "recursive", "frequency"] = "distinct"
-    l: float = Field(gt=1, le=LARGEST)
-    c: float | None = Field(default=None, gt=0, le=LARGEST)
+    l: float = Field(gt=1, le=MAX_NUMBER)
+    c: float | None = Field(default=None, gt=0, le=MAX_NUMBER)
 
     @model_validator(mode="before")
     @classmethod
@@ -31,17 +31,17 @@ class LSpec(Section):
         if kind != "recursive":
             return {"kind": kind, "l": number}
         if not isinstance(number, list | tuple) or len(number) != 2:
-            raise wrong("recursive takes two numbers, c and l: write {recursive: [4, 3]}.")
+            raise validation_error("recursive takes two numbers, c and l: write {recursive: [4, 3]}.")
         return {"kind": kind, "c": number[0], "l": number[1]}
 
     @model_validator(mode="after")
-    def _whole(self) -> LSpec:
+    def _check_whole_number(self) -> LSpec:
         if self.kind != "entropy" and self.l != int(self.l):
-            raise wrong(f"l must be a whole number for {self.kind} diversity.")
+            raise validation_error(f"l must be a whole number for {self.kind} diversity.")
         return self
 
     @model_serializer
-    def plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """The form a person writes, as in the policy file."""
         number: float = int(self.l) if self.l == int(self.l) else self.l
         return {self.kind: [self.c, number] if self.kind == "recursive" else number}
@@ -62,7 +62,7 @@ class TSpec(Section):
         return {"kind": kind, "t": number}
 
     @model_serializer
-    def plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """The form a person writes, as in the policy file."""
         return {self.kind: self.t}
 
@@ -70,14 +70,14 @@ class TSpec(Section):
 def _only_entry(value: Any, word: str, kinds: tuple[str, ...], examples: str) -> tuple[str, Any]:
     """The kind and the number of a demand; a number alone is of the first kind."""
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
-        raise wrong(f"{word} must be a number or one of {examples}.")
+        raise validation_error(f"{word} must be a number or one of {examples}.")
     if not isinstance(value, dict):
         return kinds[0], value
     if len(value) != 1:
-        raise wrong(f"write exactly one of: {', '.join(kinds)}.")
+        raise validation_error(f"write exactly one of: {', '.join(kinds)}.")
     kind, number = next(iter(value.items()))
     if kind not in kinds:
-        raise wrong(unknown(str(kind), kinds), str(kind))
+        raise validation_error(unknown_word_message(str(kind), kinds), str(kind))
     return kind, number
 
 
@@ -85,13 +85,13 @@ class UniquenessSpec(Section):
     """Population uniqueness: `{share: 0.01, population: 80000}`."""
 
     share: float = Field(ge=0, le=1, description="of the population that may stand alone, by Zayatz' estimate")
-    population: int = Field(ge=1, le=10 * LARGEST, description="people whom the table is a sample of")
+    population: int = Field(ge=1, le=10 * MAX_NUMBER, description="people whom the table is a sample of")
 
 
 class KMapSpec(Section):
     """k-map: `{k: 5, file: register.csv}`."""
 
-    k: int = Field(ge=2, le=LARGEST, description="people of the register that every published combination fits")
+    k: int = Field(ge=2, le=MAX_NUMBER, description="people of the register that every published combination fits")
     file: str = Field(description="a table of the population with the quasi-identifiers as columns; it stays inside")
 
 
@@ -99,7 +99,7 @@ class Privacy(Section):
     """What every published group must satisfy, and all of them together."""
 
     k: int | None = Field(
-        default=None, ge=2, le=LARGEST, description="k-anonymity: at least k records share every published combination"
+        default=None, ge=2, le=MAX_NUMBER, description="k-anonymity: at least k records share every published combination"
     )
     l: LSpec | None = Field(default=None, description="l-diversity of the sensitive values in a group")
     t: TSpec | None = Field(
@@ -135,5 +135,5 @@ class Privacy(Section):
     @classmethod
     def _whole_k(cls, value: Any) -> Any:
         if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
-            raise wrong("k must be a whole number, such as 5.")
+            raise validation_error("k must be a whole number, such as 5.")
         return value

@@ -19,11 +19,11 @@ class Section(BaseModel):
     """A part of a policy: unknown keys are refused, with the nearest known one offered."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
-    renamed: ClassVar[dict[str, str]] = {}
+    renamed_keys: ClassVar[dict[str, str]] = {}
     """Words of earlier versions, with the word that is written instead."""
-    moved: ClassVar[dict[str, str]] = {}
+    moved_keys: ClassVar[dict[str, str]] = {}
     """Words of earlier versions, with what is written at the top level of the policy instead."""
-    short: ClassVar[str] = ""
+    short_key: ClassVar[str] = ""
     """The key that a text alone stands for."""
 
     @property
@@ -34,33 +34,33 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:
-        if cls.short and isinstance(value, str):
-            return {cls.short: value}
+        if cls.short_key and isinstance(value, str):
+            return {cls.short_key: value}
         if isinstance(value, dict):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
-                if key in cls.renamed:
-                    new = cls.renamed[key]
-                    raise wrong(f"'{key}' is now called '{new}'; write {new}: {value[key]}.", str(key))
-                if key in cls.moved:
-                    where = f"write {cls.moved[key]} there"
-                    raise wrong(f"'{key}' stands at the top level of the policy now; {where}.", str(key))
+                if key in cls.renamed_keys:
+                    new = cls.renamed_keys[key]
+                    raise validation_error(f"'{key}' is now called '{new}'; write {new}: {value[key]}.", str(key))
+                if key in cls.moved_keys:
+                    where = f"write {cls.moved_keys[key]} there"
+                    raise validation_error(f"'{key}' stands at the top level of the policy now; {where}.", str(key))
                 if key not in known:
-                    raise wrong(unknown(str(key), known), str(key))
+                    raise validation_error(unknown_word_message(str(key), known), str(key))
         return value
 
 
 class KindSection(Section):
     """How one kind of release is made; what earlier versions called otherwise is refused with what is written now."""
 
-    renamed: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
-    moved: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
+    renamed_keys: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+    moved_keys: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
 
     @field_validator("method", mode="before", check_fields=False)
     @classmethod
-    def _not_sealed(cls, method: Any) -> Any:
+    def _refuse_sealed_method(cls, method: Any) -> Any:
         if method == "sealed":
-            raise wrong(
+            raise validation_error(
                 "'sealed' is no more: readers who knew how values depend on age, sex or ward undid its groups. Write method: veil, "
                 "which needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a store of its own."
             )
@@ -73,22 +73,22 @@ class FileRef(Section):
     file: str
 
 
-def wrong(text: str, key: str | None = None) -> PydanticCustomError:
+def validation_error(text: str, key: str | None = None) -> PydanticCustomError:
     """The error for what cannot be meant; with a key, that of the entry it is about, whose line is named."""
     return PydanticCustomError("wrong", "{text}", {"text": text} if key is None else {"text": text, "key": key})
 
 
-_SHOWN = 20
+_MAX_LISTED = 20
 """Words that a message lists; a table may have hundreds of columns."""
 
 
-def unknown(word: object, known: list[str] | tuple[str, ...]) -> str:
+def unknown_word_message(word: object, known: list[str] | tuple[str, ...]) -> str:
     """Says that a word is not known and which one was probably meant."""
     near = difflib.get_close_matches(str(word), known, n=1, cutoff=0.6)
     if near:
         return f"'{word}' is not known here; did you mean '{near[0]}'?"
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"'{word}' is not known here; write one of: {', '.join(known[:_SHOWN])}{more}."
+    more = f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else ""
+    return f"'{word}' is not known here; write one of: {', '.join(known[:_MAX_LISTED])}{more}."
 
 
 ROLES = ("identifier", "quasi", "sensitive", "plain")
@@ -119,18 +119,18 @@ class HierarchySpec(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _true_means_all(cls, value: Any) -> Any:
+    def _expand_true(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("dates") is True:
             return {**value, "dates": DATE_LEVELS}
         if isinstance(value, str):
-            raise wrong("a hierarchy is written as one entry, such as {file: tree.csv} or {intervals: [5, 10]}.")
+            raise validation_error("a hierarchy is written as one entry, such as {file: tree.csv} or {intervals: [5, 10]}.")
         return value
 
     @model_validator(mode="after")
     def _exactly_one(self) -> HierarchySpec:
         written = [name for name in HIERARCHIES if getattr(self, name) is not None]
         if len(written) != 1:
-            raise wrong(f"write exactly one of: {', '.join(HIERARCHIES)}.")
+            raise validation_error(f"write exactly one of: {', '.join(HIERARCHIES)}.")
         self._check_numbers()
         return self
 
@@ -138,18 +138,18 @@ class HierarchySpec(Section):
         for step in self.intervals or ():
             if isinstance(step, tuple):
                 if not step or any(a >= b for a, b in pairwise(step)):
-                    raise wrong("cut points must rise, such as [18, 40, 65].")
+                    raise validation_error("cut points must rise, such as [18, 40, 65].")
             elif step <= 0:
-                raise wrong("an interval's width must be above 0, such as 5.")
+                raise validation_error("an interval's width must be above 0, such as 5.")
         if self.intervals == ():
-            raise wrong("intervals needs at least one width, such as [5, 10, 20].")
+            raise validation_error("intervals needs at least one width, such as [5, 10, 20].")
         lengths = (self.prefix,) if isinstance(self.prefix, int) else self.prefix or ()
         if any(length < 1 for length in lengths) or self.prefix == ():
-            raise wrong("prefix must be the length of the code, at least 1, such as 5.")
+            raise validation_error("prefix must be the length of the code, at least 1, such as 5.")
         if self.bottom is not None and self.top is not None and self.bottom >= self.top:
-            raise wrong("bottom must lie below top.")
+            raise validation_error("bottom must lie below top.")
         if self.written is not None and (self.dates is None or strptime_format(self.written) is None):
-            raise wrong("written belongs to dates and is DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
+            raise validation_error("written belongs to dates and is DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
 
     @property
     def kind(self) -> str:
@@ -176,7 +176,7 @@ class UpdatesSpec(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> UpdatesSpec:
         if self.any + sum(v is not None for v in (self.file, self.tree, self.diameter)) != 1:
-            raise wrong("write exactly one of: any, file, tree, diameter.")
+            raise validation_error("write exactly one of: any, file, tree, diameter.")
         return self
 
 
@@ -200,9 +200,9 @@ class IdentifierSpec(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> IdentifierSpec:
         if self.drop + (self.pseudonym is not None) + (self.shift is not None) != 1:
-            raise wrong("write drop, {pseudonym: FILE} or {shift: DAYS, key: FILE}.")
+            raise validation_error("write drop, {pseudonym: FILE} or {shift: DAYS, key: FILE}.")
         if self.key is not None and self.shift is None:
-            raise wrong("key belongs to shift; a pseudonym names its key file itself.")
+            raise validation_error("key belongs to shift; a pseudonym names its key file itself.")
         return self
 
     @property
@@ -231,17 +231,17 @@ class Column(Section):
     def _fits_role(self) -> Column:
         identifier = self.identifier
         if self.level and self.role != "quasi":
-            raise wrong("a level is for columns of the role quasi.")
+            raise validation_error("a level is for columns of the role quasi.")
         if identifier is not None and identifier.drop and self.role != "identifier":
-            raise wrong("drop needs the role identifier.")
+            raise validation_error("drop needs the role identifier.")
         if identifier is not None and identifier.pseudonym and self.role != "plain":
-            raise wrong("a pseudonym is released, so its column needs the role plain.")
+            raise validation_error("a pseudonym is released, so its column needs the role plain.")
         if identifier is not None and identifier.shift and self.role not in {"quasi", "plain"}:
-            raise wrong("a shifted date needs the role quasi or plain.")
+            raise validation_error("a shifted date needs the role quasi or plain.")
         if self.normalise and self.role != "sensitive":
-            raise wrong("normalise is for columns of the role sensitive.")
+            raise validation_error("normalise is for columns of the role sensitive.")
         if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
-            raise wrong("combine joins two or more columns into one of role sensitive.")
+            raise validation_error("combine joins two or more columns into one of role sensitive.")
         return self
 
     @model_validator(mode="before")
@@ -249,7 +249,7 @@ class Column(Section):
     def _short_form(cls, value: Any) -> Any:
         role = value.get("role") if isinstance(value, dict) else value
         if role is None:
-            raise wrong(f"the column has no role; write one of: {', '.join(ROLES)}.")
+            raise validation_error(f"the column has no role; write one of: {', '.join(ROLES)}.")
         if role not in ROLES:
-            raise wrong(unknown(str(role), ROLES))
+            raise validation_error(unknown_word_message(str(role), ROLES))
         return value if isinstance(value, dict) else {"role": role}

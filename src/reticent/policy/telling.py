@@ -9,10 +9,10 @@ import numpy as np
 from reticent.arrays import Int64s
 
 # Of what there is to know: what may be left.
-_LEFT = 0.05
+_RESIDUAL_SHARE = 0.05
 _DENSE_FACTOR = 64
 """Room for each code that is not looked at."""
-_SURE, _OFTEN = 0.95, 20
+_SURE_SHARE, _MIN_RECORDS = 0.95, 20
 """Share of a value's records, and fewest of them, that make it a sign of another column's value."""
 
 
@@ -23,24 +23,24 @@ def discloses(one: Int64s, other: Int64s) -> bool:
     (True, False)
     """
     whole = _bits(other)
-    return whole > 0 and _bits(pairs(one, other)) - _bits(one) < _LEFT * whole
+    return whole > 0 and _bits(pair_codes(one, other)) - _bits(one) < _RESIDUAL_SHARE * whole
 
 
 def discloses_partly(one: Int64s, other: Int64s) -> bool:
     """Whether a column says another one as good as for certain, of all records or of more than a few: nothing generalises what is plain."""
     width = int(other.max(initial=0)) + 1
     cells, counts = np.unique(one * width + other, return_counts=True)
-    sure = counts >= _SURE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
+    sure = counts >= _SURE_SHARE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
     rare = np.bincount(other, minlength=width)[cells % width] < len(other) / 2
-    return discloses(one, other) or int(counts[sure & rare & (counts >= _OFTEN)].sum()) > (1 - _SURE) * len(one)
+    return discloses(one, other) or int(counts[sure & rare & (counts >= _MIN_RECORDS)].sum()) > (1 - _SURE_SHARE) * len(one)
 
 
-def pairs(one: Int64s, other: Int64s) -> Int64s:
+def pair_codes(one: Int64s, other: Int64s) -> Int64s:
     """Two columns as one, by codes."""
     return one * (int(other.max(initial=0)) + 1) + other
 
 
-def numbered(codes: Int64s) -> tuple[Int64s, Int64s]:
+def compact_codes(codes: Int64s) -> tuple[Int64s, Int64s]:
     """Codes under numbers without a gap, and the code of each number; without sorting, where they are not too far apart."""
     if int(codes.max(initial=0)) > _DENSE_FACTOR * len(codes):
         different, place = np.unique(codes, return_inverse=True)
@@ -52,10 +52,10 @@ def numbered(codes: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _bits(codes: Int64s) -> float:
-    return bits_of(np.bincount(numbered(codes)[0]))
+    return entropy_bits(np.bincount(compact_codes(codes)[0]))
 
 
-def bits_of(counts: Any) -> float:
+def entropy_bits(counts: Any) -> float:
     """Bits that the counts of a column's labels tell of a record."""
     shares = counts / max(1.0, counts.sum())
     return float(-(shares * np.log2(shares)).sum())

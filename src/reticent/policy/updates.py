@@ -53,8 +53,8 @@ class Updates:
 
     values: tuple[Value, ...]
     matrix: sparse.csr_array
-    closed: int = 0
-    stayed: int = 0
+    closure_pairs: int = 0
+    stay_values: int = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -68,7 +68,7 @@ class Updates:
         """Compressed probability matrices for 1, 2, ... `most` releases between two versions."""
         out, power = [], self.matrix
         for i in range(max(1, most)):
-            power = self.matrix if i == 0 else _sorted(power @ self.matrix)
+            power = self.matrix if i == 0 else _to_sorted_csr(power @ self.matrix)
             out.append((power.indptr.astype(np.int64), power.indices.astype(np.int32), power.data.astype(np.float64)))
         return out
 
@@ -82,21 +82,21 @@ class Updates:
         return component
 
     @cached_property
-    def even(self) -> bool:
+    def uniform(self) -> bool:
         """Whether every value moves within its component with equal probability."""
         sizes = np.bincount(self.components)[self.components]
         rows = np.diff(self.matrix.indptr)
         return bool((rows == sizes).all() and np.allclose(self.matrix.data, np.repeat(1 / sizes, rows)))
 
 
-def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, still: bool = False) -> Updates:
+def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, constant: bool = False) -> Updates:
     """The update knowledge of a sensitive column, over the policy's domain and the values seen so far.
 
     The values that were seen come first, in their order, so that codes stay when more are seen. With `still` values never change,
     whatever the policy says (m-Invariance).
     """
     spec = policy.columns[column].updates
-    if still:
+    if constant:
         return _compile({}, seen)
     if spec is None:
         raise PolicyError(
@@ -114,8 +114,8 @@ def _blocks(policy: Policy, column: str, seen: Iterable[Value], spec: UpdatesSpe
     if spec.any:
         return [list(dict.fromkeys(seen))]
     if spec.tree:
-        return _by_tree(policy, column, seen, spec.tree)
-    return _by_run(policy, column, seen, spec.diameter or 1)
+        return _blocks_by_tree(policy, column, seen, spec.tree)
+    return _blocks_by_run(policy, column, seen, spec.diameter or 1)
 
 
 def read_updates(path: Path, *, column: str) -> UpdateProbabilities:
@@ -144,7 +144,7 @@ def read_updates(path: Path, *, column: str) -> UpdateProbabilities:
         row[line[1]] = _probability(line, f"{place}, line {number}")
     if not rows:
         raise PolicyError(f"{place} is empty.", hint="Write value;next;probability per line.")
-    return {value: scaled for value, row in rows.items() if (scaled := _scaled(row, place))}
+    return {value: scaled for value, row in rows.items() if (scaled := _normalize(row, place))}
 
 
 def _probability(line: list[str], place: str) -> float:
@@ -161,7 +161,7 @@ def _probability(line: list[str], place: str) -> float:
     return number
 
 
-def _scaled(row: dict[Value, float], place: str) -> dict[Value, float]:
+def _normalize(row: dict[Value, float], place: str) -> dict[Value, float]:
     total = sum(row.values())
     if total <= 0:
         raise PolicyError(
@@ -170,7 +170,7 @@ def _scaled(row: dict[Value, float], place: str) -> dict[Value, float]:
     return {value: weight / total for value, weight in row.items() if weight > 0}
 
 
-def _by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> list[list[Value]]:
+def _blocks_by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> list[list[Value]]:
     """Values under the same ancestor, `level` steps up."""
     spec = policy.columns[column].hierarchy
     tree = tree_of(spec, policy.base, column=column)
@@ -180,14 +180,14 @@ def _by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> 
         )
     domain = list(dict.fromkeys([*(tree.paths if tree else ()), *(value for value in seen if value is not None)]))
     steps = build_levels(spec, pa.array(domain, type=pa.string()), column=column, base=policy.base)
-    nodes = steps.tables[min(level, steps.height)]
+    nodes = steps.node_ids[min(level, steps.height)]
     blocks: dict[int, list[Value]] = {}
     for value, node in zip(domain, nodes.tolist(), strict=True):
         blocks.setdefault(node, []).append(value)
     return list(blocks.values())
 
 
-def _by_run(policy: Policy, column: str, seen: Iterable[Value], width: int) -> list[list[Value]]:
+def _blocks_by_run(policy: Policy, column: str, seen: Iterable[Value], width: int) -> list[list[Value]]:
     """Runs of `width` neighbouring leaves, or of whole numbers where there is no tree."""
     tree = tree_of(policy.columns[column].hierarchy, policy.base, column=column)
     if tree is not None:
@@ -225,7 +225,7 @@ def _compile(rows: UpdateProbabilities, seen: Iterable[Value]) -> Updates:
             row = {after: weight * (1 - share) for after, weight in row.items()} | {value: share}
         for after, weight in row.items():
             matrix[i, code[after]] = weight
-    weights = _sorted(matrix.tocsr())
+    weights = _to_sorted_csr(matrix.tocsr())
     closed = _closure(weights)
     return Updates(values, closed, int(closed.nnz - weights.nnz), stayed)
 
@@ -234,14 +234,14 @@ def _closure(step: sparse.csr_array) -> sparse.csr_array:
     """The mean of the powers of a step up to the one that reaches all there is to reach."""
     total, power, powers = step, step, 1
     while True:
-        power = _sorted(power @ step)
-        larger = _sorted(total + power)
+        power = _to_sorted_csr(power @ step)
+        larger = _to_sorted_csr(total + power)
         if larger.nnz == total.nnz:
-            return _sorted(total / powers)
+            return _to_sorted_csr(total / powers)
         total, powers = larger, powers + 1
 
 
-def _sorted(matrix: Any) -> sparse.csr_array:
+def _to_sorted_csr(matrix: Any) -> sparse.csr_array:
     from scipy import sparse
 
     rows = sparse.csr_array(matrix)

@@ -66,7 +66,7 @@ def _lines(node: Any, at: Place, name: str) -> Iterator[tuple[Place, int]]:
             yield from _lines(value, (*at, number), name)
 
 
-class _Plain(yaml.SafeDumper):
+class _PlainDumper(yaml.SafeDumper):
     """Writes repeated values out: the parser refuses aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the library's words
@@ -75,4 +75,4 @@ class _Plain(yaml.SafeDumper):
 
 def dump_yaml(data: dict[str, Any]) -> str:
     """Plain values as YAML, in their order."""
-    return yaml.dump(data, Dumper=_Plain, sort_keys=False, allow_unicode=True)
+    return yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)

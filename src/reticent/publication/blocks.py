@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from reticent.errors import DataError
-from reticent.policy.cells import with_points
+from reticent.policy.cells import with_decimal_points
 from reticent.publication.records import Bad, Batch, RecordReader
 
 # A record longer than this is taken for a quote that was never closed.
@@ -75,7 +75,7 @@ class CsvLineFormat:
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
         """The complete records, and how many bytes they take."""
         batch, size = self._reader.csv(data, self._header, self._delimiter, last=last)
-        return (replace(batch, table=with_points(batch.table)) if self._delimiter == ";" else batch), size
+        return (replace(batch, table=with_decimal_points(batch.table)) if self._delimiter == ";" else batch), size
 
 
 Formats = Mapping[str, Callable[[RecordReader], LineFormat]]

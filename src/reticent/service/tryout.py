@@ -327,7 +327,7 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
             if not 0 <= level <= rungs[name].height:
                 continue
             at = {**levels, name: level}
-            nodes = [rungs[other].tables[at[other]][encoded.codes[other]] for other in policy.quasi]
+            nodes = [rungs[other].node_ids[at[other]][encoded.codes[other]] for other in policy.quasi]
             key = pack_codes([(part.astype(np.int64), int(part.max()) + 1) for part in nodes])
             sizes = np.unique(key, return_counts=True)[1]
             small = int(sizes[sizes < (policy.privacy.k or 1)].sum())

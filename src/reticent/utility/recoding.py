@@ -43,14 +43,14 @@ class Recoding:
         starts = np.cumsum([0, *(len(leaves) for leaves in hierarchy.leaves)], dtype=np.int64)
         shares = np.concatenate(hierarchy.leaves) / hierarchy.size
         losses = np.concatenate([_cell_loss(hierarchy, step) for step in range(len(hierarchy.leaves))])
-        nodes = hierarchy.tables[levels][codes] if isinstance(levels, int) else np.stack(hierarchy.tables)[level, codes]
+        nodes = hierarchy.node_ids[levels][codes] if isinstance(levels, int) else np.stack(hierarchy.node_ids)[level, codes]
         node = starts[level] + nodes
         return cls(codes, node, shares[node], losses[node], hierarchy.size, level, hierarchy.height)
 
 
 def _cell_loss(hierarchy: HierarchyLevels, level: int) -> Floats:
     """Equation (4) for numeric attributes, from the values a node covers; equation (3) for the others."""
-    table, leaves = hierarchy.tables[level], hierarchy.leaves[level]
+    table, leaves = hierarchy.node_ids[level], hierarchy.leaves[level]
     if hierarchy.numeric is None:
         return node_loss(leaves, hierarchy.size)
     known = np.isfinite(hierarchy.numeric)

@@ -61,7 +61,7 @@ def tables(change):
     }
     out = {}
     for name, one in layout.items():
-        columns = {"pid": ["x", "y"]} | ({"visit": ["v1", "v2"]} if "visit" in one.linked else {})
+        columns = {"pid": ["x", "y"]} | ({"visit": ["v1", "v2"]} if "visit" in one.link_columns else {})
         for column in one.columns:
             first, second = cells.get(column, DAYS[:2] if column.endswith("date") else ["Q1", "Q2"])
             columns[column] = {
@@ -81,7 +81,7 @@ def test_every_element_is_valid(tmp_path, version, change, caplog):
     from reticent.publication import linked
 
     layout = POLICY.tables.layout(POLICY.released)
-    paths = {kind: {name: POLICY.tables.paths[name].place for name in one.columns} for kind, one in layout.items()}
+    paths = {kind: {name: POLICY.tables.paths[name].write_path for name in one.columns} for kind, one in layout.items()}
     standard = {"standard": "fhir", "version": version, "tables": paths}
     linked.publish(tables(change), POLICY, standard=standard).release.to_dir(tmp_path / "release")
     counts = write_fhir_release(tmp_path / "release", tmp_path / "out")

@@ -11,8 +11,8 @@ from wide_tables import DRUGS, admissions, encounters
 from reticent.cli.kinds import PolicyPlan, render
 from reticent.datasets import hospital
 from reticent.policy import Policy
-from reticent.policy.guess import guess, guess_l, guess_missing, guess_person, keep_one_sensitive, settings_of
-from reticent.policy.guess_hierarchy import band_tree, nice, number_levels
+from reticent.policy.guess import guess, guess_l, guess_missing_markers, guess_person, keep_one_sensitive, settings_of
+from reticent.policy.guess_hierarchy import band_tree, nice_width, number_levels
 from reticent.policy.hierarchy import build_levels
 
 N = 200
@@ -132,7 +132,7 @@ def test_a_column_called_patient_is_never_released():
 
 
 def test_nice_numbers():
-    assert [nice(x) for x in (0, 0.3, 1, 3, 7, 11)] == [1, 0.5, 1, 5, 10, 20]
+    assert [nice_width(x) for x in (0, 0.3, 1, 3, 7, 11)] == [1, 0.5, 1, 5, 10, 20]
 
 
 def test_fifty_columns_of_encounters():
@@ -146,7 +146,7 @@ def test_fifty_columns_of_encounters():
     assert {n for n, role in found.items() if role == "quasi"} == set(quasi)
     assert {found[name] for name in DRUGS} == {"plain"}
     assert guess_person(guesses) == "patient_nbr"
-    assert guess_missing(table) == ("?",)
+    assert guess_missing_markers(table) == ("?",)
     assert guess_l(table, guesses) == 3
     hierarchies = {g.column: g.hierarchy for g in guesses}
     assert hierarchies["diag_1"] == {"icd9": True}
@@ -165,7 +165,7 @@ def test_forty_columns_of_admissions():
     assert known | {"length_of_stay", "insurer"} <= {n for n, role in found.items() if role == "quasi"}
     assert {found[name] for name in ("sodium", "lactate", "systolic", "pulse", "pain_score")} == {"plain"}
     assert sum(role == "quasi" for role in found.values()) <= 12
-    assert set(guess_missing(table)) == {"NA", "-9"}
+    assert set(guess_missing_markers(table)) == {"NA", "-9"}
 
 
 def test_a_plain_column_that_tells_a_known_one_becomes_quasi():
@@ -216,7 +216,7 @@ def test_what_is_no_band():
 )
 def test_markers_of_missing_cells(cells, markers):
     table = pa.table({"x": cells * 10})
-    assert guess_missing(table) == markers
+    assert guess_missing_markers(table) == markers
     settings = settings_of(table, guess(table))
     assert tuple(settings.get("missing", ())) == markers
 
@@ -264,7 +264,7 @@ def test_columns_with_types_are_guessed_as_text_is():
     assert [found[name].role for name in ("patient_id", "sex", "admitted", "seen")] == ["identifier"] + ["quasi"] * 3
     assert found["seen"].hierarchy == {"dates": ["day", "month", "quarter", "year"]}
     assert found["sodium"].role == "plain"
-    assert guess_missing(table) == ("-9",)
+    assert guess_missing_markers(table) == ("-9",)
 
 
 def test_dates_that_begin_with_the_day_are_read_as_such_and_a_postal_code_is_no_icd9_code(tmp_path):
@@ -277,7 +277,7 @@ def test_dates_that_begin_with_the_day_are_read_as_such_and_a_postal_code_is_no_
     assert (guess.columns["DOB"].role, hierarchy.written) == ("quasi", "DD/MM/YYYY")
     steps = build_levels(hierarchy, pa.array(["31/12/1980", "01/02/1981"]), column="DOB")
     labels = [
-        [names.to_pylist()[node] for node in codes] for codes, names in zip(steps.tables, steps.labels, strict=True)
+        [names.to_pylist()[node] for node in codes] for codes, names in zip(steps.node_ids, steps.labels, strict=True)
     ]
     assert ["1980-12", "1981-02"] in labels
     assert ["1980s", "1980s"] in labels

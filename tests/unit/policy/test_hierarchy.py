@@ -129,8 +129,8 @@ def test_strangers_are_counted_never_shown():
 @given(st.lists(st.integers(-500, 500), min_size=1, unique=True), st.sampled_from([[1, 2, 4], [5, 10, 50], [3, 9]]))
 def test_every_level_coarsens_the_one_below(values, widths):
     built = make({"intervals": widths}, values)
-    for fine, coarse in zip(built.tables, built.tables[1:], strict=False):
+    for fine, coarse in zip(built.node_ids, built.node_ids[1:], strict=False):
         pairs = set(zip(fine.tolist(), coarse.tolist(), strict=True))
         assert len(pairs) == len(set(fine.tolist()))
-    for table, leaves in zip(built.tables, built.leaves, strict=True):
+    for table, leaves in zip(built.node_ids, built.leaves, strict=True):
         assert np.array_equal(np.bincount(table, minlength=len(leaves)), leaves)

@@ -5,7 +5,7 @@ import pytest
 
 from reticent.errors import DataError
 from reticent.policy.hierarchy import build_levels
-from reticent.policy.icd9 import BLOCKS, CHAPTERS, category, place
+from reticent.policy.icd9 import BLOCKS, CHAPTERS, category, range_of
 from reticent.policy.spec import HierarchySpec
 
 
@@ -14,7 +14,7 @@ def test_ranges_are_sorted_disjoint_and_nested():
         flat = [code for pair in ranges for code in pair.split("-")]
         assert flat == sorted(flat)
     for first, last in (pair.split("-") for pair in BLOCKS):
-        assert place(first, CHAPTERS) == place(last, CHAPTERS) is not None
+        assert range_of(first, CHAPTERS) == range_of(last, CHAPTERS) is not None
 
 
 @pytest.mark.parametrize(

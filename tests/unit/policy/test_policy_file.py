@@ -41,8 +41,8 @@ def test_reads_the_documented_form(tmp_path):
     assert policy.sensitive == ("diagnosis",)
     assert policy.plain == ("ward",)
     assert policy.identifiers == ("patient_id",)
-    assert policy.privacy.l.plain() == {"recursive": [4.0, 3]}
-    assert policy.privacy.t.plain() == {"equal": 0.2}
+    assert policy.privacy.l.to_plain() == {"recursive": [4.0, 3]}
+    assert policy.privacy.t.to_plain() == {"equal": 0.2}
 
 
 def test_yaml_json_and_toml_mean_the_same(tmp_path):

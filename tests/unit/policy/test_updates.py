@@ -28,7 +28,7 @@ def test_file(tmp_path, text):
     updates = known(tmp_path, text)
     assert cus(updates, "a") == {"a": 0.75, "b": 0.25}
     assert cus(updates, "b") == {"b": 1.0}
-    assert (updates.closed, updates.stayed) == (0, 0)
+    assert (updates.closure_pairs, updates.stay_values) == (0, 0)
 
 
 def test_probabilities_may_be_left_out(tmp_path):
@@ -38,13 +38,13 @@ def test_probabilities_may_be_left_out(tmp_path):
 def test_staying_is_added_and_counted(tmp_path):
     updates = known(tmp_path, "a;b;1\n")
     assert cus(updates, "a") == {"a": 0.5, "b": 0.5}
-    assert updates.stayed == 1
+    assert updates.stay_values == 1
 
 
 def test_closure_is_taken_and_counted(tmp_path):
     updates = known(tmp_path, "a;a;1\na;b;1\nb;b;1\nb;c;1\n")
     assert set(cus(updates, "a")) == {"a", "b", "c"}
-    assert updates.closed == 1
+    assert updates.closure_pairs == 1
     np.testing.assert_allclose(updates.matrix.sum(axis=1), 1)
     step = np.array([[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]])
     np.testing.assert_allclose(updates.matrix.toarray(), (step + step @ step) / 2)
@@ -67,7 +67,7 @@ def test_tree_distance(tmp_path):
     updates = known(tmp_path, **TREE, updates={"tree": 1})
     assert set(cus(updates, "flu")) == {"flu", "cold", "asthma"}
     assert set(cus(known(tmp_path, **TREE, updates={"tree": 9}), "flu")) == {"flu", "cold", "asthma", "ulcer", "colic"}
-    assert updates.even
+    assert updates.uniform
     assert len(set(updates.components.tolist())) == 2
 
 

@@ -51,7 +51,7 @@ def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...])
         steps = build_levels(spec, pa.array(values, pa.string()), column=column, base=evidence.policy.base)
     except DataError:  # counterfeit or placeholder values the hierarchy does not know
         return None
-    return steps.tables[-2] if steps.height >= 2 else None
+    return steps.node_ids[-2] if steps.height >= 2 else None
 
 
 def _shares(offers: Groups, category: Int32s) -> tuple[Floats, float]:

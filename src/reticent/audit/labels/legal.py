@@ -110,7 +110,7 @@ def _valid_labels(values: list[str], spec: HierarchySpec, policy: Policy, column
         return np.concatenate([_valid_labels(part, spec, policy, column, level) for part in (values[:half], values[half:])])
     own = (not level and example == value for example, value in zip(examples, values, strict=True))
     known = np.fromiter(own, dtype=np.bool_, count=len(values))
-    for table, labels in list(zip(steps.tables, steps.labels, strict=True))[level:]:
+    for table, labels in list(zip(steps.node_ids, steps.labels, strict=True))[level:]:
         names = labels.to_pylist()
         known |= np.array([names[node] == value for node, value in zip(table, values, strict=True)], dtype=np.bool_)
     return known

@@ -312,4 +312,4 @@ def levels(values: pa.Array, policy: Policy, column: str) -> Levels:
         height = max(map(len, paths), default=0)
         padded = [path + [path[0]] * (height - len(path)) for path in paths]
         return [arrow_codes(pa.chunked_array([pa.array(level, pa.string())])) for level in zip(*padded, strict=True)]
-    return list(zip(steps.tables, (names.cast(pa.string()) for names in steps.labels), strict=True))
+    return list(zip(steps.node_ids, (names.cast(pa.string()) for names in steps.labels), strict=True))

@@ -86,7 +86,7 @@ def _check_columns(release: Published, layout: Mapping[str, Layout]) -> Finding:
     strange += [
         f"{table}: {column}"
         for table, one in layout.items()
-        for column in sorted({*release.tables.get(table, pa.table({})).column_names} ^ {*one.linked, *one.columns})
+        for column in sorted({*release.tables.get(table, pa.table({})).column_names} ^ {*one.link_columns, *one.columns})
         if table in release.tables
     ]
     return none_of("tables and columns are those of the policy", len(strange), ", ".join(strange[:3]))
@@ -166,7 +166,7 @@ def _check_pseudonyms(release: Published, layout: Mapping[str, Layout]) -> list[
     tables, came = release.tables, release.counts.get("rows_in")
     findings = check_counts(release.counts, sum(table.num_rows for table in tables.values()), None)
     for letter, column in (("p", _PERSON), ("v", _VISIT)):
-        names = [tables[name][column] for name, one in layout.items() if column in one.linked]
+        names = [tables[name][column] for name, one in layout.items() if column in one.link_columns]
         texts = pc.unique(pa.chunked_array([chunk for name in names for chunk in name.chunks], pa.string())).drop_null()
         plain = texts.filter(pc.match_substring_regex(texts, f"^{letter}[0-9]{{1,15}}$"))
         numbers = pc.utf8_slice_codeunits(plain, 1).cast(pa.int64()).to_numpy()
@@ -316,7 +316,7 @@ def compare_with_original(
     moves = DateShifts(max((days or 0 for days in shifted.values()), default=0), len(persons))
     for name, one in layout_of(policy).items():
         rows, at = release.tables[name], source_rows[name]
-        source = original[name].select([str(policy.person), *one.linked[1:], *one.columns])
+        source = original[name].select([str(policy.person), *one.link_columns[1:], *one.columns])
         source = text_table(merge_person_names(source, policy.person)).take(pa.array(at))
         wrong = len(at) - len(np.unique(at)) + abs(len(at) - rows.num_rows)
         findings.append(none_of(f"{name}: every published record is one of the input", wrong))
@@ -324,7 +324,7 @@ def compare_with_original(
             continue
         findings.append(none_of(f"{name}: cells hold what they stand for", _count_wrong_cells(source, rows, policy, one)))
         names[_PERSON].append(_pairs(rows[_PERSON], source[str(policy.person)]))
-        if _VISIT in one.linked:
+        if _VISIT in one.link_columns:
             names[_VISIT].append(_pairs(rows[_VISIT], source[_VISIT]))
         owners = _owners(rows, persons)
         for column in (column for column in one.columns if column in shifted):

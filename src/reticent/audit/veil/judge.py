@@ -158,7 +158,7 @@ def prior_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Po
         return [Finding("the policy names the prior", holds=False)]
     prior = read_strata(policy.path(settings.file))
     strata = dict(prior.strata)
-    strata.setdefault(("*",) * len(prior.by), prior.totals())
+    strata.setdefault(("*",) * len(prior.by), prior.total_counts())
     same = line.by == list(prior.by) and line.strata == list(strata)
     findings = [
         Finding("the rows are those of the policy's prior", same),

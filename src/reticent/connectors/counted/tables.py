@@ -217,7 +217,7 @@ def _recoding_of(
 
 
 def _label_table(ladder: HierarchyLevels, level: int) -> pa.Table:
-    labels = ladder.labels[level].take(pa.array(ladder.tables[level]))
+    labels = ladder.labels[level].take(pa.array(ladder.node_ids[level]))
     return pa.table({LEAF: ladder.labels[0], LABEL: labels})
 
 

@@ -168,7 +168,7 @@ def flat_tables(data: pa.Table, policy: Policy) -> tuple[dict[str, pa.Table], di
         cells = _cells(data, name)
         if cells is not None:
             tables.setdefault(column.resource, dict(links))[name] = cells
-            paths.setdefault(column.resource, {})[name] = column.place
+            paths.setdefault(column.resource, {})[name] = column.write_path
     out = {kind: pa.table(columns) for kind, columns in tables.items()}
     out["Patient"] = _first_rows(out["Patient"])
     return out, {"standard": "fhir", "version": "R4", "tables": paths}

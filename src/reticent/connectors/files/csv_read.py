@@ -20,7 +20,7 @@ from reticent.connectors.files.read import ReadOptions, check_names, no_rows_err
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
 from reticent.connectors.files.source import OpenInput
 from reticent.errors import DataError
-from reticent.policy.cells import with_points
+from reticent.policy.cells import with_decimal_points
 
 # What one thread of the parser takes at a time.
 _PIECE = 2 << 20
@@ -126,7 +126,7 @@ class _Parser:
             pa.BufferReader(block.data), read_options=options, parse_options=self._parse, convert_options=self._convert
         )
         part = self._without_nameless(part.slice(int(block.first))) if self._nameless else part
-        return with_points(part) if self._format.delimiter == ";" else part
+        return with_decimal_points(part) if self._format.delimiter == ";" else part
 
     def _without_nameless(self, part: pa.Table) -> pa.Table:
         """Leaves out the columns without a name, which have no cell either."""

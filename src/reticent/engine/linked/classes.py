@@ -189,7 +189,7 @@ def _attributes(people: People, row_weight: float) -> list[Attribute]:
 def _hierarchy_attribute(hierarchy: HierarchyLevels, codes: Int64s, there: Bools) -> Attribute:
     """The nodes of each person; whoever has no row has a node of his own below the top."""
     levels, leaves = [], []
-    for table, sizes in zip(hierarchy.tables[:-1], hierarchy.leaves[:-1], strict=True):
+    for table, sizes in zip(hierarchy.node_ids[:-1], hierarchy.leaves[:-1], strict=True):
         levels.append(np.where(there, table[codes].astype(np.int64), len(sizes)))
         leaves.append(np.append(sizes, 1))
     top = np.zeros(len(codes), dtype=np.int64)

@@ -107,7 +107,7 @@ def _publish_table(
     visits = np.where(visit >= 0, names[VISIT].ranks[visit] if len(names[VISIT].ranks) else 0, -1)
     shown = shown[np.lexsort((noise, visits, person))]
     columns: dict[str, Any] = {PERSON: names[PERSON].names.take(pa.array(rows.person[shown]))}
-    if VISIT in rows.layout.linked:
+    if VISIT in rows.layout.link_columns:
         visit = rows.visit[shown]
         columns[VISIT] = names[VISIT].names.take(pa.array(np.where(visit >= 0, visit, 0), mask=visit < 0))
     losses: list[float] = []
@@ -127,7 +127,7 @@ def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list
     level = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
     label, before, lost = np.zeros(len(codes), dtype=np.int64), 0, 0.0
     for height, (table, names, leaves) in enumerate(
-        zip(column.hierarchy.tables, column.hierarchy.labels, column.hierarchy.leaves, strict=True)
+        zip(column.hierarchy.node_ids, column.hierarchy.labels, column.hierarchy.leaves, strict=True)
     ):
         nodes = table[codes].astype(np.int64)
         low = np.full(len(level), np.iinfo(np.int64).max)

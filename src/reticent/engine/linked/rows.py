@@ -20,7 +20,7 @@ from reticent.engine.identifiers import prepare, refuse_overall_demands
 from reticent.engine.spellings import merge_variants
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.cells import coded, without_markers
+from reticent.policy.cells import encode_cells, without_markers
 from reticent.policy.hierarchy import HierarchyLevels, build_levels
 from reticent.policy.settings.linked import VISIT, Layout
 
@@ -131,7 +131,7 @@ def people_of(tables: Mapping[str, pa.Table], policy: Policy, secret: bytes) -> 
 
 
 def _check_table(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> pa.Table:
-    needed = [str(policy.person), *([VISIT] if VISIT in layout.linked else ()), *layout.columns]
+    needed = [str(policy.person), *([VISIT] if VISIT in layout.link_columns else ()), *layout.columns]
     for name in needed:
         if name not in table.column_names:
             raise DataError(
@@ -153,7 +153,7 @@ def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: 
         known = pc.drop_null(pc.unique(pa.chunked_array(cells, pa.string())))
         return known.filter(pc.not_equal(known, ""))
 
-    linked = [name for name, one in layout.items() if VISIT in one.linked]
+    linked = [name for name, one in layout.items() if VISIT in one.link_columns]
     return (
         keys(person, [name for name, one in layout.items() if one.of_persons], list(layout)),
         keys(VISIT, [name for name, one in layout.items() if one.of_visits], linked),
@@ -185,7 +185,7 @@ def _match_rows(
     suppressed: Counter[str],
 ) -> _MatchedRows:
     person = _number_keys(table.column(str(policy.person)), keys[0])
-    linked = VISIT in layout.linked
+    linked = VISIT in layout.link_columns
     visit = _number_keys(table.column(VISIT), keys[1]) if linked else np.full(table.num_rows, -1, dtype=np.int64)
     good = person >= 0
     suppressed[f"{layout.name}: without a person, left out"] += int((~good).sum())
@@ -275,7 +275,7 @@ def _assign_slots(rows: _MatchedRows, table: pa.Table, policy: Policy, visit_ord
 
 
 def _column(cells: pa.ChunkedArray, policy: Policy, name: str) -> Column:
-    places, values = coded(cells)
+    places, values = encode_cells(cells)
     codes = places.astype(np.int64)
     if name not in policy.quasi:
         _refuse_dates(values, name)
@@ -304,7 +304,7 @@ def _ranks(hierarchy: HierarchyLevels) -> Int64s:
     if hierarchy.numeric is not None:
         return np.argsort(np.argsort(np.nan_to_num(hierarchy.numeric, nan=-np.inf), kind="stable"))
     # The last key, the root, counts most; the first is each value by itself.
-    keys = [_text_ranks(labels.to_pylist())[table] for table, labels in zip(hierarchy.tables, hierarchy.labels, strict=True)]
+    keys = [_text_ranks(labels.to_pylist())[table] for table, labels in zip(hierarchy.node_ids, hierarchy.labels, strict=True)]
     return np.argsort(np.lexsort(keys))
 
 

@@ -67,7 +67,7 @@ class MDistinct(SeriesPublisher):
         refuse_group_column(policy)
         self.history = History()
         self._domain: tuple[str | None, ...] = ()
-        updates_of(policy, self._sensitive, still=self.static_values)
+        updates_of(policy, self._sensitive, constant=self.static_values)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -97,7 +97,7 @@ class MDistinct(SeriesPublisher):
             "changes": count_changes(self.history, people),
             "held": count_reasons(grouping),
             "risk": risk_quantiles(risk),
-            "updates": {"closed": updates.closed, "stayed": updates.stayed},
+            "updates": {"closed": updates.closure_pairs, "stayed": updates.stay_values},
         }
         release = Release(
             kind=self.kind,
@@ -118,7 +118,7 @@ class MDistinct(SeriesPublisher):
         names, column = table.column(str(self.policy.person)), self._sensitive
         shown = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
         words = shown.dictionary.to_pylist() + ([None] if shown.null_count else [])
-        updates = updates_of(self.policy, column, (*self._domain, *words), still=self.static_values)
+        updates = updates_of(self.policy, column, (*self._domain, *words), constant=self.static_values)
         lookup = np.array([updates.codes[word] for word in words], dtype=np.int32)
         codes = pc.fill_null(shown.indices, len(words) - 1).to_numpy(zero_copy_only=False)
         hashes = person_hashes(names.cast(pa.string()).to_pylist(), self.rng.key("series persons"))
@@ -134,7 +134,7 @@ class MDistinct(SeriesPublisher):
     def _first_group_size(self, updates: Updates) -> int:
         """Members of a first group: m, or more where some updates are likelier than others and candidates will drift apart."""
         asked, components = self.policy.group_size, int(updates.components.max(initial=0)) + 1
-        if updates.even or not self.policy.series.spread:
+        if updates.uniform or not self.policy.series.spread:
             return asked
         roomy = math.ceil(HEADROOM / self.policy.series.limit)
         return max(asked, roomy) if components >= 2 * roomy else asked

@@ -53,7 +53,7 @@ class Attribute:
     def _nodes(self, codes: Int32s, starts: Int64s) -> pa.Array:
         labels = np.full(len(starts), None, dtype=object)
         open_ = np.ones(len(starts), dtype=bool)
-        for table, names in zip(self.hierarchy.tables, self.hierarchy.labels, strict=True):
+        for table, names in zip(self.hierarchy.node_ids, self.hierarchy.labels, strict=True):
             nodes = table[codes]
             first = nodes[starts]
             same = open_ & (np.minimum.reduceat(nodes, starts) == np.maximum.reduceat(nodes, starts))
@@ -105,6 +105,6 @@ def _coordinates(hierarchy: HierarchyLevels, numbers: Floats | None) -> Floats:
     if numbers is not None:
         known = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)
     else:
-        known = np.argsort(np.lexsort(hierarchy.tables)).astype(np.float64)  # the last key, the root, counts most
+        known = np.argsort(np.lexsort(hierarchy.node_ids)).astype(np.float64)  # the last key, the root, counts most
     width = float(known.max() - known.min()) if len(known) else 0.0
     return np.asarray((known - known.min()) / width if width else np.zeros(len(known)))

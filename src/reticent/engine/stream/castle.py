@@ -175,7 +175,7 @@ class Castle(StreamPublisher):
         rungs = build_levels(spec, self._words[name].values, column=name, base=self.policy.base)
         size = max(rungs.size - 1, 1)
         losses = [((leaves - 1) / size).tolist() for leaves in rungs.leaves]
-        self._core.set_hierarchy(attribute, [table.tolist() for table in rungs.tables], losses)
+        self._core.set_hierarchy(attribute, [table.tolist() for table in rungs.node_ids], losses)
         self._hierarchies[name] = rungs
 
     def _numbers(self, batch: pa.Table) -> Floats:
@@ -224,7 +224,7 @@ class Castle(StreamPublisher):
         for level in np.unique(levels):
             here = levels == level
             words = np.array(rungs.labels[level].cast(pa.string()).to_pylist(), dtype=object)
-            out[here] = words[rungs.tables[level][leaves[here]]]
+            out[here] = words[rungs.node_ids[level][leaves[here]]]
         return pa.array(out, pa.string())
 
     @property

@@ -20,7 +20,7 @@ from reticent.engine.base import sole_sensitive
 from reticent.engine.spellings import refuse_variants
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.cells import folded
+from reticent.policy.cells import canonical_form
 from reticent.policy.hierarchy import tree_of
 from reticent.policy.prior import read_prior
 
@@ -41,7 +41,7 @@ class Values:
         self._codes = {label: code for code, label in enumerate(self.labels)}
         self._first: dict[str, Label] = {}
         for label in self.labels:
-            self._first.setdefault(folded(label), label)
+            self._first.setdefault(canonical_form(label), label)
         self._array: pa.Array | None = None
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class Values:
         """The code of a label; a new one gets the next free code."""
         code = self._codes.get(label)
         if code is None:
-            first = self._first.setdefault(folded(label), label)
+            first = self._first.setdefault(canonical_form(label), label)
             code = self._codes[label] = self._codes[first] if first in self._codes else self._add(label)
         return code
 

@@ -148,7 +148,7 @@ class Anatomy(TablePublisher):
     def _to_release(self, qit: pa.Table, st: pa.Table, suppressed: int, l: int) -> Release:
         rows = qit.num_rows
         sizes = np.bincount(qit.column("group").to_numpy())
-        asked = self.policy.privacy.l.plain() if self.policy.privacy.l else {}
+        asked = self.policy.privacy.l.to_plain() if self.policy.privacy.l else {}
         claim = asked | {"frequency": l} | ({"persons": {"distinct": l}} if self.policy.person else {})
         spread = (sizes * ((sizes - 1) / sizes)).sum() / rows
         return Release(
@@ -191,7 +191,7 @@ def requirement(policy: Policy) -> tuple[int, str]:
 def _suggest_policy(policy: Policy) -> str:
     """The privacy section that Anatomy can keep, as it is written."""
     privacy = policy.privacy
-    ((kind, number),) = (privacy.l.plain() if privacy.l is not None else {"distinct": 3}).items()
+    ((kind, number),) = (privacy.l.to_plain() if privacy.l is not None else {"distinct": 3}).items()
     l = number if kind == "distinct" else f"{{{kind}: {number}}}"
     return f"privacy: {{l: {l}, suppression: {privacy.suppression:g}}}"
 

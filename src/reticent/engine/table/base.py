@@ -19,7 +19,7 @@ from reticent.engine.table.encoded_table import EncodedTable, apply_limits
 from reticent.engine.table.people import chosen_records
 from reticent.errors import DataError, UnwantedError
 from reticent.policy import Policy
-from reticent.policy.column_patterns import repeated_identifier
+from reticent.policy.column_patterns import find_repeated_identifier
 from reticent.release import Counts, Guarantee, Release
 
 
@@ -115,7 +115,7 @@ class TablePublisher(Publisher):
 
 def add_persons_notice(release: Release, table: pa.Table, policy: Policy) -> Release:
     """The release with a loud word on persons that the policy does not name, where a column shows that they repeat."""
-    again = repeated_identifier(table, policy.identifiers) if policy.person is None else None
+    again = find_repeated_identifier(table, policy.identifiers) if policy.person is None else None
     if again is None:
         return release
     guarantee, word = release.guarantee, persons_notice(*again, table.num_rows)

@@ -128,7 +128,7 @@ def _block(attribute: Levels, rows: Int64s) -> Floats:
     starts = np.cumsum([0, *(len(names) for names in attribute.hierarchy.labels)])
     nodes = np.zeros(len(rows), dtype=np.int64)
     values = np.zeros(len(rows))
-    for step, table in enumerate(attribute.hierarchy.tables):
+    for step, table in enumerate(attribute.hierarchy.node_ids):
         at = level == step
         block = table[codes[at]]
         nodes[at] = starts[step] + block

@@ -248,19 +248,19 @@ def _fraction(number: float) -> Fraction:
 def node_charges(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
     """A ladder with what each node is charged: its leaves, or for NCP of numbers the span of its values."""
     if loss != "ncp" or hierarchy.numeric is None:
-        return list(hierarchy.tables), list(hierarchy.leaves), hierarchy.size
+        return list(hierarchy.node_ids), list(hierarchy.leaves), hierarchy.size
     numeric = hierarchy.numeric
     known = np.isfinite(numeric)
     width = float(np.ptp(numeric[known])) if known.any() else 0.0
     charges = []
-    for table, leaves in zip(hierarchy.tables, hierarchy.leaves, strict=True):
+    for table, leaves in zip(hierarchy.node_ids, hierarchy.leaves, strict=True):
         low, high = np.full(len(leaves), np.inf), np.full(len(leaves), -np.inf)
         np.minimum.at(low, table[known], numeric[known])
         np.maximum.at(high, table[known], numeric[known])
         spans = np.where(low > high, 0.0, high - low) / (width or 1.0)
         charges.append(1 + np.rint(spans * SPAN_PARTS).astype(np.int64))
     charges[-1][:] = 1 + SPAN_PARTS
-    return list(hierarchy.tables), charges, 1 + SPAN_PARTS
+    return list(hierarchy.node_ids), charges, 1 + SPAN_PARTS
 
 
 def _sensitive(policy: Policy, columns: EncodedColumns, name: str) -> SensitiveColumn:
@@ -270,7 +270,7 @@ def _sensitive(policy: Policy, columns: EncodedColumns, name: str) -> SensitiveC
     rank = np.argsort(places).astype(np.int32)
     tree: list[Int32s] = []
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
-        tree = [np.ascontiguousarray(table[places]) for table in build_levels_by_column(policy, {name: values})[name].tables]
+        tree = [np.ascontiguousarray(table[places]) for table in build_levels_by_column(policy, {name: values})[name].node_ids]
         tree[0] = np.arange(len(places), dtype=np.int32)
     return rank[columns.codes[name]], len(places), tree
 

@@ -30,11 +30,11 @@ class Levels:
         """The values to publish; where levels differ from row to row, as text."""
         codes = self.codes[rows]
         if isinstance(self.level, int):
-            return self.hierarchy.labels[self.level].take(pa.array(self.hierarchy.tables[self.level][codes]))
+            return self.hierarchy.labels[self.level].take(pa.array(self.hierarchy.node_ids[self.level][codes]))
         level = self.level[rows]
         starts = np.cumsum([0, *(len(names) for names in self.hierarchy.labels)])
         nodes = np.zeros(len(codes), dtype=np.int64)
-        for step, table in enumerate(self.hierarchy.tables):
+        for step, table in enumerate(self.hierarchy.node_ids):
             at = level == step
             nodes[at] = starts[step] + table[codes[at]]
         return pa.concat_arrays([names.cast(pa.string()) for names in self.hierarchy.labels]).take(pa.array(nodes))
@@ -47,7 +47,7 @@ class Levels:
         """Per row, the share of asked values (by code) among those that its published cell may stand for."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
         chance = np.zeros(len(self.codes))
-        for step, table in enumerate(self.hierarchy.tables):
+        for step, table in enumerate(self.hierarchy.node_ids):
             at = level == step
             share = np.bincount(table, weights=asked) / np.maximum(1, np.bincount(table))
             chance[at] = share[table[self.codes[at]]]
@@ -56,8 +56,8 @@ class Levels:
     def mass(self, weights: Floats) -> Floats:
         """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
-        mass = np.zeros(len(self.hierarchy.tables[0]))
-        for step, table in enumerate(self.hierarchy.tables):
+        mass = np.zeros(len(self.hierarchy.node_ids[0]))
+        for step, table in enumerate(self.hierarchy.node_ids):
             at = level == step
             size = np.maximum(1, np.bincount(table))
             nodes = np.bincount(table[self.codes[at]], weights=weights[at], minlength=len(size))
@@ -84,7 +84,7 @@ def common_levels(hierarchy: HierarchyLevels, codes: Int32s, classes: Int64s) ->
     first = np.zeros(count, dtype=np.int64)
     first[classes] = np.arange(len(classes))
     levels = np.zeros(count, dtype=np.int64)
-    for level, table in enumerate(hierarchy.tables[:-1]):
+    for level, table in enumerate(hierarchy.node_ids[:-1]):
         nodes = table[codes]
         levels[classes[nodes != nodes[first[classes]]]] = level + 1
     return levels[classes]

@@ -119,7 +119,7 @@ def refine_classes(encoded: EncodedTable, levels: list[Int64s], suppressed: Bool
     for name, level in zip(encoded.quasi, levels, strict=True):
         ladder, codes = encoded.hierarchies[name], encoded.codes(name)
         starts = np.cumsum([0, *(len(names) for names in ladder.labels)], dtype=np.int64)
-        columns.append((starts[level] + np.stack(ladder.tables)[level, codes], int(starts[-1])))
+        columns.append((starts[level] + np.stack(ladder.node_ids)[level, codes], int(starts[-1])))
     classes = np.unique(pack_codes(columns), return_inverse=True)[1].astype(np.int64)
     axes = [
         tree_axis(encoded.hierarchies[name], encoded.codes(name), weight)

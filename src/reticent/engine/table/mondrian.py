@@ -170,7 +170,7 @@ def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bo
 
 def tree_axis(hierarchy: HierarchyLevels, codes: Int32s, weight: float) -> _core.table.Axis:
     """An attribute that is published by the nodes of its hierarchy."""
-    levels = [(t, node_loss(n, hierarchy.size)) for t, n in zip(hierarchy.tables, hierarchy.leaves, strict=True)]
+    levels = [(t, node_loss(n, hierarchy.size)) for t, n in zip(hierarchy.node_ids, hierarchy.leaves, strict=True)]
     return _core.table.Axis.from_tree(codes, levels, weight=weight)
 
 

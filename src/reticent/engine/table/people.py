@@ -240,7 +240,7 @@ def encode_column(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]
     if pa.types.is_string(whole.type) and isinstance(whole, pa.Array) and not whole.null_count:
         return encode_texts(whole)
     if not pa.types.is_floating(column.type):
-        return cells.coded(whole)
+        return cells.encode_cells(whole)
     words = Dictionary()
     return words.encode(column), words.values
 
@@ -275,7 +275,7 @@ def enforce_k_map(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> t
     spec = policy.privacy.k_map
     if spec is None:
         return outcome, classes
-    from reticent.policy.models.k_map import people_fitting, read_population
+    from reticent.policy.models.k_map import count_fitting_people, read_population
 
     rows = np.flatnonzero(classes >= 0)
     numbers, first = np.unique(classes[rows], return_index=True)
@@ -283,7 +283,7 @@ def enforce_k_map(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> t
     labels = {name: attribute.labels(chosen).to_pylist() for name, attribute in outcome.attributes.items()}
     texts = {name: [None if label is None else str(label) for label in column] for name, column in labels.items()}
     hierarchies = {name: policy.columns[name].hierarchy for name in texts}
-    fits = people_fitting(read_population(policy, spec.file), texts, hierarchies, policy.base)
+    fits = count_fitting_people(read_population(policy, spec.file), texts, hierarchies, policy.base)
     poor = np.isin(classes, numbers[fits < spec.k])
     left = np.where(poor, -1, classes)
     return replace(outcome, suppressed=left < 0), left

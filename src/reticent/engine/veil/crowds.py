@@ -82,10 +82,10 @@ def _publish_column(levels: PublishedLevels, name: str, table: pa.Table) -> tupl
     codes = words.encode(table.column(name))
     level, rungs = levels.hierarchy_of(name, words.values)
     leaf = np.zeros(len(rungs.labels[level]), dtype=np.int64)
-    leaf[rungs.tables[level]] = np.arange(len(words))
-    tables = tuple(np.ascontiguousarray(above[leaf]) for above in rungs.tables[level:])
+    leaf[rungs.node_ids[level]] = np.arange(len(words))
+    tables = tuple(np.ascontiguousarray(above[leaf]) for above in rungs.node_ids[level:])
     shown = replace(rungs, tables=tables, labels=rungs.labels[level:], leaves=rungs.leaves[level:], numeric=None)
-    return shown, rungs.tables[level][codes]
+    return shown, rungs.node_ids[level][codes]
 
 
 def _recode(k: int, people: People | None, columns: dict[str, tuple[HierarchyLevels, Int32s]], part: Int64s) -> list[Int64s]:

@@ -13,8 +13,8 @@ from reticent.arrays import Int32s, UInt32s
 from reticent.encode import Dictionary
 from reticent.errors import DataError
 from reticent.policy import Policy, icd9
-from reticent.policy.cells import folded
-from reticent.policy.hierarchy import Climber
+from reticent.policy.cells import canonical_form
+from reticent.policy.hierarchy import HierarchyLabeler
 from reticent.policy.icd10 import BLOCKS
 
 MISSING = "(missing)"
@@ -37,7 +37,7 @@ class Domain:
         self._codes = {label: code for code, label in enumerate(self.labels)}
         self._spec, self._base, self._column = policy.columns[column].hierarchy, policy.base, column
         merged = policy.columns[column].normalise
-        self._folded = {folded(label): label for label in self.labels} if merged else {}
+        self._folded = {canonical_form(label): label for label in self.labels} if merged else {}
         self._known: dict[str | None, int] = {}
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Domain:
 
     def _merge_variant(self, value: str) -> str:
         """The label that a value is another spelling of, where the policy merges them."""
-        return value if value in self._codes or not self._folded else self._folded.get(folded(value), value)
+        return value if value in self._codes or not self._folded else self._folded.get(canonical_form(value), value)
 
     def levels(self) -> UInt32s:
         """Per level of the hierarchy, the nearest first, the node of every value as a number; a root alone without one."""
@@ -136,5 +136,5 @@ class Domain:
         return [tuple(label for label in path if label is not None) for path in paths]
 
     @cached_property
-    def _climber(self) -> Climber:
-        return Climber(self._spec, column=self._column, base=self._base)
+    def _climber(self) -> HierarchyLabeler:
+        return HierarchyLabeler(self._spec, column=self._column, base=self._base)

@@ -12,7 +12,7 @@ from reticent.arrays import Bools, Int64s, Integers, UInt64s
 from reticent.encode.moments import event_times
 from reticent.errors import DataError
 from reticent.policy import Policy
-from reticent.policy.cells import coded
+from reticent.policy.cells import encode_cells
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +68,7 @@ def iter_rounds(keys: UInt64s) -> Iterator[Int64s]:
 
 
 def _codes(column: pa.ChunkedArray) -> Int64s:
-    return coded(column.cast(pa.string()))[0].astype(np.int64)
+    return encode_cells(column.cast(pa.string()))[0].astype(np.int64)
 
 
 def _event_ranks(table: pa.Table, policy: Policy, name: str) -> Int64s:

@@ -111,8 +111,8 @@ class VeilParameters:
         sensitive = _sensitive_column(policy)
         _refuse_k(policy, kind)
         refuse_counts(policy, kind)
-        refuse_variants(prior.totals(), sensitive)
-        domain = Domain(prior.totals(), policy, sensitive)
+        refuse_variants(prior.total_counts(), sensitive)
+        domain = Domain(prior.total_counts(), policy, sensitive)
         _refuse_large_prior(file, len(domain), len(prior.strata))
         strata, counts = _complete_strata(prior, domain)
         l, steps = policy.l_of(kind), read_kernel(policy, sensitive, domain)
@@ -255,7 +255,7 @@ def _complete_strata(prior: Strata, domain: Domain) -> tuple[tuple[tuple[str, ..
     """Strata with their counts by code; one for everybody else is added where the file has none."""
     strata = dict(prior.strata)
     everybody = (ROOT,) * len(prior.by)
-    strata.setdefault(everybody, prior.totals())
+    strata.setdefault(everybody, prior.total_counts())
     counts = np.zeros((len(strata), len(domain)))
     for row, cells in enumerate(strata.values()):
         for value, count in cells.items():

@@ -12,7 +12,7 @@ from reticent.encode import Dictionary
 from reticent.encode.dictionary import pack_codes
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.hierarchy import ROOT, Climber, HierarchyLevels, build_levels
+from reticent.policy.hierarchy import ROOT, HierarchyLabeler, HierarchyLevels, build_levels
 from reticent.policy.spec import HierarchySpec
 
 
@@ -28,7 +28,7 @@ class PublishedLevels:
                 hint="Make the prior again with `reticent prior`, by published columns.",
             )
         self._stratum_cache: dict[tuple[frozenset[str], ...], int] = {}
-        self._climbers: dict[str, Climber] = {}
+        self._climbers: dict[str, HierarchyLabeler] = {}
 
     def publish(self, table: pa.Table) -> tuple[pa.Table, UInt32s]:
         """The released columns of a table but the sensitive one, and the row of the prior of every record."""
@@ -38,7 +38,7 @@ class PublishedLevels:
             words = Dictionary()
             codes = words.encode(table.column(name))
             level, rungs = self.hierarchy_of(name, words.values)
-            columns[name] = rungs.labels[level].take(pa.array(rungs.tables[level][codes]))
+            columns[name] = rungs.labels[level].take(pa.array(rungs.node_ids[level][codes]))
             if name in self.by:
                 nodes[name] = codes, ancestors_of(rungs, level)
         return pa.table(columns), self._strata_of(table.num_rows, nodes)
@@ -51,7 +51,7 @@ class PublishedLevels:
     def generalize(self, name: str, values: Sequence[str | None]) -> list[tuple[str | None, frozenset[str]]]:
         """What is published for each of some values, and the labels of that node and of all above it."""
         if name not in self._climbers:
-            self._climbers[name] = Climber(self._hierarchy(name), column=name, base=self._policy.base)
+            self._climbers[name] = HierarchyLabeler(self._hierarchy(name), column=name, base=self._policy.base)
         labels = [values, *self._climbers[name].labels(values), [ROOT] * len(values)]
         level = self._level(name, len(labels) - 1)
         above = zip(*labels[level:], strict=True)
@@ -107,8 +107,8 @@ class PublishedLevels:
 def ancestors_of(hierarchy: HierarchyLevels, level: int) -> list[frozenset[str]]:
     """Per leaf, the labels of its published node and of all nodes above it."""
     labels = [hierarchy.labels[at].cast(pa.string()).to_pylist() for at in range(level, hierarchy.height + 1)]
-    tables = [hierarchy.tables[at].tolist() for at in range(level, hierarchy.height + 1)]
-    leaves = range(len(hierarchy.tables[0]))
+    tables = [hierarchy.node_ids[at].tolist() for at in range(level, hierarchy.height + 1)]
+    leaves = range(len(hierarchy.node_ids[0]))
     return [
         frozenset(words[table[leaf]] or "" for words, table in zip(labels, tables, strict=True)) | {ROOT}
         for leaf in leaves

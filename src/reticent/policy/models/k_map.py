@@ -23,7 +23,7 @@ import pyarrow.csv as pacsv
 
 from reticent.arrays import Bools, Int64s
 from reticent.errors import PolicyError
-from reticent.policy.cells import coded, without_markers
+from reticent.policy.cells import encode_cells, without_markers
 from reticent.policy.hierarchy import ROOT, build_levels
 from reticent.policy.policy import Policy
 from reticent.policy.spec import HierarchySpec
@@ -32,7 +32,7 @@ _INTERVAL = re.compile(r"\[(.+), (.+)\]")
 Labels = Sequence[str | None]
 
 
-def people_fitting(
+def count_fitting_people(
     people: pa.Table, classes: Mapping[str, Labels], specs: Mapping[str, HierarchySpec | None], base: Path
 ) -> Int64s:
     """How many people of a population, by their quasi-identifiers as text, fit each class, which is given by its labels."""
@@ -40,7 +40,7 @@ def people_fitting(
     combined = people.select(names).group_by(names).aggregate([([], "count_all")])
     times = combined.column("count_all").to_numpy().astype(np.int64)
     size = len(next(iter(classes.values()))) if names else 0
-    covers = {name: _Covers(combined.column(name), specs[name], name, base) for name in names}
+    covers = {name: _LabelCoverage(combined.column(name), specs[name], name, base) for name in names}
     counts = np.zeros(size, dtype=np.int64)
     for at in range(size):
         fits = np.ones(len(times), dtype=bool)
@@ -68,16 +68,16 @@ def read_population(policy: Policy, file: str) -> pa.Table:
         ) from None
 
 
-class _Covers:
+class _LabelCoverage:
     """Which combinations of the population a label of one column covers; each label is looked up once."""
 
     def __init__(self, column: pa.ChunkedArray, spec: HierarchySpec | None, name: str, base: Path) -> None:
-        self._codes, values = coded(column)
+        self._codes, values = encode_cells(column)
         self._values = values.to_pylist()
         self._all = np.ones(len(self._codes), dtype=bool)
         self._nodes: dict[Any, set[int]] = {}
         rungs = build_levels(spec, values, column=name, base=base)
-        for table, labels in zip(rungs.tables, rungs.labels, strict=True):
+        for table, labels in zip(rungs.node_ids, rungs.labels, strict=True):
             names = labels.to_pylist()
             for code, node in enumerate(table.tolist()):
                 self._nodes.setdefault(names[node], set()).add(code)

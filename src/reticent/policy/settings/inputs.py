@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from reticent.policy.spec import Section, wrong
+from reticent.policy.spec import Section, validation_error
 
 RESOURCES = (
     *("Encounter", "Patient", "Condition", "Observation", "Procedure", "MedicationRequest", "MedicationStatement"),
@@ -33,7 +33,7 @@ _PATH = re.compile(r"^[A-Z][A-Za-z]+(\.[A-Za-z]|\b).*$")
 class FhirColumn(Section):
     """One column: a path, and what becomes of its value; a path alone is the short form."""
 
-    short = "path"
+    short_key = "path"
 
     path: str
     until: str | None = Field(default=None, description="with `as: days`, the later of the two dates")
@@ -42,14 +42,14 @@ class FhirColumn(Section):
     )
 
     @model_validator(mode="after")
-    def _sound(self) -> FhirColumn:
+    def _check_paths(self) -> FhirColumn:
         for path in filter(None, (self.path, self.until)):
             if path.split(".")[0] not in RESOURCES or not _PATH.match(path):
-                raise wrong(f"a path starts with one of {', '.join(RESOURCES)}; such as Patient.birthDate.")
+                raise validation_error(f"a path starts with one of {', '.join(RESOURCES)}; such as Patient.birthDate.")
         if (self.until is not None) != (self.read_as == "days"):
-            raise wrong("write until and 'as: days' together.")
+            raise validation_error("write until and 'as: days' together.")
         if self.until is not None and self.until.split(".")[0] != self.resource:
-            raise wrong("both dates must be of the same resource.")
+            raise validation_error("both dates must be of the same resource.")
         return self
 
     @property
@@ -58,12 +58,12 @@ class FhirColumn(Section):
         return self.path.split(".")[0]
 
     @property
-    def place(self) -> str:
+    def write_path(self) -> str:
         """The path that a released cell is written back to; empty where it is no element of its own."""
         return "" if self.read_as == "days" else self.path
 
     @property
-    def private(self) -> str | None:
+    def private_reason(self) -> str | None:
         """Why the column must stay inside, if it must."""
         words = set(re.findall(r"[A-Za-z]+", re.sub(r"'[^']*'", "", self.path)))
         if words & FREE_TEXT:
@@ -92,7 +92,7 @@ READY_FHIR: dict[str, dict[str, Any]] = {
 class FhirSettings(Section):
     """How FHIR resources become rows, one per encounter; `fhir: encounters` is the ready mapping."""
 
-    short = "mapping"
+    short_key = "mapping"
 
     mapping: Literal["encounters"] | None = Field(default=None, description="a ready mapping to start from")
     columns: dict[str, FhirColumn] = Field(default_factory=dict, description="column: path, added to the mapping")
@@ -132,13 +132,13 @@ _OMOP_CONDITIONS = {
     " ON f.first_id = o.condition_occurrence_id",
 }
 READY_SQL = ("omop",)
-SCHEMA = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
+SCHEMA_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
 class SqlSettings(Section):
     """Which query a database answers; `sql: omop` is ready for the OMOP common data model."""
 
-    short = "mapping"
+    short_key = "mapping"
 
     mapping: Literal["omop"] | None = Field(default=None, description="a ready query: one row per visit and diagnosis")
     query: str | None = Field(default=None, min_length=1, description="one SELECT; its columns are the table's")
@@ -152,12 +152,12 @@ class SqlSettings(Section):
     )
 
     @model_validator(mode="after")
-    def _sound(self) -> SqlSettings:
+    def _check_query(self) -> SqlSettings:
         if (self.mapping is None) == (self.query is None):
-            raise wrong("write exactly one of: mapping, query.")
+            raise validation_error("write exactly one of: mapping, query.")
         for name in filter(None, (self.schema_name, self.vocabulary)):
-            if not SCHEMA.match(name):
-                raise wrong("a schema is a plain name, such as cdm or hospital.cdm.")
+            if not SCHEMA_NAME.match(name):
+                raise validation_error("a schema is a plain name, such as cdm or hospital.cdm.")
         return self
 
     @property
@@ -194,17 +194,17 @@ _FIELD = re.compile(r"^[A-Z][A-Z0-9]{2}-[1-9][0-9]*(\.[1-9][0-9]*)?$")
 class Hl7Settings(Section):
     """How HL7 v2 messages become records; `hl7: adt` is the ready mapping."""
 
-    short = "mapping"
+    short_key = "mapping"
 
     mapping: Literal["adt"] | None = Field(default=None, description="a ready mapping to start from")
     columns: dict[str, str] = Field(default_factory=dict, description="column: field, such as PID-8 or DG1-3.1")
     events: tuple[str, ...] = Field(default=("A01", "A04"), description="trigger events that are records")
 
     @model_validator(mode="after")
-    def _fields(self) -> Hl7Settings:
+    def _check_fields(self) -> Hl7Settings:
         for place in self.columns.values():
             if not _FIELD.match(place):
-                raise wrong("a field is written as PID-8 or DG1-3.1.")
+                raise validation_error("a field is written as PID-8 or DG1-3.1.")
         return self
 
     @property

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
-from reticent.policy.spec import FileRef, KindSection, Section, wrong
+from reticent.policy.spec import FileRef, KindSection, Section, validation_error
 
 Loss = Literal["loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy"]
 
@@ -69,9 +69,9 @@ class TableSettings(KindSection):
 
     @field_validator("weights")
     @classmethod
-    def _positive(cls, value: dict[str, float]) -> dict[str, float]:
+    def _check_weights(cls, value: dict[str, float]) -> dict[str, float]:
         if any(weight < 0 for weight in value.values()) or (value and max(value.values()) <= 0):
-            raise wrong("weights must not be negative, and one must be above 0.")
+            raise validation_error("weights must not be negative, and one must be above 0.")
         return value
 
 
@@ -142,7 +142,7 @@ class StreamSettings(KindSection):
 class PersonSettings(Section):
     """The column that names the same person across records; the short form is the column alone."""
 
-    short = "column"
+    short_key = "column"
 
     column: str = Field(description="names the same person across records; never released")
     records: Literal["all", "first", "last"] = Field(
@@ -154,7 +154,7 @@ class PersonSettings(Section):
     )
 
     @model_serializer
-    def _plain(self) -> str | dict[str, str]:
+    def _to_plain(self) -> str | dict[str, str]:
         plain = {"column": self.column, "records": self.records, "events": self.events}
         usual = {"records": "all", "events": None}
         settings = {word: text for word, text in plain.items() if text is not None and text != usual.get(word)}
@@ -185,7 +185,7 @@ class PriorSettings(Section):
     link: bool | None = Field(default=None, description="publish a pseudonym of the person; default for series only")
 
     @model_validator(mode="after")
-    def _from_somewhere(self) -> PriorSettings:
+    def _check_source(self) -> PriorSettings:
         if self.file is None and self.warmup is not None:
-            raise wrong("write file beside warmup: where the prior of the first records is kept.")
+            raise validation_error("write file beside warmup: where the prior of the first records is kept.")
         return self

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from reticent.policy.settings.inputs import SCHEMA, FhirColumn
-from reticent.policy.spec import Section, wrong
+from reticent.policy.settings.inputs import SCHEMA_NAME, FhirColumn
+from reticent.policy.spec import Section, validation_error
 
 if TYPE_CHECKING:
     from reticent.policy.policy import Policy
@@ -85,7 +85,7 @@ class LinkedTable(Section):
 class LinkedSettings(Section):
     """Tables of the same persons; `tables: fhir` and `tables: omop` are ready, of which those columns are read that the policy names."""
 
-    short = "mapping"
+    short_key = "mapping"
 
     mapping: Literal["fhir", "omop"] | None = Field(default=None, description="ready tables of a standard")
     schema_name: str | None = Field(default=None, alias="schema", description="of the OMOP tables, such as cdm")
@@ -106,28 +106,28 @@ class LinkedSettings(Section):
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, dict) and "method" in value:
-            raise wrong("'tables' holds several tables of the same persons; did you mean 'table'?")
+            raise validation_error("'tables' holds several tables of the same persons; did you mean 'table'?")
         if isinstance(value, dict) and value and not set(value) & {"mapping", "tables"}:
             return {"tables": value}
         return value
 
     @model_validator(mode="after")
-    def _sound(self) -> LinkedSettings:
+    def _check_settings(self) -> LinkedSettings:
         if (self.mapping is None) == (not self.tables):
-            raise wrong("write a mapping (fhir, omop) or tables of your own.")
-        if self.schema_name is not None and not SCHEMA.match(self.schema_name):
-            raise wrong("a schema is a plain name, such as cdm or hospital.cdm.")
+            raise validation_error("write a mapping (fhir, omop) or tables of your own.")
+        if self.schema_name is not None and not SCHEMA_NAME.match(self.schema_name):
+            raise validation_error("a schema is a plain name, such as cdm or hospital.cdm.")
         if not all(map(_NAME.match, self.tables)):
-            raise wrong("a table is a plain name of letters, digits and _.")
+            raise validation_error("a table is a plain name of letters, digits and _.")
         names = [name for table in self.tables.values() for name in table.columns]
         if len(set(names)) < len(names):
-            raise wrong("a column stands in two tables; give each a name of its own.")
+            raise validation_error("a column stands in two tables; give each a name of its own.")
         for table in self.tables.values():
             if table.key is not None and table.key not in (table.person, table.visit):
-                raise wrong("key is the column of the person or of the visit.")
+                raise validation_error("key is the column of the person or of the visit.")
         holders = sum(table.key is not None and table.key == table.visit for table in self.tables.values())
         if holders != any(table.visit is not None for table in self.tables.values()):
-            raise wrong("exactly one table holds the visits: its key is its visit.")
+            raise validation_error("exactly one table holds the visits: its key is its visit.")
         return self
 
     @cached_property
@@ -161,32 +161,32 @@ class LinkedSettings(Section):
 def check_tables(policy: Policy, settings: LinkedSettings) -> None:
     """Refuses a policy whose tables and columns do not fit."""
     if policy.person is None:
-        raise wrong("tables: the policy must say who is who; write person: and give it the role identifier.")
+        raise validation_error("tables: the policy must say who is who; write person: and give it the role identifier.")
     if policy.persons is not None and policy.persons.records != "all":
-        raise wrong(
+        raise validation_error(
             "person: of linked tables all records count; write tables: {mapping: ..., rows: {TABLE: 1}} to release the first of each."
         )
     places = {name for table in settings.layout(policy.released).values() for name in table.columns}
     for name in policy.released:
         column = policy.columns[name]
         if name in (PERSON, VISIT):
-            raise wrong(f"columns: '{name}' is a name of the release itself; rename it.")
+            raise validation_error(f"columns: '{name}' is a name of the release itself; rename it.")
         if name not in places:
-            raise wrong(f"tables: no table has the column '{name}'.")
+            raise validation_error(f"tables: no table has the column '{name}'.")
         if column.combine is not None or (column.identifier is not None and column.identifier.pseudonym is not None):
-            raise wrong(f"columns: '{name}': tables take columns as they are, or shifted.")
+            raise validation_error(f"columns: '{name}': tables take columns as they are, or shifted.")
     _check_dates(policy, settings)
-    _check_uncounted(policy, settings)
+    _check_uncounted_tables(policy, settings)
     shifts = {
         column.identifier.shift for column in policy.columns.values() if column.identifier and column.identifier.shift
     }
     if len(shifts) > 1:
-        raise wrong("columns: all dates of a person move together; write one shift for all of them.")
+        raise validation_error("columns: all dates of a person move together; write one shift for all of them.")
     l = policy.privacy.l
     if policy.privacy.t is not None or (l is not None and l.kind not in ("distinct", "frequency")):
-        raise wrong("privacy: tables keep k and l: {distinct: ...} or {frequency: ...}.")
+        raise validation_error("privacy: tables keep k and l: {distinct: ...} or {frequency: ...}.")
     if not policy.quasi:
-        raise wrong("tables: there is no quasi-identifier to hide anybody by.")
+        raise validation_error("tables: there is no quasi-identifier to hide anybody by.")
 
 
 def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
@@ -197,17 +197,17 @@ def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
         climbs = column.hierarchy is not None and column.hierarchy.kind == "dates"
         read = name in settings.paths and settings.paths[name].read_as != "text"
         if shifted or climbs or read or (settings.mapping == "omop" and name.endswith("_date")):
-            raise wrong(
+            raise validation_error(
                 f"columns: '{name}' is a date or a span of days, and these lead from table to table; give it the role quasi "
                 "and a hierarchy such as {dates: [day, month, year]}, or the role identifier."
             )
 
 
-def _check_uncounted(policy: Policy, settings: LinkedSettings) -> None:
+def _check_uncounted_tables(policy: Policy, settings: LinkedSettings) -> None:
     for table in settings.uncounted:
         one = settings.layout(policy.released).get(table)
         if one is None or one.of_persons or one.of_visits or set(one.columns) & set(policy.quasi):
-            raise wrong(f"tables.uncounted: '{table}' must be a table without persons, visits and quasi-identifiers.")
+            raise validation_error(f"tables.uncounted: '{table}' must be a table without persons, visits and quasi-identifiers.")
 
 
 @dataclass(frozen=True)
@@ -222,6 +222,6 @@ class Layout:
     columns: tuple[str, ...]
 
     @property
-    def linked(self) -> tuple[str, ...]:
+    def link_columns(self) -> tuple[str, ...]:
         """The columns of the release that link it."""
         return (PERSON,) if self.of_persons or self.visit is None else (PERSON, VISIT)

@@ -165,7 +165,7 @@ def preview_levels(hub: Hub, ident: str, name: str, spec: dict[str, Any] | None)
     rungs = build_levels(HierarchySpec.model_validate(spec) if spec else None, domain, column=name)
     step = max(1, len(domain) // _PREVIEWED)
     return [
-        [str(rungs.labels[level][int(rungs.tables[level][code])].as_py()) for level in range(rungs.height + 1)]
+        [str(rungs.labels[level][int(rungs.node_ids[level][code])].as_py()) for level in range(rungs.height + 1)]
         for code in range(0, len(domain), step)[:_PREVIEWED]
     ]
 

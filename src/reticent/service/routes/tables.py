@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from reticent.errors import DataError
-from reticent.policy.guess import SAMPLE, guess, guess_missing, guess_person, settings_of
+from reticent.policy.guess import SAMPLE, guess, guess_missing_markers, guess_person, settings_of
 from reticent.service.access import ClosedRoute
 from reticent.service.documents import fresh_id, now
 from reticent.service.hub import Hub
@@ -123,7 +123,7 @@ async def guessed(ident: Ident, hub: TheHub) -> Guessed:
         rows = [GuessedColumn(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in columns]
         return Guessed(
             person=guess_person(columns),
-            missing=list(guess_missing(head)),
+            missing=list(guess_missing_markers(head)),
             columns=rows,
             policy=settings_of(head, columns),
         )

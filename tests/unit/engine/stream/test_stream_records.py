@@ -10,7 +10,7 @@ from reticent import _core
 from reticent.engine.stream.records import RecordHasher, iter_entries, journal_entry
 from reticent.engine.stream.values import Values
 from reticent.errors import DataError, StateError
-from reticent.policy.cells import folded
+from reticent.policy.cells import canonical_form
 
 KEY = bytes(range(32))
 CELL = st.one_of(st.none(), st.text(max_size=5))
@@ -57,8 +57,8 @@ def test_equal_cells_and_no_others_give_equal_hashes(rows):
     qis, persons, codes = read(reader, batch)
     assert len(set(zip([(row[2], row[3]) for row in rows], qis, strict=True))) == len(set(qis))
     assert len({row[1] for row in rows}) == len(set(persons))
-    first = {"b": "b", folded(None): None}
-    assert [values.labels[code] for code in codes] == [first.setdefault(folded(row[4]), row[4]) for row in rows]
+    first = {"b": "b", canonical_form(None): None}
+    assert [values.labels[code] for code in codes] == [first.setdefault(canonical_form(row[4]), row[4]) for row in rows]
     again = reader.read(batch, np.arange(len(rows), dtype=np.uint64))  # now the core knows every value
     assert (again.codes.tolist(), again.labels) == (codes, ())
 

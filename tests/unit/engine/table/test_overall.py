@@ -14,7 +14,7 @@ from reticent.audit import verify
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.models.average_risk import keeps_average_risk
-from reticent.policy.models.k_map import people_fitting
+from reticent.policy.models.k_map import count_fitting_people
 from reticent.policy.models.population_uniqueness import population_uniques
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Counts, Guarantee, Release
@@ -60,7 +60,7 @@ def test_k_map_counts_people_as_brute_force_does():
         "99": [],
     }
     classes = list(itertools.product(labels, ["F", "*"]))
-    counts = people_fitting(
+    counts = count_fitting_people(
         people,
         {"age": [age for age, _ in classes], "sex": [sex for _, sex in classes]},
         specs,

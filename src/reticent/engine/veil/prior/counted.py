@@ -19,7 +19,7 @@ from reticent.engine.veil.prior.prior import Prior, nudge_shares
 from reticent.engine.veil.prior.strata import MAX_STRATA, Split, shrink_shares, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
-from reticent.policy.cells import coded
+from reticent.policy.cells import encode_cells
 
 RECORDS_PER_CANDIDATE = 5
 """Records of a row per candidate: below it no question is asked, whatever it seems to gain."""
@@ -134,7 +134,7 @@ def past_of(
             f"The past has {persons} persons; a prior for l = {l} needs at least {PERSONS_PER_CANDIDATE * l}.",
             hint="Give more of the past, or public statistics as prior.csv.",
         )
-    codes, values = coded(table.column(sensitive))
+    codes, values = encode_cells(table.column(sensitive))
     spent = None if epsilon is None else _domain_share(persons) * epsilon
     left = None if epsilon is None else epsilon * (1 - _domain_share(persons) - SIZES_SHARE * (persons >= FEW_PERSONS) - kernel_share)
     counts = add_noise(np.bincount(codes, minlength=len(values)), spent, rng)

@@ -20,7 +20,7 @@ from reticent.arrays import Bools, Int32s, Int64s, Integers
 from reticent.engine.veil.domain import MISSING, OTHER, Domain
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.policy.cells import coded
+from reticent.policy.cells import encode_cells
 from reticent.policy.hierarchy import ROOT, HierarchyLevels, build_levels
 
 
@@ -78,12 +78,12 @@ def label_texts(labels: pa.Array) -> tuple[str, ...]:
 
 
 def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
-    codes, values = coded(column)
+    codes, values = encode_cells(column)
     rungs = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
     lowest = min(policy.columns[name].level, rungs.height)
-    at = rungs.tables[lowest]
+    at = rungs.node_ids[lowest]
     _, first = np.unique(at, return_index=True)
-    levels = tuple(rungs.tables[level][first] for level in range(lowest, rungs.height))
+    levels = tuple(rungs.node_ids[level][first] for level in range(lowest, rungs.height))
     labels = tuple(label_texts(rungs.labels[level]) for level in range(lowest, rungs.height))
     return Field(name, at[codes], levels, labels)
 
@@ -145,6 +145,6 @@ def _paths(rungs: HierarchyLevels) -> list[list[Node]]:
     """Per value, its nodes from the value itself up to `*`."""
     labels = [label_texts(level) for level in rungs.labels]
     return [
-        [(level, labels[level][table[code]]) for level, table in enumerate(rungs.tables)]
-        for code in range(len(rungs.tables[0]))
+        [(level, labels[level][table[code]]) for level, table in enumerate(rungs.node_ids)]
+        for code in range(len(rungs.node_ids[0]))
     ]
