@@ -91,10 +91,10 @@ def draft(data: Data, policy: Policy | Place, *, method: str | None = None, seed
     Raises:
         GuaranteeError: the policy cannot be met.
     """
-    from reticent.publication.draft import make
+    from reticent.publication.draft import make_draft
 
     rules = policy_of(policy)
-    return make(table_under(data, rules), rules, method=method, seed=seed)
+    return make_draft(table_under(data, rules), rules, method=method, seed=seed)
 
 
 def verify(
@@ -237,7 +237,7 @@ def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *,
     if store is None:
         return linked.publish(tables, policy, seed=seed, standard=standard).release
     with Store.open(store) as opened:
-        return single.publish_linked(tables, policy, opened, seed=seed, allow_republication=allow_republication, standard=standard)
+        return single.publish_tables(tables, policy, opened, seed=seed, allow_republication=allow_republication, standard=standard)
 
 
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:

@@ -172,7 +172,7 @@ class EvolvingTable:
         name = evolving.Evolving.kind
         rng = None if self._seed is None else Rng.from_seed(self._seed)
         with Store.open(self._place, create=False) as store, store.lock(name, wait=self._wait):
-            yield evolving.Evolving(store, self.policy, rng=rng, whole=whole)
+            yield evolving.Evolving(store, self.policy, rng=rng, in_memory=whole)
 
     def _ids(self, batch: pa.Table, by: str | None) -> tuple[pa.ChunkedArray, str | None, list[str]]:
         """The ids, the column they belong to, and all lines of a file whose first is no name that we know."""
@@ -237,7 +237,7 @@ class Series:
         settings = self.policy.series
         return {"method": settings.method, "m": self.policy.m, "max_risk": settings.limit, "releases": releases}
 
-    def _first(self, records: pa.Table) -> series.Next:
+    def _first(self, records: pa.Table) -> series.NextRelease:
         rng = Rng.fresh() if self._seed is None else Rng.from_seed(self._seed)
         return series.compose(records, self.policy, rng)
 

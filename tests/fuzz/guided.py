@@ -54,7 +54,7 @@ def lines(data):
         reader.begin(b"patient_id,sex,diagnosis\n")
         batch, end = reader.read(data, last=False)
         assert 0 <= end <= len(data)
-        assert batch.total == batch.table.num_rows + len(batch.bad)
+        assert batch.total == batch.table.num_rows + len(batch.rejected)
 
 
 def core(data):

@@ -136,7 +136,7 @@ def test_hl7(data):
     lines = Hl7Lines(RecordReader(policy))
     assert 0 <= lines.read(data, last=False)[1] <= len(data)
     batch, _ = lines.read(data, last=True)
-    assert batch.total == batch.table.num_rows + len(batch.bad)
+    assert batch.total == batch.table.num_rows + len(batch.rejected)
 
 
 def _plain(kind):

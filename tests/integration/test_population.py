@@ -15,7 +15,7 @@ from reticent.connectors.shards import claim_population
 from reticent.connectors.stream import Stream
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
-from reticent.publication.population import seen_of
+from reticent.publication.population import summarize_publications
 from reticent.release.wording import REPUBLICATION
 from reticent.store import Store, schema
 
@@ -53,7 +53,7 @@ def test_the_same_persons_are_refused_in_another_publication(first, second, tmp_
     with pytest.raises(GuaranteeError, match=f"1 of 80 persons {SHARED}"):
         KINDS[second](where, people(79, 80))
     with Store.open(where) as store:
-        assert list(seen_of(store)) == [name for name in store.publishers() if name.startswith(first)]
+        assert list(summarize_publications(store)) == [name for name in store.publishers() if name.startswith(first)]
 
 
 @pytest.mark.parametrize("nobody", [None, "", " ", chr(0x200B)])
@@ -122,7 +122,7 @@ def test_veils_of_one_house_compose(tmp_path):
     anonymize(rows, once, store=tmp_path / "store.db")
     Series(tmp_path / "store.db", once).publish(rows)
     with Store.open(tmp_path / "store.db") as store:
-        assert [about["elsewhere"] for about in seen_of(store).values()] == [60, 60]
+        assert [about["elsewhere"] for about in summarize_publications(store).values()] == [60, 60]
     with pytest.raises(GuaranteeError, match=SHARED):
         table(tmp_path / "store.db", people(0, 80))
 
@@ -252,7 +252,7 @@ def test_a_stream_on_many_machines_takes_everybody(kind, tmp_path):
         store.register("kafka feed workers", policy_hash=StreamScene.policy.hash)
         assert not claim_population(StreamScene.policy, store, "kafka feed workers")
         assert not claim_population(StreamScene.policy, store, "kafka feed workers")  # the next worker
-        assert seen_of(store)["kafka feed workers"]["everybody"]
+        assert summarize_publications(store)["kafka feed workers"]["everybody"]
     with pytest.raises(GuaranteeError, match=f"80 of 80 persons {SHARED}"):
         KINDS[kind](where, people(0, 80))
 
@@ -264,7 +264,7 @@ def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
         with pytest.raises(GuaranteeError, match="Other publications"):
             claim_population(StreamScene.policy, store, "spark")
         assert claim_population(StreamScene.policy, store, "spark", allow_republication=True)
-        assert {name: about["elsewhere"] for name, about in seen_of(store).items()} == {"table-1": 80, "spark": 0}
+        assert {name: about["elsewhere"] for name, about in summarize_publications(store).items()} == {"table-1": 80, "spark": 0}
 
 
 ILLS = "value,count\n" + "".join(f"{value},10\n" for value in sorted(set(people(0, 80).column("ill").to_pylist())))

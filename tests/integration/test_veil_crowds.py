@@ -16,7 +16,7 @@ from reticent.engine.veil.veiling import BatchVeiler
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
-from reticent.publication.gate import let_through
+from reticent.publication.gate import pass_gate
 
 ILLS = ["asthma", "croup", "flu", "gout", "hiv", "mumps", "ulcer"]
 POLICY = """\
@@ -87,7 +87,7 @@ def test_every_published_combination_holds_k_persons(policy, visits):
     assert min(sizes) >= 5
     assert len(sizes) > 40  # the finest that was asked for is kept where it is a crowd
     assert release.guarantee.claims == {"veil": 3, "k": {"persons": 5}}
-    let_through(release, policy, "table", original=original)
+    pass_gate(release, policy, "table", original=original)
 
 
 def test_a_person_keeps_her_set_whoever_else_is_in_the_table(policy):
@@ -105,7 +105,7 @@ def test_rows_of_the_prior_that_are_no_crowd_are_suppressed_and_counted(policy):
     rows = pa.concat_tables([people(200, sexes="f"), rename(people(4, sexes="m", seed=2))])
     release, original = engine(policy, rows)
     assert (release.counts.published, release.counts.suppressed) == (200, 4)
-    let_through(release, policy, "table", original=original)
+    pass_gate(release, policy, "table", original=original)
     with pytest.raises(GuaranteeError, match="row of the prior"):
         engine(policy, pa.concat_tables([people(40, sexes="f"), rename(people(4, sexes="m", seed=2))]))
 

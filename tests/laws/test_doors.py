@@ -134,7 +134,7 @@ def test_a_table_is_read_as_its_rows_in_json_are(policy):
         }
     )
     batch = RecordReader(policy).table(table)
-    assert [(bad.row, bad.reason) for bad in batch.bad] == [(1, "not a finite number"), (2, "no person")]
+    assert [(bad.row, bad.reason) for bad in batch.rejected] == [(1, "not a finite number"), (2, "no person")]
     rows = [row for i, row in enumerate(table.to_pylist()) if i in batch.rows]
     same = RecordReader(policy).objects(list(map(orjson.dumps, rows)))
     assert batch.table.equals(same.table)

@@ -198,7 +198,7 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
 def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
     """Even where its search is over: it is cancelled between the judge and the transaction."""
     hold, entered = threading.Event(), threading.Event()
-    real = gate.let_through
+    real = gate.pass_gate
 
     def slow(*args, **kwargs):
         passed = real(*args, **kwargs)
@@ -231,7 +231,7 @@ def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
 
 def test_a_cancelled_job_stays_cancelled_where_the_same_was_published_before(tmp_path, monkeypatch):
     hold, entered = threading.Event(), threading.Event()
-    real = jobs_module.published_before
+    real = jobs_module.find_publication
 
     def slow(*args, **kwargs):
         publisher = real(*args, **kwargs)

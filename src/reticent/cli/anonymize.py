@@ -71,11 +71,11 @@ def anonymize(
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
     if store is not None:
-        from reticent.publication.publication import refuse_ahead
+        from reticent.publication.publication import refuse_unknown_siblings
         from reticent.store import Store
 
         with Store.open(store) as opened:
-            refuse_ahead(output, opened)
+            refuse_unknown_siblings(output, opened)
     watch = _core.table.CancellationToken()
     with show_progress("Searching for the release", search_progress(watch)):
         release = release_table(
@@ -122,7 +122,7 @@ def _on_disk(
 
 def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int | None, *, json: bool) -> None:
     from reticent.cli.drafts import save_draft
-    from reticent.publication.draft import make
+    from reticent.publication.draft import make_draft
     from reticent.release.damage import describe_changes
 
     start = time.perf_counter()
@@ -130,7 +130,7 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
     if isinstance(table, str):
         raise PolicyError("Linked tables have no drafts.", hint="Leave --draft out.")
     with show_progress("Searching for the release, and for what would help"):
-        draft = make(table, rules, method=method, seed=seed)
+        draft = make_draft(table, rules, method=method, seed=seed)
     seconds = time.perf_counter() - start
     describe(draft.release, seconds, "would be released")
     for line in describe_changes(draft.release, draft.columns, rules):

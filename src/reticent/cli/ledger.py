@@ -13,11 +13,11 @@ from reticent.cli.output import emit, say
 @options.json
 def ledger(store: str, json: bool) -> None:
     """Tell what the publications of a store have shown of how many persons."""
-    from reticent.publication.population import seen_of
+    from reticent.publication.population import summarize_publications
     from reticent.store import Store
 
     with Store.open(store, create=False) as opened:
-        seen = seen_of(opened)
+        seen = summarize_publications(opened)
     for name, about in seen.items():
         persons = "everybody" if about["everybody"] else f"{about['persons']:,} persons"
         say(

@@ -9,10 +9,10 @@ from typing import Protocol
 
 from reticent.errors import DataError
 from reticent.policy.cells import with_decimal_points
-from reticent.publication.records import Bad, Batch, RecordReader
+from reticent.publication.records import RejectedRecord, Batch, RecordReader
 
 # A record longer than this is taken for a quote that was never closed.
-_LONGEST = 16 << 20
+_MAX_RECORD_SIZE = 16 << 20
 
 
 class LineFormat(Protocol):
@@ -96,37 +96,37 @@ class Blocks:
         """What stands after the last line's end; messages need none."""
         return b"" if self._rest.endswith(b"\n") or not self._lines.by_line else self._rest.rpartition(b"\n")[2]
 
-    def cut(self, block: bytes, *, last: bool = False, final: bool = True) -> Iterator[tuple[Batch, int]]:
+    def iter_batches(self, block: bytes, *, last: bool = False, final: bool = True) -> Iterator[tuple[Batch, int]]:
         """The batches that are complete now, with their lengths in bytes; the header is one without records.
 
         At the end (`last`) an unfinished line is a record like others where the end is `final`, and is set aside otherwise.
         """
         if last and not final and (tail := self.unfinished):
             self._rest = self._rest[: len(self._rest) - len(tail)]
-            yield from self.cut(b"", last=True)
-            yield self._reader.nothing(1, [Bad(0, "the last line has no end", tail)]), len(tail)
+            yield from self.iter_batches(b"", last=True)
+            yield self._reader.empty_batch(1, [RejectedRecord(0, "the last line has no end", tail)]), len(tail)
             return
         self._rest += block
         if self._lines.needs_header and self.header is None:
             size = self._rest.find(b"\n") + 1 or (len(self._rest) if last else 0)
             if not size:
                 return
-            line = self._off(size)
+            line = self._take(size)
             self._lines.begin(line)
             self.header = line.decode()
-            yield self._reader.nothing(), size
+            yield self._reader.empty_batch(), size
         while self._rest:
             batch, size = self._lines.read(self._rest, last=last)
             if size:
                 self._rest = self._rest[size:]
                 yield batch, size
-            elif last or len(self._rest) > _LONGEST:
+            elif last or len(self._rest) > _MAX_RECORD_SIZE:
                 # A quote that is never closed: its line is set aside, what follows may be fine.
                 size = self._rest.find(b"\n") + 1 or len(self._rest)
-                yield self._reader.nothing(1, [Bad(0, "a quote is opened and never closed", self._off(size))]), size
+                yield self._reader.empty_batch(1, [RejectedRecord(0, "a quote is opened and never closed", self._take(size))]), size
             else:
                 return
 
-    def _off(self, size: int) -> bytes:
+    def _take(self, size: int) -> bytes:
         data, self._rest = self._rest[:size], self._rest[size:]
         return data

@@ -17,7 +17,7 @@ from reticent.release import Release
 from reticent.release.damage import ColumnChange, damages
 from reticent.svg import Bar, alone, bars
 
-SECONDS = 10
+MAX_SECONDS = 10
 """Of the search for each alternative, at most."""
 
 
@@ -76,7 +76,7 @@ class Draft:
         }
 
 
-def make(table: pa.Table, policy: Policy, *, method: str | None = None, seed: int | None = None) -> Draft:
+def make_draft(table: pa.Table, policy: Policy, *, method: str | None = None, seed: int | None = None) -> Draft:
     """Makes and judges a release, and tries what would help.
 
     Raises:
@@ -91,23 +91,23 @@ def make(table: pa.Table, policy: Policy, *, method: str | None = None, seed: in
         )
     release = tables.publish(table, policy, method=method, seed=seed).release
     columns = damages(release, table, policy)
-    return Draft(release, columns, _alternatives(table, policy, release, columns, method))
+    return Draft(release, columns, _find_alternatives(table, policy, release, columns, method))
 
 
-def _alternatives(
+def _find_alternatives(
     table: pa.Table, policy: Policy, release: Release, columns: list[ColumnChange], method: str
 ) -> list[Alternative]:
     """A smaller k, and the release without its costliest column; those that lose less."""
-    tried = [_tried(table, words, other, policy.base, release, method) for words, other in _changes(policy, columns)]
+    tried = [_try_change(table, words, other, policy.base, release, method) for words, other in _propose_changes(policy, columns)]
     return [one for one in tried if one is not None and one.after < one.before]
 
 
-def _changes(policy: Policy, columns: list[ColumnChange]) -> list[tuple[str, dict[str, Any]]]:
+def _propose_changes(policy: Policy, columns: list[ColumnChange]) -> list[tuple[str, dict[str, Any]]]:
     """Changes of a policy that may help, in words and as the settings they make."""
     if not columns:
         return []
     plain = policy.to_dict()
-    plain["table"] = plain.get("table", {}) | {"time_limit": min(SECONDS, policy.table.time_limit)}
+    plain["table"] = plain.get("table", {}) | {"time_limit": min(MAX_SECONDS, policy.table.time_limit)}
     changes = []
     if policy.privacy.k is not None and policy.privacy.k > 2:
         k = policy.privacy.k - 1
@@ -118,7 +118,7 @@ def _changes(policy: Policy, columns: list[ColumnChange]) -> list[tuple[str, dic
     return changes
 
 
-def _tried(
+def _try_change(
     table: pa.Table, change: str, settings: dict[str, Any], base: Path, release: Release, method: str
 ) -> Alternative | None:
     try:

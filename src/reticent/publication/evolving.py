@@ -21,8 +21,8 @@ from reticent.engine.evolving.change import is_feed
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.policy import Policy
-from reticent.publication.gate import Passed, let_through
-from reticent.publication.publication import Also, Commit, Publication
+from reticent.publication.gate import VerifiedRelease, pass_gate
+from reticent.publication.publication import TransactionHook, Commit, Publication
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes, table_bytes, table_from
 from reticent.store import evolving as rows_of
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from reticent.store import Store, Transaction
 
     Rows = np.ndarray[Any, np.dtype[np.uint32]]
-    AlsoChanged = Callable[[Transaction, Change], None]
+    ChangeHook = Callable[[Transaction, Change], None]
 
-LAST, STATE = "last", "state"
+LAST_CHANGE, STATE = "last", "state"
 
 
 class Evolving(Publication):
@@ -53,7 +53,7 @@ class Evolving(Publication):
         name: str = "",
         commit: Commit | None = None,
         rng: Rng | None = None,
-        whole: bool = True,
+        in_memory: bool = True,
     ) -> None:
         """Over a store that knows the table, under its policy for life; `rng` instead of the store's key is for tests only.
 
@@ -62,7 +62,7 @@ class Evolving(Publication):
         """
         super().__init__(store, policy, name=name, commit=commit)
         self._rng = rng or self.rng(policy.evolving.method)
-        self._whole = whole
+        self._whole = in_memory
         self._engine: EvolvingPublisher | None = None
         self._known: dict[str, int] = {}
         self._state: dict[str, Any] = {}
@@ -76,9 +76,9 @@ class Evolving(Publication):
 
     # -- changes ---------------------------------------------------------------------------------------------------
 
-    def insert(self, batch: pa.Table, *, again: bool = True, also: AlsoChanged | None = None) -> Change:
+    def insert(self, batch: pa.Table, *, again: bool = True, hook: ChangeHook | None = None) -> Change:
         """Adds records, in one transaction; `again=False` refuses those that the last change has brought already."""
-        return self._change(batch, lambda engine: engine.insert(batch), again=again, also=also)
+        return self._change(batch, lambda engine: engine.insert(batch), again=again, hook=hook)
 
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
         """Removes records by person or record id, in one transaction."""
@@ -89,13 +89,13 @@ class Evolving(Publication):
         """Replaces records, in one transaction."""
         return self._change(batch, lambda engine: engine.update(batch))
 
-    def apply(self, batch: pa.Table, *, again: bool = True, also: AlsoChanged | None = None) -> Change:
+    def apply(self, batch: pa.Table, *, again: bool = True, hook: ChangeHook | None = None) -> Change:
         """Applies a change feed, in one transaction; `again=False` refuses the feed that the last change was."""
-        return self._change(batch, lambda engine: engine.apply(batch), again=again, also=also)
+        return self._change(batch, lambda engine: engine.apply(batch), again=again, hook=hook)
 
-    def push(self, batch: pa.Table, *, also: AlsoChanged | None = None) -> Change:
+    def push(self, batch: pa.Table, *, hook: ChangeHook | None = None) -> Change:
         """Applies a batch: a change feed if it has a column `op`, insertions otherwise."""
-        return (self.apply if is_feed(batch, self.policy) else self.insert)(batch, also=also)
+        return (self.apply if is_feed(batch, self.policy) else self.insert)(batch, hook=hook)
 
     def _change(
         self,
@@ -103,11 +103,11 @@ class Evolving(Publication):
         work: Callable[[EvolvingPublisher], Change],
         *,
         again: bool = True,
-        also: AlsoChanged | None = None,
+        hook: ChangeHook | None = None,
     ) -> Change:
-        with self.turn:
-            last = b"" if again else self._new(batch)
-            with self._or_forget(self.engine if self._whole else self._load(batch)) as engine:
+        with self.step_lock:
+            last = b"" if again else self._digest_new_change(batch)
+            with self._rollback_on_error(self.engine if self._whole else self._load(batch)) as engine:
                 engine.recall(rows_of.read_person_states(self.store, self.name, engine.keys_to_recall(batch)))
                 change = work(engine)
 
@@ -121,9 +121,9 @@ class Evolving(Publication):
                     rows_of.remember(tx, self.name, engine.memories(change.persons))
                     if len(codes):
                         forgotten = forget_words(tx, self.name, engine.records.columns, codes, gone)
-                    tx.put(self.name, self.kind, LAST, last)
-                    if also is not None:
-                        also(tx, change)
+                    tx.put(self.name, self.kind, LAST_CHANGE, last)
+                    if hook is not None:
+                        hook(tx, change)
 
                 self.commit(step)
             if len(codes):
@@ -131,10 +131,10 @@ class Evolving(Publication):
             self._read_words(engine, forgotten)  # it knows the old ones still
             return change
 
-    def _new(self, batch: pa.Table) -> bytes:
+    def _digest_new_change(self, batch: pa.Table) -> bytes:
         """The digest of a change that is not the last one once more, as when a command is repeated after a crash."""
         last = digest(batch).encode()
-        if self.store.get(self.name, self.kind, LAST) == last:
+        if self.store.get(self.name, self.kind, LAST_CHANGE) == last:
             raise StateError(
                 "The last change of this table was this very file.",
                 hint="Nothing was changed now. If the same records are to come in once more, add --again.",
@@ -143,7 +143,7 @@ class Evolving(Publication):
 
     # -- publication -----------------------------------------------------------------------------------------------
 
-    def publish(self, *, again: bool = False, sent: bool = True, also: Also | None = None) -> Passed:
+    def publish(self, *, again: bool = False, sent: bool = True, hook: TransactionHook | None = None) -> VerifiedRelease:
         """Publishes the table as it is now; `again` although the method is made for one publication: then the judge decides.
 
         `sent` says that nobody else has to hand it over; `also` takes part in the transaction that publishes.
@@ -151,28 +151,28 @@ class Evolving(Publication):
         Raises:
             GuaranteeError: the policy cannot be met; nothing was published and the table is as it was.
         """
-        with self.turn, self._or_forget(self.engine) as engine:
+        with self.step_lock, self._rollback_on_error(self.engine) as engine:
             (release,) = engine.cut(again=again)
             population = self._population(allow_republication=self.allow_republication)
-            persons = population.of(
+            persons = population.hash_persons(
                 pa.array([name for name in engine.records.persons if name is not None], pa.string())
             )
-            population.refuse_shared(persons)
-            population.refuse_parted(engine.shown_events())
-            passed = let_through(
+            population.refuse_shared_persons(persons)
+            population.refuse_conflicts(engine.shown_events())
+            passed = pass_gate(
                 release,
                 self.policy,
                 self.kind,
-                earlier=self.earlier(),
+                earlier=self.earlier_releases(),
                 ledger=self.store.ledger(self.name),
                 members=engine.members(),
                 events=engine.shown_events(),
                 not_covered=population.not_covered,
-            ).packed()
+            ).pack()
 
-            def step(tx: Transaction) -> Passed:
+            def step(tx: Transaction) -> VerifiedRelease:
                 self._write_state(tx, engine)
-                return passed.keep(tx, self.name, population, persons, sent=sent, also=also)
+                return passed.keep(tx, self.name, population, persons, sent=sent, hook=hook)
 
             return self.commit(step)
 
@@ -188,7 +188,7 @@ class Evolving(Publication):
     def status(self) -> dict[str, Any]:
         """How the table stands, in plain values; nothing of it is private."""
         method = self.policy.evolving.method
-        state = {"records": 0, "held": 0, "step": 0, "publications": 0} | self._stored()
+        state = {"records": 0, "held": 0, "step": 0, "publications": 0} | self._read_state()
         return {
             "method": method,
             "l": self.policy.l_of(self.kind),
@@ -229,7 +229,7 @@ class Evolving(Publication):
                 tx.put(self.name, STATE, key, json.dumps(value).encode())
 
     @contextlib.contextmanager
-    def _or_forget(self, engine: EvolvingPublisher) -> Iterator[EvolvingPublisher]:
+    def _rollback_on_error(self, engine: EvolvingPublisher) -> Iterator[EvolvingPublisher]:
         """A step of an engine. What could not be stored has not happened: memory goes back to what the store says."""
         step = engine.step
         try:
@@ -239,14 +239,14 @@ class Evolving(Publication):
                 self._engine = None
             raise
         self._engine = engine if self._whole else None
-        self._note(engine, engine.extra_state())
+        self._update_cache(engine, engine.extra_state())
 
-    def _note(self, engine: EvolvingPublisher, state: dict[str, Any]) -> None:
+    def _update_cache(self, engine: EvolvingPublisher, state: dict[str, Any]) -> None:
         """What the store has now, so that only what is new is written."""
         self._known = {name: len(words) for name, words in engine.records.words.items()}
         self._state = state
 
-    def _stored(self) -> dict[str, Any]:
+    def _read_state(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self.store.items(self.name, STATE).items()}
 
     def _load(self, change: pa.Table | None) -> EvolvingPublisher:
@@ -263,11 +263,11 @@ class Evolving(Publication):
                 persons = [*named.persons, *others]
                 rows = rows_of.find(self.store, self.name, persons=persons, names=named.records)
         self._read_words(engine, engine.records.columns)
-        _fill(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
-        state = self._stored()
+        _load_records(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
+        state = self._read_state()
         if state:
             engine.resume(state)
-        self._note(engine, state)
+        self._update_cache(engine, state)
         return engine
 
     def _read_words(self, engine: EvolvingPublisher, columns: Sequence[str]) -> None:
@@ -277,7 +277,7 @@ class Evolving(Publication):
                 engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))
 
 
-def _fill(engine: EvolvingPublisher, stored: list[rows_of.StoredRecord], top: int | None) -> None:
+def _load_records(engine: EvolvingPublisher, stored: list[rows_of.StoredRecord], top: int | None) -> None:
     records, width = engine.records, 4 * len(engine.records.columns)
     whole = width + 24 + records.memories.shape[1]
     rows = np.array([row.row for row in stored], dtype=np.uint32)

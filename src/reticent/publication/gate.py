@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from reticent.arrays import UInt64s
     from reticent.audit.verdict import VerificationResult
     from reticent.publication.population import Population
-    from reticent.publication.publication import Also
+    from reticent.publication.publication import TransactionHook
     from reticent.store import Transaction
 
 
 @dataclass(frozen=True, repr=False)
-class Passed:
+class VerifiedRelease:
     """A release that the judge has let through, its bytes, and what the ledger will say of it."""
 
     release: Release
     result: VerificationResult
-    noted: LedgerEntry
+    base_entry: LedgerEntry
     members: Members
     events: ShownEvents | None = None
     digests: Mapping[int, str] = field(default_factory=dict)
@@ -53,11 +53,11 @@ class Passed:
     @cached_property
     def entry(self) -> LedgerEntry:
         """What the ledger says of it, with the digest of its bytes."""
-        if self.noted.digest:
-            return self.noted
-        return replace(self.noted, digest=hashlib.sha256(self.payload).hexdigest())
+        if self.base_entry.digest:
+            return self.base_entry
+        return replace(self.base_entry, digest=hashlib.sha256(self.payload).hexdigest())
 
-    def packed(self) -> Passed:
+    def pack(self) -> VerifiedRelease:
         """With its bytes and their digest made: before a transaction begins, which others wait for."""
         assert self.entry.digest  # noqa: S101 - made by asking
         return self
@@ -71,8 +71,8 @@ class Passed:
         *,
         position: str | None = None,
         sent: bool = False,
-        also: Also | None = None,
-    ) -> Passed:
+        hook: TransactionHook | None = None,
+    ) -> VerifiedRelease:
         """Stores the bytes, the ledger's entry and the persons; from here on it is published. Its number is that of the store."""
         number = tx.put_outbox(publisher, "release", self.payload, position=position)
         entry = replace(self.entry, number=number + 1)
@@ -81,12 +81,12 @@ class Passed:
             tx.confirm_delivery(publisher, number)
         population.record(tx, persons, self.events)
         kept = replace(self, noted=entry, digests={**self.digests, entry.number: entry.digest})
-        if also is not None:
-            also(tx, kept)
+        if hook is not None:
+            hook(tx, kept)
         return kept
 
 
-def let_through(  # noqa: PLR0913 - what the judge and the ledger need
+def pass_gate(  # noqa: PLR0913 - what the judge and the ledger need
     release: Release,
     policy: Policy,
     kind: Kind,
@@ -97,7 +97,7 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     original: Original | None = None,
     events: ShownEvents | None = None,
     not_covered: tuple[str, ...] = (),
-) -> Passed:
+) -> VerifiedRelease:
     """Asks the judge about a release beside all earlier ones.
 
     Args:
@@ -134,18 +134,18 @@ def let_through(  # noqa: PLR0913 - what the judge and the ledger need
     ledger.record(entry, *members)
     source = None if original is None else Input(original.table, original.source_rows)
     verdict = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
-    refuse_refuted(verdict, several=bool(earlier))
-    return Passed(release, verdict, entry, members, events, digests)
+    require_verification(verdict, has_earlier=bool(earlier))
+    return VerifiedRelease(release, verdict, entry, members, events, digests)
 
 
-def refuse_refuted(result: VerificationResult, *, several: bool = False) -> None:
+def require_verification(result: VerificationResult, *, has_earlier: bool = False) -> None:
     """Raises when the judge has refuted a claim."""
     if result.holds:
         return
     claims = ", ".join(dict.fromkeys(finding.claim for finding in result.refuted)) or "nothing could be checked"
     hint = (
         "Beside the earlier releases it would tell too much: use a method that is made for several of them."
-        if several
+        if has_earlier
         else "Ask for less in the policy, or use another method."
     )
     raise GuaranteeError(f"The judge refuted the release ({claims}); nothing was published.", hint=hint)

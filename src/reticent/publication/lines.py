@@ -35,7 +35,7 @@ class LineWriter:
         self._core = _core.stream.LineWriter(self._names, len(policy.quasi))
         self._labels = 0
 
-    def own(self, batch: Batch, placed: PlacedBatch) -> bytes:
+    def write_batch(self, batch: Batch, placed: PlacedBatch) -> bytes:
         """The lines of a batch's own records; cells that are released as they came have the JSON type they came with."""
         if len(placed.labels) != self._labels:
             self._core.set_labels([orjson.dumps(label) for label in placed.labels])
@@ -52,27 +52,27 @@ class LineWriter:
         return b""
 
     def _columns(
-        self, batch: Batch, instead: Mapping[str, PublishedColumn]
+        self, batch: Batch, replacements: Mapping[str, PublishedColumn]
     ) -> tuple[list[Any], list[int], list[Int32s | None]]:
         """Cells as they came, or labels and their codes where something else is released."""
         arrays, forms = [], []
         for name in self._names:
-            if name in instead:
+            if name in replacements:
                 forms.append(_TEXT)
-                column = instead[name].labels.array
+                column = replacements[name].labels.array
             else:
-                forms.append(_form(batch, name))
+                forms.append(_json_form(batch, name))
                 column = batch.tokens.get(name, batch.table.column(name))
             arrays.append(to_native(column).__arrow_c_array__())
-        return arrays, forms, [instead[name].codes if name in instead else None for name in self._names]
+        return arrays, forms, [replacements[name].codes if name in replacements else None for name in self._names]
 
-    def records(self, placed: PlacedBatch) -> bytes:
+    def write_records(self, placed: PlacedBatch) -> bytes:
         """The lines of generalised records; plain cells are JSON already, as the engine was given them."""
         if placed.records is None:
             return b""
-        return b"".join(map(self._record, placed.records.to_pylist()))
+        return b"".join(map(self._write_record, placed.records.to_pylist()))
 
-    def _record(self, row: dict[str, str | int | None]) -> bytes:
+    def _write_record(self, row: dict[str, str | int | None]) -> bytes:
         line: dict[str, object] = {"type": "record", "seq": row["seq"]}
         line |= {"qi": {name: row[name] for name in self._quasi}, "sensitive": row[self._sensitive]}
         if self._plain:
@@ -81,20 +81,20 @@ class LineWriter:
         return orjson.dumps(line) + b"\n"
 
 
-def _form(batch: Batch, name: str) -> int:
+def _json_form(batch: Batch, name: str) -> int:
     if name in batch.tokens:
         return _TOKEN
     return _NUMBER if name in batch.numbers else _TEXT
 
 
-def packed(lines: bytes) -> tuple[str, bytes]:
+def compress_lines(lines: bytes) -> tuple[str, bytes]:
     """Lines as the outbox keeps them: the kind, and the bytes."""
     if len(lines) < _MIN_COMPRESS_SIZE:
         return "ndjson", lines
     return "ndjson+lz4", len(lines).to_bytes(8, "little") + pa.compress(lines, codec="lz4", asbytes=True)
 
 
-def unpacked(kind: str, payload: bytes) -> bytes:
+def decompress_lines(kind: str, payload: bytes) -> bytes:
     """The lines of an entry of the outbox."""
     if kind == "ndjson":
         return payload

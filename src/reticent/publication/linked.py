@@ -15,7 +15,7 @@ from reticent.engine.linked import release_tables
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
-from reticent.publication.gate import Passed, let_through, refuse_refuted
+from reticent.publication.gate import VerifiedRelease, pass_gate, require_verification
 
 LOG = logging.getLogger(__name__)
 LAYOUT = "linked"
@@ -29,7 +29,7 @@ def publish(
     seed: int | None = None,
     standard: Mapping[str, Any] | None = None,
     not_covered: tuple[str, ...] = (),
-) -> Passed:
+) -> VerifiedRelease:
     """Releases linked tables by name, as the engine takes them; the judge has checked what comes back.
 
     What the tables were read from (`standard`), such as FHIR R4, is kept with the release, so that it can be written back.
@@ -44,5 +44,5 @@ def publish(
     release = linked.release
     if standard is not None:
         release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
-    refuse_refuted(compare_with_original(read_release(release, ""), policy, tables, linked.source_rows))
-    return let_through(release, policy, "table", not_covered=not_covered)
+    require_verification(compare_with_original(read_release(release, ""), policy, tables, linked.source_rows))
+    return pass_gate(release, policy, "table", not_covered=not_covered)

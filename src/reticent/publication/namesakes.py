@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from reticent.arrays import UInt64s
 
 LOG = logging.getLogger(__name__)
-ZEROS, _BARE = r"(^|[^0-9])0+([0-9])", r"\1\2"
-_WIDEST, _SOME = 12, 20_000
+LEADING_ZEROS, _WITHOUT_ZEROS = r"(^|[^0-9])0+([0-9])", r"\1\2"
+_MAX_WIDTH, _SAMPLE = 12, 20_000
 _HINT = (
     "They are taken for different persons. If they are not, correct the names before: two veils over one truth tell it."
 )
@@ -29,10 +29,10 @@ _HINT = (
 
 def warn_of_variants(names: pa.ChunkedArray) -> int:
     """Warns of persons of a table who are namesakes of others in it; how many there are beyond one of each name."""
-    if not pa.types.is_string(names.type) or not _may_meet(names):
+    if not pa.types.is_string(names.type) or not _may_have_variants(names):
         return 0
     different = pc.unique(names.combine_chunks()).drop_null()
-    return warn_of_count(len(different) - len(pc.unique(_loose(different))))
+    return warn_of_count(len(different) - len(pc.unique(_normalize_names(different))))
 
 
 def warn_of_count(number: int) -> int:
@@ -44,10 +44,10 @@ def warn_of_count(number: int) -> int:
 
 def warn_of_new_variants(names: pa.Array, hashes: Callable[[pa.Array], UInt64s], known: UInt64s) -> int:
     """Warns of persons who are new to a store and namesakes of some whom it knows by their hashes; how many of those looked at."""
-    some = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SOME)).astype(np.int64))))
+    some = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SAMPLE)).astype(np.int64))))
     some = some.cast(pa.string())
     alike = np.zeros(len(some), dtype=np.bool_)
-    for other in _others(some):
+    for other in _possible_variants(some):
         alike |= np.isin(hashes(other), known)
     if number := int(alike.sum()):
         words = (
@@ -57,20 +57,20 @@ def warn_of_new_variants(names: pa.Array, hashes: Callable[[pa.Array], UInt64s],
     return number
 
 
-def _loose(names: pa.Array) -> pa.Array:
-    return pc.utf8_lower(pc.replace_substring_regex(names, pattern=ZEROS, replacement=_BARE))
+def _normalize_names(names: pa.Array) -> pa.Array:
+    return pc.utf8_lower(pc.replace_substring_regex(names, pattern=LEADING_ZEROS, replacement=_WITHOUT_ZEROS))
 
 
-def _others(names: pa.Array) -> list[pa.Array]:
+def _possible_variants(names: pa.Array) -> list[pa.Array]:
     """How else somebody may be written whose name is only known by its hash."""
-    loose = _loose(names)
+    loose = _normalize_names(names)
     words = [loose, pc.utf8_upper(loose), pc.utf8_lower(names), pc.utf8_upper(names)]
     if pc.any(pc.utf8_is_digit(names)).as_py():
-        words += [pc.utf8_lpad(loose, width, "0") for width in range(2, _WIDEST + 1)]
+        words += [pc.utf8_lpad(loose, width, "0") for width in range(2, _MAX_WIDTH + 1)]
     return words
 
 
-def _may_meet(names: pa.ChunkedArray) -> bool:
+def _may_have_variants(names: pa.ChunkedArray) -> bool:
     """Whether both cases occur, letters beyond ASCII, or zeros that may lead; at a glance, so that it may err on the side of yes.
 
     Zeros that lead tell nobody apart where all names have one length and one number at most, as most registers write them.

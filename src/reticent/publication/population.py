@@ -31,10 +31,10 @@ from reticent.release.wording import REPUBLICATION
 from reticent.store import Store, Transaction, schema
 from reticent.store.database import select_rows
 
-_MOVED = 1
+_HAS_LATER_EVENTS = 1
 
 
-class Mates:
+class FirstEvents:
     """First sights by person, with a mark on those who went on; of this publication, and of the others of its house.
 
     The veil of a person is a function of the key, the person and the value, so two publications that begin with the same sight show
@@ -48,52 +48,52 @@ class Mates:
         self._own: dict[int, int] = {}
         self._others: dict[int, set[int]] = {}
 
-    def learn(self, shown: bytes, *, own: bool) -> None:
+    def load(self, shown: bytes, *, own: bool) -> None:
         """Takes up what a publication recorded."""
         persons, sights = np.frombuffer(shown, "<u8").reshape(2, -1).tolist()
         for person, sight in zip(persons, sights, strict=True):
             if own:
-                self._own[person] = self._own.get(person, sight) | (sight & _MOVED)
+                self._own[person] = self._own.get(person, sight) | (sight & _HAS_LATER_EVENTS)
             else:
                 self._others.setdefault(person, set()).add(sight)
 
-    def parted(self, events: ShownEvents) -> int:
+    def count_conflicts(self, events: ShownEvents) -> int:
         """How many persons are shown otherwise than elsewhere, or move here as they do elsewhere."""
         return sum(
-            any(not self._together(sight, other) for other in self._others[person])
-            for person, sight in self._now(events)
+            any(not self._can_compose(sight, other) for other in self._others[person])
+            for person, sight in self._current(events)
             if person in self._others
         )
 
-    def news(self, events: ShownEvents) -> bytes:
+    def encode_new(self, events: ShownEvents) -> bytes:
         """What is to be recorded: persons who are new, or moved for the first time; and remembers it.
 
         Nothing where they are to stand alone: persons without a recorded sight compose with no other publication.
         """
         if events.exclusive:
             return b""
-        fresh = [(person, sight) for person, sight in self._now(events) if self._own.get(person) != sight]
+        fresh = [(person, sight) for person, sight in self._current(events) if self._own.get(person) != sight]
         self._own.update(fresh)
         return np.array(list(zip(*fresh, strict=True)), dtype="<u8").tobytes() if fresh else b""
 
-    def _now(self, events: ShownEvents) -> list[tuple[int, int]]:
+    def _current(self, events: ShownEvents) -> list[tuple[int, int]]:
         """The first sight of each person in this publication, marked where the person went on."""
-        marks = (events.first_hashes & ~np.uint64(_MOVED)) | events.has_later.astype(np.uint64)
+        marks = (events.first_hashes & ~np.uint64(_HAS_LATER_EVENTS)) | events.has_later.astype(np.uint64)
         pairs = zip(events.persons.tolist(), marks.tolist(), strict=True)
-        return [(person, self._own.get(person, mark) | (mark & _MOVED)) for person, mark in pairs]
+        return [(person, self._own.get(person, mark) | (mark & _HAS_LATER_EVENTS)) for person, mark in pairs]
 
-    def _together(self, one: int, other: int) -> bool:
+    def _can_compose(self, one: int, other: int) -> bool:
         """Whether this publication may show a person beside another."""
-        first, went_on = one & ~_MOVED, other & (_MOVED if self._moving else one & _MOVED)
-        return first != 0 and first == other & ~_MOVED and not went_on
+        first, went_on = one & ~_HAS_LATER_EVENTS, other & (_HAS_LATER_EVENTS if self._moving else one & _HAS_LATER_EVENTS)
+        return first != 0 and first == other & ~_HAS_LATER_EVENTS and not went_on
 
 
-_WAIT = 30.0
+_LOCK_TIMEOUT = 30.0
 # Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
-_PLACES = 1 << 20
-_MASK = np.uint64(_PLACES - 1)
-_LAST = sa.text(f"SELECT max(id) FROM {schema.population.name}")  # noqa: S608 - a name of our own
-_SINCE = select_rows(schema.population, "id > :seen ORDER BY id")
+_CACHE_SIZE = 1 << 20
+_CACHE_MASK = np.uint64(_CACHE_SIZE - 1)
+_LAST_ID = sa.text(f"SELECT max(id) FROM {schema.population.name}")  # noqa: S608 - a name of our own
+_ROWS_SINCE = select_rows(schema.population, "id > :seen ORDER BY id")
 _EVERYBODY = np.uint64(2**64 - 1)
 """In the place of a person: a publication whose records the ledger does not see takes everybody."""
 
@@ -110,9 +110,9 @@ class Population:
         self._parameters_digest = publisher_class(kind, method).pin_digest(policy) if policy.tables is None else ""
         moving = bool(self._parameters_digest) and publisher_class(kind, method).has_kernel(policy)
         alone = kind == "stream" or (kind == "series" and moving)
-        self._mates = None if alone or not self._parameters_digest else Mates(moving=moving)
+        self._first_events = None if alone or not self._parameters_digest else FirstEvents(moving=moving)
         self._hasher = _core.stream.Hasher(store.population_key)
-        self._recorded = np.zeros(_PLACES, dtype=np.uint64)
+        self._recorded = np.zeros(_CACHE_SIZE, dtype=np.uint64)
         self._others: UInt64s = np.zeros(0, dtype=np.uint64)
         self._seen = 0
         self.shared = 0
@@ -124,17 +124,17 @@ class Population:
         """What a release of these persons must say beside what its method says."""
         return (REPUBLICATION,) if self.shared else ()
 
-    def of(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
+    def hash_persons(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
         """The persons of some records, in their order; nobody where the policy names no person."""
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
         column = normalize_names(persons if isinstance(persons, pa.ChunkedArray) else pa.chunked_array([persons]))
-        hashes = self._hashes(column)
+        hashes = self._hash_names(column)
         if self._kind != "stream":
             self._warn_of_variants(column, hashes)
         return hashes
 
-    def _hashes(self, names: pa.ChunkedArray | pa.Array) -> UInt64s:
+    def _hash_names(self, names: pa.ChunkedArray | pa.Array) -> UInt64s:
         rows = pa.RecordBatch.from_arrays([to_native(names)], names=["person"])
         return np.asarray(self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons, dtype=np.uint64)
 
@@ -142,19 +142,19 @@ class Population:
         """Warns of persons who may be others of this publication or of this store."""
         if self._kind != "table":  # a table tells by itself, with or without a store
             warn_of_variants(names)
-        strangers = self._recorded[hashes & _MASK] != hashes
+        strangers = self._recorded[hashes & _CACHE_MASK] != hashes
         if self._seen and strangers.any():
-            rows = self._store.asked(schema.population, _SINCE, seen=0)
+            rows = self._store.asked(schema.population, _ROWS_SINCE, seen=0)
             known = np.concatenate([np.frombuffer(row["persons"], "<u8") for row in rows])
             strangers &= ~np.isin(hashes, known)
             if strangers.any():
-                warn_of_new_variants(to_native(names).filter(pa.array(strangers)), self._hashes, known)
+                warn_of_new_variants(to_native(names).filter(pa.array(strangers)), self._hash_names, known)
 
-    def of_table(self, table: pa.Table) -> UInt64s:
+    def hash_table_persons(self, table: pa.Table) -> UInt64s:
         """The persons of a table."""
-        return self.of(None if self._policy.person is None else table.column(self._policy.person))
+        return self.hash_persons(None if self._policy.person is None else table.column(self._policy.person))
 
-    def refuse_shared(self, persons: UInt64s) -> None:
+    def refuse_shared_persons(self, persons: UInt64s) -> None:
         """Refuses persons who stand in another publication.
 
         Raises:
@@ -163,15 +163,15 @@ class Population:
         if not len(self._others):
             return
         persons = np.unique(persons)
-        self._refuse(self.elsewhere(persons), len(persons), "")
+        self._refuse(self.count_elsewhere(persons), len(persons), "")
 
-    def elsewhere(self, persons: UInt64s) -> int:
+    def count_elsewhere(self, persons: UInt64s) -> int:
         """How many of some persons, each named once, stand in publications that do not compose with this one."""
         if len(self._others) and (self._others[-1] == _EVERYBODY or _EVERYBODY in persons):
             return len(persons)
         return int(np.isin(persons, self._others, assume_unique=True).sum()) if len(self._others) else 0
 
-    def everybody(self) -> UInt64s:
+    def hash_everybody(self) -> UInt64s:
         """All persons, for a table whose policy names none: it stands alone in its store.
 
         Raises:
@@ -193,9 +193,9 @@ class Population:
         Raises:
             GuaranteeError: others have published from this store.
         """
-        with self._store.lock(self._publisher, wait=_WAIT), self._store.transaction() as tx:
+        with self._store.lock(self._publisher, wait=_LOCK_TIMEOUT), self._store.transaction() as tx:
             self._load()
-            if self._recorded[_EVERYBODY & _MASK] != _EVERYBODY:
+            if self._recorded[_EVERYBODY & _CACHE_MASK] != _EVERYBODY:
                 if len(self._others) and not self._allow_republication:
                     raise GuaranteeError(
                         "Other publications stand in this store, and this one does not show its persons to the ledger.",
@@ -204,15 +204,15 @@ class Population:
                 self.shared = len(self._others)
                 self.record(tx, np.array([_EVERYBODY]))
 
-    def refuse_parted(self, events: ShownEvents | None) -> None:
+    def refuse_conflicts(self, events: ShownEvents | None) -> None:
         """Refuses persons of whom another publication of the house shows something else.
 
         Raises:
             GuaranteeError: two veils of one person would tell on each other.
         """
-        if self._mates is not None and events is not None:
+        if self._first_events is not None and events is not None:
             where = " under the same house, with another value or later events"
-            self._refuse(self._mates.parted(events), len(events.persons), where)
+            self._refuse(self._first_events.count_conflicts(events), len(events.persons), where)
 
     def _refuse(self, shared: int, persons: int, where: str) -> None:
         if shared and not self._allow_republication:
@@ -225,13 +225,13 @@ class Population:
 
     def record(self, tx: Transaction, persons: UInt64s, events: ShownEvents | None = None) -> None:
         """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
-        new = _once(persons[self._recorded[persons & _MASK] != persons])
-        if (tx.value(_LAST) or 0) != self._seen:
+        new = _unique_persons(persons[self._recorded[persons & _CACHE_MASK] != persons])
+        if (tx.value(_LAST_ID) or 0) != self._seen:
             self._load()
-            self.refuse_shared(new)
-            self.refuse_parted(events)
-        shown = b"" if self._mates is None or events is None else self._mates.news(events)
-        known = self._mates is not None and events is not None and not events.exclusive
+            self.refuse_shared_persons(new)
+            self.refuse_conflicts(events)
+        shown = b"" if self._first_events is None or events is None else self._first_events.encode_new(events)
+        known = self._first_events is not None and events is not None and not events.exclusive
         if not shown and (known or not len(new)):  # a row without sights composes with nothing
             return
         tx.record_population(
@@ -243,36 +243,36 @@ class Population:
             persons=new.astype("<u8").tobytes(),
             shown=shown,
         )
-        self._seen = int(tx.value(_LAST))
-        self._recorded[new & _MASK] = new
+        self._seen = int(tx.value(_LAST_ID))
+        self._recorded[new & _CACHE_MASK] = new
 
     def _load(self) -> None:
         """Reads what was recorded since the last time."""
         others = [self._others]
-        for row in self._store.asked(schema.population, _SINCE, seen=self._seen):
+        for row in self._store.asked(schema.population, _ROWS_SINCE, seen=self._seen):
             self._seen = row["id"]
             persons = np.frombuffer(row["persons"], "<u8")
             own = row["publisher"] == self._publisher
             if own:
-                self._recorded[persons & _MASK] = persons
-            if self._mates is not None and row["house"] == self._parameters_digest and row["shown"]:
-                self._mates.learn(row["shown"], own=own)
+                self._recorded[persons & _CACHE_MASK] = persons
+            if self._first_events is not None and row["house"] == self._parameters_digest and row["shown"]:
+                self._first_events.load(row["shown"], own=own)
             elif not own:
                 others.append(persons)
         self._others = np.unique(np.concatenate(others))
 
 
-def _once(persons: UInt64s) -> UInt64s:
+def _unique_persons(persons: UInt64s) -> UInt64s:
     """Each person once; sorting is quicker here than hashing what is hashed already."""
     ordered = np.sort(persons)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
-def seen_of(store: Store) -> dict[str, dict[str, object]]:
+def summarize_publications(store: Store) -> dict[str, dict[str, object]]:
     """Who has seen what, in counts: per publication its persons, its method, its time, and how many stand elsewhere too."""
     persons: dict[str, list[UInt64s]] = {}
     about: dict[str, dict[str, object]] = {}
-    for row in store.asked(schema.population, _SINCE, seen=0):
+    for row in store.asked(schema.population, _ROWS_SINCE, seen=0):
         persons.setdefault(row["publisher"], []).append(np.frombuffer(row["persons"], "<u8"))
         first = about.get(row["publisher"], {}).get("first", row["time"])
         about[row["publisher"]] = {
@@ -287,13 +287,13 @@ def seen_of(store: Store) -> dict[str, dict[str, object]]:
         | {
             "persons": int((own != _EVERYBODY).sum()),
             "everybody": bool(_EVERYBODY in own),
-            "elsewhere": sum(_among(own, [o for n, o in whole.items() if n != name])),
+            "elsewhere": sum(_shared_mask(own, [o for n, o in whole.items() if n != name])),
         }
         for name, own in whole.items()
     }
 
 
-def _among(own: UInt64s, others: list[UInt64s]) -> list[bool]:
+def _shared_mask(own: UInt64s, others: list[UInt64s]) -> list[bool]:
     if not others:
         return []
     rest, own = np.concatenate(others), own[own != _EVERYBODY]

@@ -26,7 +26,7 @@ class Source(Protocol):
     def fingerprint(self, offset: int) -> str | None:
         """Tells an input by its first bytes up to `offset`; None where they cannot be read again."""
 
-    def recognise(self, stored: Container[str]) -> None:
+    def recognize(self, stored: Container[str]) -> None:
         """Tells which messages are stored already, where senders wait for answers."""
 
     def receipts(self) -> list[str]:
@@ -39,7 +39,7 @@ class Source(Protocol):
         """The format of the input, by how it begins."""
 
 
-def refuse_replaced(source: Source, offset: int, fingerprint: str | None) -> None:
+def refuse_other_input(source: Source, offset: int, fingerprint: str | None) -> None:
     """Refuses an input that is not the one that was read before, or that has lost what was read."""
     if offset and fingerprint is not None and source.fingerprint(offset) != fingerprint:
         raise DataError(

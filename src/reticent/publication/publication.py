@@ -15,7 +15,7 @@ from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, StateError
 from reticent.policy import Policy
-from reticent.publication.gate import Passed
+from reticent.publication.gate import VerifiedRelease
 from reticent.publication.population import Population
 from reticent.release import Kind, Release
 from reticent.release.codec import from_bytes
@@ -23,7 +23,7 @@ from reticent.release.folder import read_manifest
 from reticent.store import OutboxEntry, Store, Transaction
 
 T = TypeVar("T")
-Also = Callable[["Transaction", Passed], None]
+TransactionHook = Callable[["Transaction", VerifiedRelease], None]
 """What else the transaction of a publication does: a job is done, a document is listed."""
 
 
@@ -34,7 +34,7 @@ class Commit(Protocol):
         """The value of the change."""
 
 
-def at_once(store: Store) -> Commit:
+def commit_each_step(store: Store) -> Commit:
     """A transaction for each step."""
 
     def commit(change: Callable[[Transaction], T], /) -> T:
@@ -51,10 +51,10 @@ class Publication:
 
     def __init__(self, store: Store, policy: Policy, *, name: str = "", commit: Commit | None = None) -> None:
         self.store, self.policy, self.name = store, policy, name or self.kind
-        self.commit = commit or at_once(store)
+        self.commit = commit or commit_each_step(store)
         self.allow_republication = False
         """Whether persons who stand in other publications of the store may stand in this one too."""
-        self.turn = threading.RLock()
+        self.step_lock = threading.RLock()
         """Held while a step is made; callers of several threads take it around steps that belong together."""
 
     def rng(self, method: str) -> Rng:
@@ -62,7 +62,7 @@ class Publication:
         digest = publisher_class(self.kind, method).pin_digest(self.policy)
         return Rng(self.store.key(self.name), veil_secret=self.store.veil_key(digest) if digest else b"")
 
-    def earlier(self) -> list[Release]:
+    def earlier_releases(self) -> list[Release]:
         """Everything that was given out, in order."""
         return [from_bytes(entry.payload) for entry in self.store.outbox(self.name)]
 
@@ -77,19 +77,19 @@ class Publication:
         file_format: str,
         *,
         stored: Callable[[OutboxEntry], Release],
-        publish: Callable[[], Passed],
+        publish: Callable[[], VerifiedRelease],
     ) -> Release:
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
-        with self.turn:
+        with self.step_lock:
             if folder is not None:
-                refuse_ahead(folder, self.store)
-            waiting = self._waiting(folder)
+                refuse_unknown_siblings(folder, self.store)
+            waiting = self._pending_release(folder)
             if waiting is not None:
                 return self._hand_over(stored(waiting), waiting.number, folder, file_format)
             passed = publish()
             return self._hand_over(passed.release, passed.entry.number - 1, folder, file_format, passed.digests)
 
-    def _waiting(self, folder: Path | None) -> OutboxEntry | None:
+    def _pending_release(self, folder: Path | None) -> OutboxEntry | None:
         """The release that a crash kept from its folder. One whose folder is there was handed over, and only not noted."""
         waiting = next(self.store.unsent(self.name), None)
         if waiting is None or folder is None or not is_in_sibling_folder(folder, self.store, self.name, waiting.number):
@@ -107,13 +107,13 @@ class Publication:
     ) -> Release:
         """Writes a stored release to its folder and notes that it is there."""
         if folder is not None:
-            release = stamped(release, self.store, self.name, number, digests)
+            release = add_provenance(release, self.store, self.name, number, digests)
             release.to_dir(folder, format=file_format)
         self.commit(lambda tx: tx.confirm_delivery(self.name, number))
         return release
 
 
-def stamped(
+def add_provenance(
     release: Release, store: Store, name: str, number: int, digests: Mapping[int, str] | None = None
 ) -> Release:
     """A release of a store, as its folder will show it; `number` is that of the outbox, `digests` are the ledger's where they are known."""
@@ -128,15 +128,15 @@ def stamped(
     return replace(release, store=place)
 
 
-def refuse_ahead(folder: Path, store: Store) -> None:
+def refuse_unknown_siblings(folder: Path, store: Store) -> None:
     """Refuses to write beside a release of this store that the store does not know, of whatever publication.
 
     Raises:
         StateError: a folder beside this one holds a release that the store never made: the store is an older copy.
     """
     for beside in sorted(folder.parent.iterdir()) if folder.parent.is_dir() else ():
-        place = _place(beside)
-        if place is None or not _same_store(place, store):
+        place = _read_provenance(beside)
+        if place is None or not _is_same_store(place, store):
             continue
         digests = store.ledger(str(place.get("publisher"))).digests
         if digests.get(place["number"]) != place["digest"]:
@@ -151,17 +151,17 @@ def is_in_sibling_folder(folder: Path, store: Store, name: str, number: int) -> 
     asked, shown = (name, number + 1, store.ledger(name).digests.get(number + 1)), set()
     for beside in folder.parent.iterdir() if folder.parent.is_dir() else ():
         # A hidden folder is a draft that was never renamed: nobody has it.
-        place = None if beside == folder or beside.name.startswith(".") else _place(beside)
-        if place is not None and _same_store(place, store):
+        place = None if beside == folder or beside.name.startswith(".") else _read_provenance(beside)
+        if place is not None and _is_same_store(place, store):
             shown.add((place.get("publisher"), place.get("number"), place.get("digest")))
     return asked in shown
 
 
-def _same_store(place: dict[str, Any], store: Store) -> bool:
-    return str(place.get("generation", "")).rpartition("-")[0] == store.epoch.rpartition("-")[0]
+def _is_same_store(provenance: dict[str, Any], store: Store) -> bool:
+    return str(provenance.get("generation", "")).rpartition("-")[0] == store.epoch.rpartition("-")[0]
 
 
-def _place(folder: Path) -> dict[str, Any] | None:
+def _read_provenance(folder: Path) -> dict[str, Any] | None:
     try:
         place = read_manifest(folder).get("store") if folder.is_dir() else None
     except DataError:

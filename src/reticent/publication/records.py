@@ -25,13 +25,13 @@ from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 
 _TEXT = pa.string()
-_TYPED = (_TEXT, pa.int64(), pa.bool_())
+_DIRECT_TYPES = (_TEXT, pa.int64(), pa.bool_())
 # Digits that name something: no number, whatever text makes them look like.
-_CODES = re.compile(r"(zip|post_?code|postal|plz|code)", re.IGNORECASE)
+_CODE_NAMES = re.compile(r"(zip|post_?code|postal|plz|code)", re.IGNORECASE)
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?")
 
 
-class Bad(NamedTuple):
+class RejectedRecord(NamedTuple):
     """A record that cannot be released: its number in the batch, why, and the record itself."""
 
     row: int
@@ -55,7 +55,7 @@ class Batch:
     table: pa.Table
     rows: Int64s
     total: int
-    bad: Sequence[Bad] = ()
+    rejected: Sequence[RejectedRecord] = ()
     tokens: Mapping[str, pa.Array] = field(default_factory=dict)
     numbers: frozenset[str] = frozenset()
 
@@ -126,39 +126,39 @@ class RecordReader:
         if any(pa.types.is_nested(kind) for kind in table.schema.types):
             raise DataError("Records are rows of single values.", hint="Flatten nested columns.")
         try:
-            columns = {name: _readable(table.column(name)) for name in self._names}
+            columns = {name: _to_readable(table.column(name)) for name in self._names}
         except pa.ArrowException:
             raise DataError("A column has a type that cannot be released.", hint="Use text and numbers.") from None
-        return self._as_they_are(columns) if self._typed(columns) else self._cell_by_cell(columns)
+        return self._batch_from_types(columns) if self._is_direct(columns) else self._batch_from_cells(columns)
 
-    def _typed(self, columns: Mapping[str, pa.Array]) -> bool:
+    def _is_direct(self, columns: Mapping[str, pa.Array]) -> bool:
         """Whether all columns are of text, 64-bit integers or truth values, and no record is refused."""
-        if self._numbers or any(column.type not in _TYPED for column in columns.values()):
+        if self._numbers or any(column.type not in _DIRECT_TYPES for column in columns.values()):
             return False
-        return all(_none_missing(columns[name]) for name in self._required)
+        return all(_has_all_values(columns[name]) for name in self._required)
 
-    def _as_they_are(self, columns: Mapping[str, pa.Array]) -> Batch:
+    def _batch_from_types(self, columns: Mapping[str, pa.Array]) -> Batch:
         texts = {name: column if column.type == _TEXT else column.cast(_TEXT) for name, column in columns.items()}
         tokens = {name: texts[name] for name in columns if name in self._published and columns[name].type != _TEXT}
         table = pa.table(texts)
-        return self._named(Batch(table, np.arange(table.num_rows), table.num_rows, [], tokens))
+        return self._unify_names(Batch(table, np.arange(table.num_rows), table.num_rows, [], tokens))
 
-    def _cell_by_cell(self, columns: Mapping[str, pa.Array]) -> Batch:
+    def _batch_from_cells(self, columns: Mapping[str, pa.Array]) -> Batch:
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         batch = self._batch(self._core.table(rows.__arrow_c_array__()))
-        return replace(batch, bad=[bad._replace(payload=_dumped(rows, bad.row)) for bad in batch.bad])
+        return replace(batch, bad=[bad._replace(payload=_row_to_json(rows, bad.row)) for bad in batch.rejected])
 
-    def text(self, table: pa.Table, rows: Int64s, total: int, bad: Sequence[Bad] = ()) -> Batch:
+    def text(self, table: pa.Table, rows: Int64s, total: int, rejected: Sequence[RejectedRecord] = ()) -> Batch:
         """Cells of text, as HL7 has them; `rows`, `total` and `bad` tell what else there was."""
-        batch = self._cell_by_cell({name: to_native(table.column(name)) for name in self._names})
-        more = [refused._replace(row=int(rows[refused.row])) for refused in batch.bad]
+        batch = self._batch_from_cells({name: to_native(table.column(name)) for name in self._names})
+        more = [refused._replace(row=int(rows[refused.row])) for refused in batch.rejected]
         numbers = self._look_like_numbers
-        return Batch(batch.table, rows[batch.rows], total, sorted([*bad, *more]), numbers=numbers)
+        return Batch(batch.table, rows[batch.rows], total, sorted([*rejected, *more]), numbers=numbers)
 
-    def nothing(self, total: int = 0, bad: Sequence[Bad] = ()) -> Batch:
+    def empty_batch(self, total: int = 0, rejected: Sequence[RejectedRecord] = ()) -> Batch:
         """A batch without a readable record."""
         table = pa.table({name: pa.array([], _TEXT) for name in self._names})
-        return Batch(table, np.empty(0, dtype=np.int64), total, bad)
+        return Batch(table, np.empty(0, dtype=np.int64), total, rejected)
 
     def _batch(self, read: _core.wire.ReadBatch) -> Batch:
         # One array for all columns: to make an array costs microseconds, to slice one almost nothing.
@@ -166,16 +166,16 @@ class RecordReader:
         arrays = [whole.slice(at * size, size) for at in range(len(self._names))]
         tokens = {self._names[at]: arrays[at] if json is None else _array(json, size) for at, json in read.tokens}
         table = pa.Table.from_arrays(arrays, names=self._names)
-        return self._named(Batch(table, read.rows, read.total, [Bad(*bad) for bad in read.bad_lines], tokens))
+        return self._unify_names(Batch(table, read.rows, read.total, [RejectedRecord(*bad) for bad in read.bad_lines], tokens))
 
-    def _named(self, batch: Batch) -> Batch:
+    def _unify_names(self, batch: Batch) -> Batch:
         """The batch with each person and unit under one name; records whose name is blanks alone are set aside."""
         for column, reason in self._required.items():
             cells = batch.table.column(column)
             if (same := normalize_names(cells)) is not cells:
                 table = batch.table.set_column(batch.table.column_names.index(column), column, same)
                 batch = replace(batch, table=table)
-                batch = _without(batch, same.is_null(), reason) if same.null_count else batch
+                batch = _reject_rows(batch, same.is_null(), reason) if same.null_count else batch
         return batch
 
 
@@ -193,7 +193,7 @@ def _token(cell: str | None, *, numbers: bool) -> str | None:
     return orjson.dumps(orjson.loads(cell) if number else cell).decode()
 
 
-def _readable(column: pa.ChunkedArray) -> pa.Array:
+def _to_readable(column: pa.ChunkedArray) -> pa.Array:
     """A column of text, numbers or truth values; whole numbers beyond 63 bits stay what they are, to be refused."""
     if column.type == pa.uint64() and (pc.max(column).as_py() or 0) >= 1 << 63:
         return column.combine_chunks()
@@ -201,28 +201,28 @@ def _readable(column: pa.ChunkedArray) -> pa.Array:
     return array.cast(_TEXT) if array.type in (pa.large_string(), pa.null()) else array
 
 
-def _without(batch: Batch, which: pa.ChunkedArray, reason: str) -> Batch:
+def _reject_rows(batch: Batch, which: pa.ChunkedArray, reason: str) -> Batch:
     """The batch with some of its records set aside."""
     gone = np.flatnonzero(which.to_numpy())
     stay = pa.array(np.setdiff1d(np.arange(batch.table.num_rows), gone))
     rows = batch.table.combine_chunks().to_batches()[0]
-    bad = [Bad(int(batch.rows[row]), reason, _dumped(rows, int(row))) for row in gone]
+    bad = [RejectedRecord(int(batch.rows[row]), reason, _row_to_json(rows, int(row))) for row in gone]
     tokens = {name: cells.take(stay) for name, cells in batch.tokens.items()}
     return replace(
         batch,
         table=batch.table.take(stay),
         rows=batch.rows[stay.to_numpy()],
-        bad=sorted([*batch.bad, *bad]),
+        bad=sorted([*batch.rejected, *bad]),
         tokens=tokens,
     )
 
 
-def _dumped(rows: pa.RecordBatch, row: int) -> bytes:
+def _row_to_json(rows: pa.RecordBatch, row: int) -> bytes:
     (record,) = rows.slice(row, 1).to_pylist()
     return orjson.dumps(record, default=str)
 
 
-def _none_missing(column: pa.Array) -> bool:
+def _has_all_values(column: pa.Array) -> bool:
     """Whether every cell names somebody, at a glance: no text is empty whose end lies behind its beginning."""
     if column.null_count or column.type != _TEXT:
         return not column.null_count
@@ -239,5 +239,5 @@ def _number_columns(policy: Policy) -> list[str]:
     return [
         name
         for name, spec in specs.items()
-        if (spec is None and not _CODES.search(name)) or (spec is not None and spec.kind == "intervals")
+        if (spec is None and not _CODE_NAMES.search(name)) or (spec is not None and spec.kind == "intervals")
     ]

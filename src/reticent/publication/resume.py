@@ -20,13 +20,13 @@ from reticent.store import Store, Transaction
 from reticent.store.transaction import read_restored
 
 
-def beyond(store: Store, name: str, sink: Sink, out: int) -> Sink:
+def resume_sink(store: Store, name: str, sink: Sink, out: int) -> Sink:
     """The sink itself, or one that keeps back what a restored store's world has already; `out` bytes are known to the store."""
     told = read_restored(store, name)
-    return Beyond(sink, Path(told.lines), told.size) if told.size > out else sink
+    return ResumingSink(sink, Path(told.lines), told.size) if told.size > out else sink
 
 
-def refuse_unread(store: Store, name: str, out: int) -> None:
+def refuse_early_push(store: Store, name: str, out: int) -> None:
     """Refuses to take in other records before the lost part of the input was read again."""
     if read_restored(store, name).size > out:
         raise StateError(
@@ -35,7 +35,7 @@ def refuse_unread(store: Store, name: str, out: int) -> None:
         )
 
 
-class Beyond:
+class ResumingSink:
     """Compares lines with those that were published, and sends what comes after them."""
 
     def __init__(self, sink: Sink, published: Path, size: int) -> None:
@@ -54,7 +54,7 @@ class Beyond:
     def write(self, payload: bytes) -> None:
         """Sends the part of a batch that is new."""
         known = payload[: max(0, self._size - self._at)]
-        if known and known != self._published(len(known)):
+        if known and known != self._read_published_bytes(len(known)):
             raise StateError(
                 "What the restored stream releases is not what was published.",
                 hint="Give it the same input as before, from the same place; nothing new was sent.",
@@ -63,7 +63,7 @@ class Beyond:
         if len(known) < len(payload):
             self._sink.write(payload[len(known) :])
 
-    def _published(self, size: int) -> bytes:
+    def _read_published_bytes(self, size: int) -> bytes:
         try:
             with self._path.open("rb") as file:
                 file.seek(self._at)
@@ -76,8 +76,8 @@ class Beyond:
 
 _SPACE = "receipt"
 # A sender repeats within minutes; this is days of a busy hospital.
-_REMEMBERED = 200_000
-_FEW = 64
+_MAX_RECEIPTS = 200_000
+_FORGET_AT_ONCE = 64
 
 
 class Receipts:
@@ -98,5 +98,5 @@ class Receipts:
             tx.put(self._name, _SPACE, name, str(self._next).encode())
             self._known[name] = self._next
             self._next += 1
-        for _ in range(min(_FEW, max(0, len(self._known) - _REMEMBERED))):
+        for _ in range(min(_FORGET_AT_ONCE, max(0, len(self._known) - _MAX_RECEIPTS))):
             tx.delete(self._name, _SPACE, self._known.popitem(last=False)[0])

@@ -17,18 +17,18 @@ from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.policy import Policy
-from reticent.publication.gate import Passed, let_through
-from reticent.publication.publication import Also, Publication
+from reticent.publication.gate import VerifiedRelease, pass_gate
+from reticent.publication.publication import TransactionHook, Publication
 from reticent.release import Ledger, Release
 from reticent.release.codec import digest, from_bytes
 from reticent.store import OutboxEntry, Transaction
 
 
 @dataclass(frozen=True, repr=False)
-class Next:
+class NextRelease:
     """A release that may be published, and the history it makes."""
 
-    passed: Passed
+    verified: VerifiedRelease
     state: bytes
     secret: bytes
 
@@ -42,7 +42,7 @@ def compose(
     earlier: Sequence[Release] = (),
     ledger: Ledger | None = None,
     not_covered: tuple[str, ...] = (),
-) -> Next:
+) -> NextRelease:
     """The next release of a series, or the first; nothing is stored yet."""
     method = policy.series.method
     if state is None:
@@ -51,7 +51,7 @@ def compose(
         engine = publisher_class("series", method).restore(policy, state)
     engine.push(table)
     (release,) = engine.cut()
-    passed = let_through(
+    passed = pass_gate(
         release,
         policy,
         "series",
@@ -62,7 +62,7 @@ def compose(
         events=engine.shown_events(),
         not_covered=not_covered,
     )
-    return Next(passed, engine.snapshot(), rng.secret)
+    return NextRelease(passed, engine.snapshot(), rng.secret)
 
 
 class Series(Publication):
@@ -75,10 +75,10 @@ class Series(Publication):
         table: pa.Table,
         *,
         seed: int | None = None,
-        first: Next | None = None,
+        first: NextRelease | None = None,
         sent: bool = True,
-        also: Also | None = None,
-    ) -> Passed:
+        hook: TransactionHook | None = None,
+    ) -> VerifiedRelease:
         """Publishes a table, all records as they are now, as the next release.
 
         The `first` one may have been composed before there was a store. `sent` says that nobody else has to hand it over; `also` takes
@@ -87,39 +87,39 @@ class Series(Publication):
         Raises:
             GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
         """
-        with self.turn:
+        with self.step_lock:
             population = self._population(allow_republication=self.allow_republication)
-            persons = population.of_table(table)
-            population.refuse_shared(persons)
-            following = self._next(table, seed, population.not_covered) if first is None else self._still_first(first)
-            ready, position = following.passed.packed(), digest(table)
-            population.refuse_parted(ready.events)
+            persons = population.hash_table_persons(table)
+            population.refuse_shared_persons(persons)
+            following = self._make_next(table, seed, population.not_covered) if first is None else self._check_first(first)
+            ready, position = following.verified.pack(), digest(table)
+            population.refuse_conflicts(ready.events)
 
-            def step(tx: Transaction) -> Passed:
+            def step(tx: Transaction) -> VerifiedRelease:
                 tx.put_snapshot(self.name, following.state)
-                return ready.keep(tx, self.name, population, persons, position=position, sent=sent, also=also)
+                return ready.keep(tx, self.name, population, persons, position=position, sent=sent, hook=hook)
 
             return self.commit(step)
 
     def deliver(
-        self, table: pa.Table, folder: Path | None, file_format: str, *, seed: int | None, first: Next | None
+        self, table: pa.Table, folder: Path | None, file_format: str, *, seed: int | None, first: NextRelease | None
     ) -> Release:
         """Publishes and writes the folder, or writes the one that a crash kept from being written."""
         return self._deliver(
             folder,
             file_format,
-            stored=lambda waiting: _same(waiting, table),
+            stored=lambda waiting: _load_same_release(waiting, table),
             publish=lambda: self.publish(table, seed=seed, first=first, sent=False),
         )
 
-    def _next(self, table: pa.Table, seed: int | None, words: tuple[str, ...] = ()) -> Next:
+    def _make_next(self, table: pa.Table, seed: int | None, words: tuple[str, ...] = ()) -> NextRelease:
         rng = self.rng(self.policy.series.method) if seed is None else Rng.from_seed(seed)
         stored = self.store.snapshot(self.name)
         state = None if stored is None else stored.payload
         ledger = self.store.ledger(self.name)
-        return compose(table, self.policy, rng, state=state, earlier=self.earlier(), ledger=ledger, not_covered=words)
+        return compose(table, self.policy, rng, state=state, earlier=self.earlier_releases(), ledger=ledger, not_covered=words)
 
-    def _still_first(self, first: Next) -> Next:
+    def _check_first(self, first: NextRelease) -> NextRelease:
         if self.store.key(self.name) != first.secret or self.store.snapshot(self.name) is not None:
             raise StateError("Another process has begun this series meanwhile.", hint="Run the command again.")
         digest = publisher_class(self.kind, self.policy.series.method).pin_digest(self.policy)
@@ -128,7 +128,7 @@ class Series(Publication):
         return first
 
 
-def _same(waiting: OutboxEntry, table: pa.Table) -> Release:
+def _load_same_release(waiting: OutboxEntry, table: pa.Table) -> Release:
     """The release that was made but not delivered, if it is of these data."""
     if waiting.position != digest(table):
         raise StateError(

@@ -17,9 +17,9 @@ from reticent.errors import StateError
 from reticent.policy import Policy
 from reticent.publication import linked
 from reticent.publication import table as tables
-from reticent.publication.gate import Passed
+from reticent.publication.gate import VerifiedRelease
 from reticent.publication.population import Population
-from reticent.publication.publication import Also, Commit, at_once, stamped
+from reticent.publication.publication import TransactionHook, Commit, commit_each_step, add_provenance
 from reticent.release import Release
 from reticent.release.codec import digest, from_bytes
 from reticent.store import Store, Transaction
@@ -28,7 +28,7 @@ from reticent.store.store import bind_veil_key
 if TYPE_CHECKING:
     from reticent._core.table import CancellationToken
 
-_NAME = "table-"
+_NAME_PREFIX = "table-"
 
 
 def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper stores it
@@ -41,7 +41,7 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     allow_republication: bool = False,
     name: str | None = None,
     commit: Commit | None = None,
-    also: Also | None = None,
+    hook: TransactionHook | None = None,
     cancellation: CancellationToken | None = None,
 ) -> Release:
     """Releases a table under a policy, as `table` does, and remembers it.
@@ -56,17 +56,17 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     if pinned := publisher_class("table", method).pin_digest(policy):
         store.veil_key(pinned, binding=False)  # another veil over the same truth is refused as such
 
-    def make(words: tuple[str, ...]) -> Passed:
+    def make(words: tuple[str, ...]) -> VerifiedRelease:
         return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, cancellation=cancellation)
 
     if policy.person is not None and policy.person not in table.column_names:
         policy.check_columns(table.column_names)
-    once = _Once(store, policy, _what(table, policy, method), method, allow_republication=allow_republication, pinned=pinned)
+    once = _SinglePublication(store, policy, _identity_of(table, policy, method), method, allow_republication=allow_republication, parameters_digest=pinned)
     persons = None if policy.person is None else table.column(policy.person)
-    return once.publish(persons, make, name=name, commit=commit, also=also)
+    return once.publish(persons, make, name=name, commit=commit, hook=hook)
 
 
-def publish_linked(
+def publish_tables(
     parts: Mapping[str, pa.Table],
     policy: Policy,
     store: Store,
@@ -81,7 +81,7 @@ def publish_linked(
         GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
     """
 
-    def make(words: tuple[str, ...]) -> Passed:
+    def make(words: tuple[str, ...]) -> VerifiedRelease:
         return linked.publish(parts, policy, seed=seed, standard=standard, not_covered=words)
 
     what = f"{' '.join(digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
@@ -89,73 +89,73 @@ def publish_linked(
     names = normalize_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     # Rows of nobody are left out of the release, and so of the ledger.
     persons = names.filter(pc.not_equal(names, ""))
-    return _Once(store, policy, what, linked.LAYOUT, allow_republication=allow_republication).publish(persons, make)
+    return _SinglePublication(store, policy, what, linked.LAYOUT, allow_republication=allow_republication).publish(persons, make)
 
 
-class _Once:
+class _SinglePublication:
     """One publication of one table, or of several that belong together."""
 
     def __init__(
-        self, store: Store, policy: Policy, what: str, method: str, *, allow_republication: bool, pinned: str = ""
+        self, store: Store, policy: Policy, identity: str, method: str, *, allow_republication: bool, parameters_digest: str = ""
     ) -> None:
-        self._store, self._policy, self._what = store, policy, what
-        self._method, self._allow_republication, self._pinned = method, allow_republication, pinned
+        self._store, self._policy, self._identity = store, policy, identity
+        self._method, self._allow_republication, self._parameters_digest = method, allow_republication, parameters_digest
 
     def publish(
         self,
         persons: pa.ChunkedArray | None,
-        make: Callable[[tuple[str, ...]], Passed],
+        make: Callable[[tuple[str, ...]], VerifiedRelease],
         *,
         name: str | None = None,
         commit: Commit | None = None,
-        also: Also | None = None,
+        hook: TransactionHook | None = None,
     ) -> Release:
         """The stored release where this very table has one; otherwise one that `make` makes, with what else it must say."""
         store = self._store
-        if (before := _before(store, self._what)) is not None:
-            return self._stored(before)
-        name = name or f"{_NAME}{len(_names(store)) + 1}"
+        if (before := _find_by_identity(store, self._identity)) is not None:
+            return self._load_release(before)
+        name = name or f"{_NAME_PREFIX}{len(_publication_names(store)) + 1}"
         population = Population(store, name, self._policy, kind="table", method=self._method, allow_republication=self._allow_republication)
-        if self._pinned and persons is None:
-            hashes = population.everybody()
+        if self._parameters_digest and persons is None:
+            hashes = population.hash_everybody()
         else:
-            hashes = population.of(persons)
-            population.refuse_shared(hashes)
-        passed = make(population.not_covered).packed()
-        population.refuse_parted(passed.events)
+            hashes = population.hash_persons(persons)
+            population.refuse_shared_persons(hashes)
+        passed = make(population.not_covered).pack()
+        population.refuse_conflicts(passed.events)
         store.register(name, policy_hash=self._policy.hash)
 
-        def step(tx: Transaction) -> Passed:
-            if self._pinned:
-                bind_veil_key(tx, self._pinned)
-            return passed.keep(tx, name, population, hashes, position=self._what, sent=True, also=also)
+        def step(tx: Transaction) -> VerifiedRelease:
+            if self._parameters_digest:
+                bind_veil_key(tx, self._parameters_digest)
+            return passed.keep(tx, name, population, hashes, position=self._identity, sent=True, hook=hook)
 
         with store.lock(name):
-            kept = (commit or at_once(store))(step)
-        return stamped(passed.release, store, name, kept.entry.number - 1, kept.digests)
+            kept = (commit or commit_each_step(store))(step)
+        return add_provenance(passed.release, store, name, kept.entry.number - 1, kept.digests)
 
-    def _stored(self, name: str) -> Release:
+    def _load_release(self, name: str) -> Release:
         entry = next(self._store.outbox(name), None)
         if entry is None:
             raise StateError(
                 f"This table was published as {name!r}, and the release is no longer kept.",
                 hint="Nothing was published now: a second release of the same persons would tell more than the first. Use the first.",
             )
-        return stamped(from_bytes(entry.payload), self._store, name, entry.number)
+        return add_provenance(from_bytes(entry.payload), self._store, name, entry.number)
 
 
-def published_before(table: pa.Table, policy: Policy, store: Store, *, method: str | None = None) -> str | None:
+def find_publication(table: pa.Table, policy: Policy, store: Store, *, method: str | None = None) -> str | None:
     """The publication of this very table under this policy, if there is one."""
-    return _before(store, _what(table, policy, method or policy.table.method))
+    return _find_by_identity(store, _identity_of(table, policy, method or policy.table.method))
 
 
-def _what(table: pa.Table, policy: Policy, method: str) -> str:
+def _identity_of(table: pa.Table, policy: Policy, method: str) -> str:
     return f"{digest(table)} {policy.hash} {method}"
 
 
-def _before(store: Store, what: str) -> str | None:
-    return next((name for name in _names(store) if store.publisher_row(name)["position"] == what), None)
+def _find_by_identity(store: Store, identity: str) -> str | None:
+    return next((name for name in _publication_names(store) if store.publisher_row(name)["position"] == identity), None)
 
 
-def _names(store: Store) -> list[str]:
-    return [name for name in store.publishers() if name.startswith(_NAME)]
+def _publication_names(store: Store) -> list[str]:
+    return [name for name in store.publishers() if name.startswith(_NAME_PREFIX)]

@@ -28,18 +28,18 @@ from reticent.errors import DataError
 from reticent.frames import table_of
 from reticent.policy import Policy
 from reticent.publication.blocks import FORMATS, Blocks, Formats
-from reticent.publication.lines import packed, unpacked
+from reticent.publication.lines import compress_lines, decompress_lines
 from reticent.publication.population import Population
-from reticent.publication.ports import Sink, Source, Progress, refuse_replaced
-from reticent.publication.publication import Commit, at_once
+from reticent.publication.ports import Sink, Source, Progress, refuse_other_input
+from reticent.publication.publication import Commit, commit_each_step
 from reticent.publication.records import Batch
-from reticent.publication.resume import Receipts, beyond, refuse_unread
-from reticent.publication.stream_publication import Released, StreamPublication, veil_key_of
+from reticent.publication.resume import Receipts, resume_sink, refuse_early_push
+from reticent.publication.stream_publication import ReleasedBatch, StreamPublication, veil_key_of
 from reticent.release import Counts, Guarantee
 from reticent.release.wording import REPUBLICATION
 from reticent.store import DeadLetter, Store, Transaction
 
-__all__ = ["NAME", "Released", "Stream", "StreamPublication", "Summary", "at_once"]
+__all__ = ["NAME", "ReleasedBatch", "Stream", "StreamPublication", "Summary", "commit_each_step"]
 
 NAME = "stream"
 
@@ -57,7 +57,7 @@ class Position:
     mark: str | None = None
     """Of what was read, where it can be read again: an input of the same name must begin with the same bytes."""
 
-    def text(self) -> str:
+    def to_json(self) -> str:
         """As the store keeps it."""
         return json.dumps(self.__dict__)
 
@@ -79,10 +79,10 @@ class Summary:
 class _Step:
     """One batch on its way to disk and sink."""
 
-    released: Released
+    released: ReleasedBatch
     snapshot: bytes | None
     first: int
-    began: float
+    start: float
     position: str
     receipts: Sequence[str]
     people: pa.Table | None
@@ -90,7 +90,7 @@ class _Step:
     @property
     def lines(self) -> bytes:
         """All that is delivered."""
-        return self.released.lines + self.released.late
+        return self.released.lines + self.released.late_lines
 
 
 class Stream:
@@ -133,7 +133,7 @@ class Stream:
                 veil_key_of(self.policy, self._store)  # a second house is refused before anything is begun
             self._store.register(name, policy_hash=self.policy.hash)
             stack.enter_context(self._store.lock(name))
-            self._commit = commit or at_once(self._store)
+            self._commit = commit or commit_each_step(self._store)
             self._population = Population(
                 self._store, name, self.policy, kind="stream", method=self.policy.stream.method, allow_republication=despite_ledger
             )
@@ -166,7 +166,7 @@ class Stream:
             self._commit(lambda tx: tx.put_snapshot(self._name, state))
         unsent = list(self._store.unsent(self._name))
         self._unsent = unsent[-1].number if unsent else -1
-        self.undelivered = b"".join(unpacked(entry.kind, entry.payload) for entry in unsent)
+        self.undelivered = b"".join(decompress_lines(entry.kind, entry.payload) for entry in unsent)
         """Lines that were stored and perhaps not received before the last stop."""
 
     # Pushing
@@ -177,9 +177,9 @@ class Stream:
         What cannot be read is a dead letter of the store.
         """
         reader = self.publication.reader
-        refuse_unread(self._store, self._name, self.position.out)
+        refuse_early_push(self._store, self._name, self.position.out)
         if isinstance(batch, str | Path):
-            return b"".join(map(self._push, self._file(Path(batch))))
+            return b"".join(map(self._push, self._iter_file_batches(Path(batch))))
         if isinstance(batch, bytes):
             return self._push(reader.ndjson(batch))
         return self._push(reader.table(batch if isinstance(batch, pa.Table) else table_of(batch)))
@@ -191,19 +191,19 @@ class Stream:
         self._unsent = self._write(step)
         return step.lines
 
-    def _file(self, path: Path) -> Iterator[Batch]:
+    def _iter_file_batches(self, path: Path) -> Iterator[Batch]:
         try:
             data = path.read_bytes()
         except OSError as error:
             raise DataError(f"{path} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check it.") from None
         lines = self.formats["ndjson" if data.lstrip()[:1] == b"{" else "csv"](self.publication.reader)
-        for batch, _ in Blocks(lines, self.publication.reader).cut(data, last=True):
+        for batch, _ in Blocks(lines, self.publication.reader).iter_batches(data, last=True):
             yield batch
 
     def close(self) -> bytes:
         """Ends the stream: releases or suppresses what is held, and lets the store go."""
         with self._stack:
-            step = self._last()
+            step = self._final_step()
             self._unsent = self._write(step)
             self._acknowledge()
         return step.lines
@@ -235,21 +235,21 @@ class Stream:
         self._source, self._final, self._waiting = source, final, 0
         known = source.regular or (replayed and self.position.offset > 0)
         if source.regular:
-            refuse_replaced(source, self.position.offset, self.position.mark)
+            refuse_other_input(source, self.position.offset, self.position.mark)
         if source.answers:
             self._receipts = Receipts(self._store, self._name)
-            source.recognise(self._receipts)
-        sink = beyond(self._store, self._name, sink, self.position.out - len(self.undelivered))
+            source.recognize(self._receipts)
+        sink = resume_sink(self._store, self._name, sink, self.position.out - len(self.undelivered))
         self._resend(sink)
         if known:
             source.skip(self.position.offset)
         with _Writer(self._write, lambda step, number: self._deliver(step, number, sink, watch)) as writer:
-            for step in self._steps(source, writer, format, fresh=not known):
+            for step in self._iter_steps(source, writer, format, fresh=not known):
                 writer.submit(step)
                 if watch is not None:
                     watch.tick(self._metrics)
             if not self._stopping:
-                writer.submit(self._last())
+                writer.submit(self._final_step())
         self._acknowledge()
         if watch is not None:
             watch.tick(self._metrics, final=True)
@@ -274,7 +274,7 @@ class Stream:
             sink.write(self.undelivered)
         self.undelivered = b""
 
-    def _steps(self, source: Source, writer: _Writer, form: str | None, *, fresh: bool) -> Iterator[_Step]:
+    def _iter_steps(self, source: Source, writer: _Writer, form: str | None, *, fresh: bool) -> Iterator[_Step]:
         blocks: Blocks | None = None
         block: bytes | None = b"-"
         while block and not self._stopping:
@@ -288,7 +288,7 @@ class Stream:
             if not block and source.regular and not self._final and blocks.unfinished:
                 self._waiting = len(blocks.unfinished)  # whoever writes the file may be in the middle of it
                 return
-            for batch, size in blocks.cut(block, last=not block, final=self._final):
+            for batch, size in blocks.iter_batches(block, last=not block, final=self._final):
                 self.position.header = blocks.header
                 if batch.total:
                     yield self._take(batch, size, began)
@@ -309,45 +309,45 @@ class Stream:
         if size and self._source is not None and self._source.regular:
             self.position.mark = self._source.fingerprint(self.position.offset)
         self.position.seq += batch.total
-        self.position.dead += len(batch.bad)
-        self.position.out += len(released.lines + released.late) if size else 0
+        self.position.dead += len(batch.rejected)
+        self.position.out += len(released.lines + released.late_lines) if size else 0
         receipts = () if self._source is None else self._source.receipts()
         return self._step(released, first, began, receipts, batch.table)
 
-    def _last(self) -> _Step:
+    def _final_step(self) -> _Step:
         """The input has ended."""
         released = self.publication.close()
-        self.position.out += len(released.lines + released.late)
+        self.position.out += len(released.lines + released.late_lines)
         return self._step(released, self.position.seq, time.perf_counter())
 
     def _step(
         self,
-        released: Released,
+        released: ReleasedBatch,
         first: int,
         began: float,
         receipts: Sequence[str] = (),
         people: pa.Table | None = None,
     ) -> _Step:
-        whole = released.journal is None or self.publication.outgrown
+        whole = released.journal is None or self.publication.snapshot_due
         snapshot = self.publication.snapshot() if whole else None
-        return _Step(released, snapshot, first, began, self.position.text(), receipts, people)
+        return _Step(released, snapshot, first, began, self.position.to_json(), receipts, people)
 
     # To disk and out
 
     def _deliver(self, step: _Step, number: int, sink: Sink, progress: Progress | None) -> None:
         """Sends what is stored under a number; the next commit notes that it was sent."""
-        for row, reason, payload in step.released.bad:
+        for row, reason, payload in step.released.rejected:
             if self.on_dead is not None:
                 self.on_dead(step.first + row, reason, payload)
         if step.lines:
             sink.write(step.lines)
             self._unsent = number
         if progress is not None and step.released.records:
-            progress.batch(step.released.records, time.perf_counter() - step.began)
+            progress.batch(step.released.records, time.perf_counter() - step.start)
 
     def _write(self, step: _Step) -> int:
         """Stores a step; gives the number of its lines in the outbox, -1 where it has none."""
-        entry = packed(step.lines)
+        entry = compress_lines(step.lines)
 
         def change(tx: Transaction) -> int:
             self._confirm_delivery(tx)
@@ -358,11 +358,11 @@ class Stream:
                 tx.put_snapshot(self._name, step.snapshot)
             elif step.released.journal:
                 tx.append_delta(self._name, step.released.journal)
-            for row, reason, payload in step.released.bad:
+            for row, reason, payload in step.released.rejected:
                 tx.dead_letter(self._name, str(step.first + row), reason, payload)
             if step.people is not None:  # here and not before: the next batch is being placed meanwhile
-                persons = self._population.of_table(step.people)
-                self._population.refuse_shared(persons)
+                persons = self._population.hash_table_persons(step.people)
+                self._population.refuse_shared_persons(persons)
                 self._population.record(tx, persons)
             if self._receipts is not None:
                 self._receipts.note(tx, step.receipts)
@@ -406,25 +406,25 @@ class _Writer:
 
     def submit(self, step: _Step) -> None:
         """Hands a step over, when the one before it is stored."""
-        self._stored()
+        self._wait_for_store()
         self._storing = self._pools[0].submit(self._work, step)
 
     def _work(self, step: _Step) -> None:
         number = self._store(step)
-        self._sent()  # steps are sent one after the other; one that failed ends the run, and is sent again by the next
+        self._wait_for_send()  # steps are sent one after the other; one that failed ends the run, and is sent again by the next
         self._sending = self._pools[1].submit(self._send, step, number)
 
     def settle(self) -> None:
         """Waits until everything is written and sent."""
-        self._stored()
-        self._sent()
+        self._wait_for_store()
+        self._wait_for_send()
 
-    def _stored(self) -> None:
+    def _wait_for_store(self) -> None:
         if self._storing is not None:
             self._storing.result()
             self._storing = None
 
-    def _sent(self) -> None:
+    def _wait_for_send(self) -> None:
         if self._sending is not None:
             self._sending.result()
             self._sending = None

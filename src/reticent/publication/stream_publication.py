@@ -23,17 +23,17 @@ from reticent.engine.stream.contract import PlacedBatch, StreamPublisher, stream
 from reticent.errors import CORRUPT_HINT, GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
-from reticent.publication.records import Bad, Batch, RecordReader
+from reticent.publication.records import RejectedRecord, Batch, RecordReader
 from reticent.release import person_hashes
 from reticent.release.codebook import stream_codebook
 from reticent.store import Store
 
 # A journal is cheap to write and slow to replay: at most this much, or as much as the snapshot itself.
-_JOURNAL = 16 << 20
+_MAX_JOURNAL = 16 << 20
 
 
 @dataclass(frozen=True, repr=False)
-class Released:
+class ReleasedBatch:
     """What came of a batch.
 
     Attributes:
@@ -45,10 +45,10 @@ class Released:
     """
 
     lines: bytes = b""
-    late: bytes = b""
+    late_lines: bytes = b""
     journal: bytes | None = b""
     records: int = 0
-    bad: Sequence[Bad] = ()
+    rejected: Sequence[RejectedRecord] = ()
 
 
 class StreamPublication:
@@ -64,7 +64,7 @@ class StreamPublication:
     def __init__(self, policy: Policy, *, rng: Rng | None = None, shard: int = 0, state: bytes | None = None) -> None:
         self.policy = policy
         kind = stream_class(policy.stream.method)
-        engine, judges = _parted(state) if state is not None else (None, [])
+        engine, judges = _split_state(state) if state is not None else (None, [])
         self.engine: StreamPublisher = (
             kind(policy, rng=rng or Rng.fresh(), shard=shard) if engine is None else kind.restore(policy, engine)
         )
@@ -77,7 +77,7 @@ class StreamPublication:
         self.reader = RecordReader(policy, self.engine.numbers)
         self._lines = LineWriter(policy)
         self._verifier = _BatchVerifier(policy, self.engine.metadata, judges, key=own.key("judge persons"))
-        self._next = self._verifier.following
+        self._next = self._verifier.next_seq
         self._journal, self._whole = 0, len(state or b"")
         self._refuted = False
 
@@ -101,7 +101,7 @@ class StreamPublication:
         )
         return orjson.dumps(book) + b"\n"
 
-    def take(self, batch: Batch, seqs: UInt64s | None = None) -> Released:
+    def take(self, batch: Batch, seqs: UInt64s | None = None) -> ReleasedBatch:
         """Releases a batch, records at their positions in the input; by default it follows the last one.
 
         Raises:
@@ -112,15 +112,15 @@ class StreamPublication:
             seqs = (batch.rows + self._next).astype(np.uint64)
             self._next += batch.total
         if not batch.table.num_rows:
-            return Released(bad=batch.bad)
-        self._verifier.meet(batch.table, seqs)
+            return ReleasedBatch(rejected=batch.rejected)
+        self._verifier.note_persons(batch.table, seqs)
         released = self._verify_batch(self.engine.place(self._table(batch), seqs), batch)
         self._journal += len(released.journal or b"")
         return released
 
-    def close(self) -> Released:
+    def close(self) -> ReleasedBatch:
         """The input has ended: what is held is released or suppressed."""
-        return self._verify_batch(self.engine.end(), self.reader.nothing())
+        return self._verify_batch(self.engine.end(), self.reader.empty_batch())
 
     def _table(self, batch: Batch) -> pa.Table:
         table = batch.table
@@ -128,31 +128,31 @@ class StreamPublication:
             table = table.set_column(table.column_names.index(name), name, batch.token_column(name))
         return table
 
-    def _verify_batch(self, placed: PlacedBatch, batch: Batch) -> Released:
+    def _verify_batch(self, placed: PlacedBatch, batch: Batch) -> ReleasedBatch:
         if self._refuted:
             raise StateError("The stream stopped after an error.", hint="Start it again from its store.")
         self._refuted = True
-        self._verifier.refuse_refuted(placed)
+        self._verifier.verify_batch(placed)
         self._refuted = False
-        lines, late = self._lines.own(batch, placed), self._lines.records(placed)
-        return Released(lines, late, placed.journal, batch.table.num_rows, batch.bad)
+        lines, late = self._lines.write_batch(batch, placed), self._lines.write_records(placed)
+        return ReleasedBatch(lines, late, placed.journal, batch.table.num_rows, batch.rejected)
 
     # State
 
     def replay(self, journal: bytes) -> None:
         """Takes in again what was published before."""
         for placed in self.engine.replay(journal):
-            self._verifier.refuse_refuted(placed)
+            self._verifier.verify_batch(placed)
             self._next = max(self._next, int(placed.seqs[-1]) + 1)
         self._journal += len(journal)
 
     @property
-    def outgrown(self) -> bool:
+    def snapshot_due(self) -> bool:
         """Whether the journal since the last snapshot is longer than the state is worth."""
-        return self._journal > max(_JOURNAL, self._whole)
+        return self._journal > max(_MAX_JOURNAL, self._whole)
 
     @property
-    def outlived(self) -> bool:
+    def snapshot_cheaper(self) -> bool:
         """Whether the journal since the last snapshot is as long as the state: then it is cheaper to write the state."""
         return self._journal >= self._whole
 
@@ -175,7 +175,7 @@ def veil_key_of(policy: Policy, store: Store) -> bytes:
     return store.veil_key(digest) if digest else b""
 
 
-def _parted(state: bytes) -> tuple[bytes, list[bytes]]:
+def _split_state(state: bytes) -> tuple[bytes, list[bytes]]:
     """The parts of a snapshot: the engine's, and the judge's."""
     parts, at = [], 0
     while at < len(state):
@@ -201,20 +201,20 @@ class _BatchVerifier:
         waiting = policy.stream.delta + 1 if self._person is not None else 0
         self._records = RecordVerifier(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
         self._veil = VeilVerifier(policy, metadata["veil"], _core.judge.TrajectoryVerifier) if "veil" in metadata else None
-        self.following = 0
+        self.next_seq = 0
         if state:
             self._groups.restore(state[0])
             self._records.restore(state[1])
             if self._veil is not None:
                 self._veil.restore(state[2])
-            self.following = int(state[3])
+            self.next_seq = int(state[3])
 
-    def meet(self, table: pa.Table, seqs: UInt64s) -> None:
+    def note_persons(self, table: pa.Table, seqs: UInt64s) -> None:
         """Learns whose records come, where that matters later."""
         if self._person is not None:
             self._records.add_persons(seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key))
 
-    def refuse_refuted(self, placed: PlacedBatch) -> None:
+    def verify_batch(self, placed: PlacedBatch) -> None:
         """Raises when something of a batch must not be delivered."""
         offences: list[str] = []
         if placed.groups is not None:
@@ -230,6 +230,6 @@ class _BatchVerifier:
                 hint="This is a bug of the engine: report it, with the method and the settings of the stream.",
             )
 
-    def snapshot(self, following: int) -> list[bytes]:
+    def snapshot(self, next_seq: int) -> list[bytes]:
         veil = b"" if self._veil is None else self._veil.snapshot()
-        return [self._groups.snapshot(), self._records.snapshot(), veil, str(following).encode()]
+        return [self._groups.snapshot(), self._records.snapshot(), veil, str(next_seq).encode()]

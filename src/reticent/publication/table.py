@@ -12,7 +12,7 @@ from reticent.engine import publisher, publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.publication.gate import Passed, let_through
+from reticent.publication.gate import VerifiedRelease, pass_gate
 from reticent.publication.namesakes import warn_of_variants
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def publish(
     store: Store | None = None,
     not_covered: tuple[str, ...] = (),
     cancellation: CancellationToken | None = None,
-) -> Passed:
+) -> VerifiedRelease:
     """Releases a table with exactly the columns of the policy; the judge has checked what comes back.
 
     The store keeps the key of the house, for methods that have one; `not_covered` is what the release must say beside what its method
@@ -48,7 +48,7 @@ def publish(
         engine.use_cancellation(cancellation)
     engine.push(table)
     (release,) = engine.close()
-    return let_through(
+    return pass_gate(
         release,
         policy,
         "table",

@@ -20,7 +20,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.errors import UnwantedError
 from reticent.publication.single import publish as publish_table
-from reticent.publication.single import published_before
+from reticent.publication.single import find_publication
 from reticent.service.actor import act_as, actor
 from reticent.service.documents import OWNER, Documents, fresh_id, now
 from reticent.service.problems import ServiceError, described
@@ -29,8 +29,8 @@ from reticent.service.tryout import measure_in_subprocess
 from reticent.service.uploads import read_upload
 
 if TYPE_CHECKING:
-    from reticent.publication.gate import Passed
-    from reticent.publication.publication import Also
+    from reticent.publication.gate import VerifiedRelease
+    from reticent.publication.publication import TransactionHook
     from reticent.service.hub import Hub
     from reticent.store import Transaction
 
@@ -230,10 +230,10 @@ class Jobs:
         if job is not None:
             self._let_go(tx, job | end)
 
-    def _finish(self, ident: str, publisher: str) -> Also:
+    def _finish(self, ident: str, publisher: str) -> TransactionHook:
         """What the publishing transaction does for the job: the release is listed, and the job is done."""
 
-        def finish(tx: Transaction, passed: Passed) -> None:
+        def finish(tx: Transaction, passed: VerifiedRelease) -> None:
             job = self._open(tx, ident)
             if job is None:
                 raise UnwantedError("The job was cancelled; nothing was published.")
@@ -260,7 +260,7 @@ class Jobs:
         policy.check_columns(table.column_names)
         self._progress[ident] = (0.3, "searching")
         name, store, method = f"table-{ident}", self._hub.store, request["method"]
-        before = published_before(table, policy, store, method=method)
+        before = find_publication(table, policy, store, method=method)
         if before is not None:
             release = self._hub.releases.of(before)
             self._hub.write(lambda tx: self._end(tx, ident, state="done", release=release))
@@ -274,7 +274,7 @@ class Jobs:
             cancellation=self._watches[ident],
             name=name,
             commit=self._hub.write,
-            also=self._finish(ident, name),
+            hook=self._finish(ident, name),
         )
 
     def _run_draft(self, job: dict[str, Any]) -> None:
@@ -300,9 +300,9 @@ class Jobs:
         table = self._data(job)
         self._progress[job["id"]] = (0.3, "grouping")
         series = self._hub.a_series(job["source"])
-        series.publish(table, also=self._finish(job["id"], series.name))
+        series.publish(table, hook=self._finish(job["id"], series.name))
 
     def _evolving(self, job: dict[str, Any]) -> None:
         self._progress[job["id"]] = (0.3, "publishing")
         table = self._hub.evolving_table(job["source"])
-        table.publish(again=bool(job["request"].get("again")), also=self._finish(job["id"], table.name))
+        table.publish(again=bool(job["request"].get("again")), hook=self._finish(job["id"], table.name))

@@ -222,10 +222,10 @@ class LiveStream:
         """A batch as it was sent; refused whole when one of its records cannot be released."""
         reader = self.publication.reader
         batch = reader.arrow(unpackable(body)) if kind == ARROW else reader.ndjson(body)
-        if batch.bad:
-            row, reason, _ = batch.bad[0]
+        if batch.rejected:
+            row, reason, _ = batch.rejected[0]
             raise DataError(
-                f"Record {row + 1}: {reason}; {len(batch.bad):,} of {batch.total:,} records cannot be released.",
+                f"Record {row + 1}: {reason}; {len(batch.rejected):,} of {batch.total:,} records cannot be released.",
                 hint="Correct or leave them out, and send the batch again; nothing of it was released.",
             )
         if not batch.total:
@@ -248,8 +248,8 @@ class LiveStream:
         if not waiting:
             return
         batch = joined([one.batch for one in waiting])
-        persons = self.population.of_table(batch.table)
-        self.population.refuse_shared(persons)
+        persons = self.population.hash_table_persons(batch.table)
+        self.population.refuse_shared_persons(persons)
         released = self.publication.take(batch)
         held = self.publication.engine.counts.held
         parts = parted(released.lines, [one.batch.total for one in waiting])
@@ -258,8 +258,8 @@ class LiveStream:
             one.pushed.lines, one.pushed.pending = lines, held
             self._group.append((one.key, _Seen(one.digest, self._length, len(lines), pushed=one.pushed)))
             self._length += len(lines)
-        self._length += len(released.late)
-        self._released += [released.lines, released.late]
+        self._length += len(released.late_lines)
+        self._released += [released.lines, released.late_lines]
         self._journals.append(released.journal)
         self._persons.append(persons)
 
@@ -312,7 +312,7 @@ class LiveStream:
 
     def committed(self) -> None:
         """Takes the state when the journal has outgrown it; the next commits write it down, a piece each."""
-        if self._rewriting is None and self._part >= 0 and self.publication.outgrown:
+        if self._rewriting is None and self._part >= 0 and self.publication.snapshot_due:
             self._rewriting = Rewriting(self.publisher, self.publication.snapshot(), self._part)
 
     def _forget(self, tx: Transaction) -> None:

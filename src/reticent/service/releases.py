@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from reticent.publication.gate import Passed
+from reticent.publication.gate import VerifiedRelease
 from reticent.release import Release
 from reticent.release.codec import from_bytes, to_dict
 from reticent.service.actor import actor, reaches
@@ -66,7 +66,7 @@ class Releases:
             lambda ident, rows: [TablePreview.of(name, table, rows) for name, table in self.load(ident).tables.items()]
         )
 
-    def add(self, tx: Transaction, passed: Passed, publisher: str, *, source: str) -> str:
+    def add(self, tx: Transaction, passed: VerifiedRelease, publisher: str, *, source: str) -> str:
         """Lists a release that a publisher has just stored; its data stays where it is."""
         ident, release, number = fresh_id(), passed.release, passed.entry.number
         persons = _persons(tx, publisher)

@@ -119,11 +119,11 @@ def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
 
     publication = StreamPublication(policy)
     batch = publication.reader.table(table)
-    if batch.bad:
-        row, reason, _ = batch.bad[0]
+    if batch.rejected:
+        row, reason, _ = batch.rejected[0]
         raise DataError(f"Record {row + 1}: {reason}.", hint="A stream refuses such a batch; correct the sample.")
     released = publication.take(batch)
-    lines = (released.lines + released.late).decode().splitlines()
+    lines = (released.lines + released.late_lines).decode().splitlines()
     engine = publication.engine
     figures = _frame(policy.stream.method, engine.guarantee, asdict(engine.counts), table, policy)
     if lines:

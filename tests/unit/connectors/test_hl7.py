@@ -73,7 +73,7 @@ def test_other_events_pass_and_bad_messages_are_set_aside(policy):
     data = b"rubbish\r" + other.encode() + TEXT.encode() + b"MSH|^~\\&|||||||ADT^A01|1\r" + b"MSH|^~\\&|\xff\r"
     batch, _ = Hl7Lines(RecordReader(policy)).read(data, last=True)
     assert batch.table["diagnosis"].to_pylist() == ["J45", "C50"]
-    assert [why for _, why, _ in batch.bad] == ["not an HL7 message", "no PID segment", "not UTF-8"]
+    assert [why for _, why, _ in batch.rejected] == ["not an HL7 message", "no PID segment", "not UTF-8"]
     assert batch.rows.tolist() == [1, 2]
 
 

@@ -114,7 +114,7 @@ def test_persons_are_spread_by_a_key():
     ],
 )
 def test_what_is_no_record_is_told_without_its_values(tmp_path, value, reason):
-    (bad,) = RecordReader(stream_feed.policy(tmp_path)).objects([value]).bad
+    (bad,) = RecordReader(stream_feed.policy(tmp_path)).objects([value]).rejected
     assert bad == (0, reason, value or b"")
 
 

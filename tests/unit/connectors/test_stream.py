@@ -97,7 +97,7 @@ def test_bytes_that_are_not_text_are_set_aside(policy):
     parser = CsvLineFormat(RecordReader(policy))
     parser.begin(b"who,age,town,note,ill\n")
     batch, _ = parser.read(b"p0,1,t,x,a\np1,\xff,t,x,a\nx\np2,3,t,x,b\n", last=False)
-    assert [(number, why) for number, why, _ in batch.bad] == [(1, "not UTF-8"), (2, "1 cells where the header has 5")]
+    assert [(number, why) for number, why, _ in batch.rejected] == [(1, "not UTF-8"), (2, "1 cells where the header has 5")]
     assert batch.rows.tolist() == [0, 3]
     assert batch.total == 4
 
@@ -106,7 +106,7 @@ def test_a_short_line_with_bad_bytes_is_set_aside_in_silence(policy, capfd):
     reader = CsvLineFormat(RecordReader(policy))
     reader.begin(b"who,age,town,note,ill\n")
     batch, _ = reader.read(b"p0,1,t,x,a\n\x88,secret\np1,2,t,x,b\n", last=False)
-    assert [why for _, why, _ in batch.bad] == ["not UTF-8"]
+    assert [why for _, why, _ in batch.rejected] == ["not UTF-8"]
     assert batch.rows.tolist() == [0, 2]
     assert capfd.readouterr().err == ""
 
@@ -124,11 +124,11 @@ def test_ndjson_is_read_line_by_line(policy):
     bad = [b"{", b"[1]", orjson.dumps(good | {"extra": 1}), orjson.dumps(good | {"age": [1]})]
     batch = reader.ndjson(b"\n".join([orjson.dumps(good), *bad, b"", orjson.dumps(good | {"age": 2.5})]) + b"\n")
     assert batch.table.column("age").to_pylist() == ["30", "2.5"]
-    assert [number for number, _, _ in batch.bad] == [1, 2, 3, 4]
+    assert [number for number, _, _ in batch.rejected] == [1, 2, 3, 4]
     assert batch.rows.tolist() == [0, 5]
     assert batch.tokens["age"].to_pylist() == ["30", "2.5"]
     assert list(batch.tokens) == ["age"]
-    assert RecordReader(policy, ("town",)).ndjson(orjson.dumps(good)).bad[0].reason == "no number in 'town'"
+    assert RecordReader(policy, ("town",)).ndjson(orjson.dumps(good)).rejected[0].reason == "no number in 'town'"
     assert JsonLineFormat(reader).read(b'{"a":1}\n{"b', last=False)[1] == 8
 
 

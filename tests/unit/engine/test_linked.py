@@ -15,7 +15,7 @@ from reticent.engine import publisher
 from reticent.engine.linked.rows import people_of
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError, PolicyError
-from reticent.publication.population import seen_of
+from reticent.publication.population import summarize_publications
 from reticent.release.wording import REPUBLICATION
 from reticent.store import Store
 
@@ -220,7 +220,7 @@ def test_a_store_remembers_whom_linked_tables_were_about(tmp_path):
     despite = anonymize(fewer, POLICY, store=tmp_path / "s.db", despite_ledger=True)
     assert REPUBLICATION in despite.guarantee.not_covered
     with Store.open(tmp_path / "s.db") as store:
-        assert [about["method"] for about in seen_of(store).values()] == ["linked", "linked"]
+        assert [about["method"] for about in summarize_publications(store).values()] == ["linked", "linked"]
     assert b"x1-0" not in (tmp_path / "s.db").read_bytes()
 
 

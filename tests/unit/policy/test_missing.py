@@ -50,7 +50,7 @@ def test_records_of_a_stream(door):
     else:
         batch = reader.table(TABLE) if door == "table" else reader.text(TABLE, pa.array([0, 1, 2]).to_numpy(), 3)
     assert cells(batch.table) == [column[:2] for column in CLEAN]
-    assert [bad.reason for bad in batch.bad] == ["no person"]
+    assert [bad.reason for bad in batch.rejected] == ["no person"]
 
 
 def test_a_number_in_json_is_a_marker_too():

@@ -14,7 +14,7 @@ from reticent.audit.verdict import Finding, VerificationResult
 from reticent.engine.base import Members
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.publication.gate import let_through, refuse_refuted
+from reticent.publication.gate import pass_gate, require_verification
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.codec import from_bytes
 
@@ -45,12 +45,12 @@ def test_a_release_does_not_say_by_itself_what_it_is_asked_for():
     rules = policy(privacy={"l": 2}, evolving={"l": 3})
     assert verify([release("table")], rules).holds
     with pytest.raises(GuaranteeError, match="judge refuted"):
-        let_through(release("table"), rules, "evolving")
+        pass_gate(release("table"), rules, "evolving")
 
 
 def test_the_entry_has_the_digest_of_the_bytes_and_the_next_number():
     members = Members(np.arange(4, dtype=np.uint64), np.array([0, 0, 1, 1]))
-    passed = let_through(release("evolving"), policy(evolving={"l": 2}), "evolving", members=members)
+    passed = pass_gate(release("evolving"), policy(evolving={"l": 2}), "evolving", members=members)
     assert passed.entry.digest == hashlib.sha256(passed.payload).hexdigest()
     assert passed.entry.number == 1
     assert from_bytes(passed.payload).tables["st"].equals(passed.release.tables["st"])
@@ -59,14 +59,14 @@ def test_the_entry_has_the_digest_of_the_bytes_and_the_next_number():
 def test_earlier_releases_are_seen_beside_it_but_not_judged_once_more():
     rules = policy(evolving={"l": 2})
     second = replace(release("evolving"), tables=release("evolving").tables | {"st": crossed()})
-    alone = let_through(second, rules, "evolving").result
+    alone = pass_gate(second, rules, "evolving").result
     assert alone.holds
     with pytest.raises(GuaranteeError, match="fewer than l candidates, given all publications"):
-        let_through(second, rules, "evolving", earlier=[release("evolving")])
+        pass_gate(second, rules, "evolving", earlier=[release("evolving")])
     between = replace(release("evolving"), tables=release("evolving").tables | {"qit": others()})
-    assert let_through(second, rules, "evolving", earlier=[between]).result.holds
+    assert pass_gate(second, rules, "evolving", earlier=[between]).result.holds
     with pytest.raises(GuaranteeError):
-        let_through(second, rules, "evolving", earlier=[release("evolving"), between])
+        pass_gate(second, rules, "evolving", earlier=[release("evolving"), between])
     both = verify([release("evolving"), second], rules, fresh=1)
     assert not any(finding.where.startswith("release 1") for finding in both.findings)
     assert any(finding.where.startswith("release 2") for finding in both.findings)
@@ -84,12 +84,12 @@ def crossed() -> pa.Table:
 
 def test_a_verdict_that_checked_nothing_lets_nothing_through():
     with pytest.raises(GuaranteeError, match="nothing could be checked"):
-        refuse_refuted(VerificationResult(()))
+        require_verification(VerificationResult(()))
 
 
 def test_the_error_names_claims_and_no_cell():
     with pytest.raises(GuaranteeError) as refused:
-        refuse_refuted(VerificationResult((Finding("k = 5", holds=False, where="2 of 7 groups fail"),)))
+        require_verification(VerificationResult((Finding("k = 5", holds=False, where="2 of 7 groups fail"),)))
     assert "k = 5" in refused.value.message
     assert refused.value.hint
     assert refused.value.exit_code == 4

@@ -88,8 +88,8 @@ def test_messages_are_read_as_the_twin_reads_them(policy, numbers, missing):
     values = [*LINES, None, b"", *(bent(rng.choice(LINES), rng) for _ in range(6_000))]
     batch = RecordReader(policy, numbers).objects(values)
     assert seen(batch, policy) == expected(wire_twin.objects(values, policy, numbers), policy)
-    assert [bad.payload for bad in batch.bad] == [values[bad.row] or b"" for bad in batch.bad]
-    assert {bad.reason for bad in batch.bad} > {"not JSON", "not a JSON object", "a field twice", "no person"}
+    assert [bad.payload for bad in batch.rejected] == [values[bad.row] or b"" for bad in batch.rejected]
+    assert {bad.reason for bad in batch.rejected} > {"not JSON", "not a JSON object", "a field twice", "no person"}
 
 
 def test_lines_are_read_as_the_twin_reads_them(policy):
@@ -122,7 +122,7 @@ def test_csv_that_others_write_is_read_as_they_do(policy):
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     batch, _ = RecordReader(policy).csv(text.getvalue().encode(), HEADER, ",", last=False)
-    assert not batch.bad
+    assert not batch.rejected
     found = [
         [cell or "" for cell in row] for row in zip(*(batch.table.column(n).to_pylist() for n in HEADER), strict=True)
     ]
@@ -150,7 +150,7 @@ def test_however_csv_is_cut_into_blocks_its_records_are_the_same(policy):
         reader = RecordReader(policy)
         blocks, told = Blocks(CsvLineFormat(reader), reader), []
         for at in range(0, len(data) + size, size):
-            for batch, _ in blocks.cut(data[at : at + size], last=at >= len(data)):
+            for batch, _ in blocks.iter_batches(data[at : at + size], last=at >= len(data)):
                 told += seen(batch, policy, tokens=False)
         whole = whole or told
         assert told == whole
@@ -170,4 +170,4 @@ def test_a_table_of_any_type_is_read_as_its_json_is(policy):
     values = [orjson.dumps(row) for row in table.to_pylist()]
     batch = RecordReader(policy).table(table)
     assert seen(batch, policy) == expected(wire_twin.objects(values, policy), policy)
-    assert [bad.payload for bad in batch.bad] == values[1:]
+    assert [bad.payload for bad in batch.rejected] == values[1:]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from reticent.errors import DataError
-from reticent.publication.namesakes import ZEROS
+from reticent.publication.namesakes import LEADING_ZEROS
 
 MOST_COMBINATIONS = 50_000_000
 """What one machine takes; data with more distinct combinations is too fine for a full-domain release anyway."""
@@ -138,7 +138,7 @@ class Rows(ABC):
         if not self.is_text(person):
             return 0
         names = f"SELECT DISTINCT CAST({self._quote_name(person)} AS STRING) AS p FROM {self.source}"  # noqa: S608
-        loose = f"lower(regexp_replace(p, {self._quote_text(ZEROS)}, {self.replacement}))"
+        loose = f"lower(regexp_replace(p, {self._quote_text(LEADING_ZEROS)}, {self.replacement}))"
         return self._scalar(f"SELECT count(p) - count(DISTINCT {loose}) FROM ({names})")  # noqa: S608
 
     def count_repeats(self, name: str) -> int:

@@ -28,7 +28,7 @@ from reticent.connectors.duck.rows import DuckRows, connection_settings
 from reticent.disk import make_folder, open_new
 from reticent.errors import ConnectorError, needing
 from reticent.policy import Policy
-from reticent.publication.gate import refuse_refuted
+from reticent.publication.gate import require_verification
 from reticent.release import Release, folder
 from reticent.release.codebook import NAME, codebook
 
@@ -69,9 +69,9 @@ def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: st
         plan = search_counts(rows, policy)
         _write(written, rows.iter_published_parts(plan.recoding))
         release = DuckRows.of(link, written)
-        refuse_refuted(verify_rows(release, plan.guarantee.claims, plan.counts, policy, plan.method))
+        require_verification(verify_rows(release, plan.guarantee.claims, plan.counts, policy, plan.method))
         if (verdict := plan.verify_persons(policy)) is not None:
-            refuse_refuted(verdict)
+            require_verification(verdict)
         columns, missing = _published_labels(release, policy)
     manifest = Release(
         kind="table",

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.errors import PolicyError
-from reticent.publication.records import Bad, Batch, RecordReader
+from reticent.publication.records import RejectedRecord, Batch, RecordReader
 
 # Fields that hold times, by segment and number: rewritten as ISO dates so that hierarchies can read them.
 TIME_FIELDS = frozenset(("MSH-7", "EVN-2", "PID-7", "PID-29", "PV1-44", "PV1-45", "DG1-5"))
@@ -117,7 +117,7 @@ class Hl7Lines:
         for raw in split_messages(data):
             records = self._records(raw)
             if isinstance(records, str):
-                bad.append(Bad(total, records, raw))
+                bad.append(RejectedRecord(total, records, raw))
                 total += 1
                 continue
             for record in records:

@@ -339,10 +339,10 @@ class Session:
     def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> ShardBatch:
         held = self.shards[partition]
         batch = held.shard.reader.objects(values)
-        if batch.bad:
+        if batch.rejected:
             place = f"{self._job.source.topic}/{partition}"
             self._job.store_dead_letters(
-                [(f"{place}/{offsets[row]}", reason, payload) for row, reason, payload in batch.bad]
+                [(f"{place}/{offsets[row]}", reason, payload) for row, reason, payload in batch.rejected]
             )
         if (placement := self._job.partition_check) is not None:
             placement.check(partition, batch.table.column(placement.person))
@@ -350,14 +350,14 @@ class Session:
         held.position = int(offsets[-1]) + 1
         held.journal_records += released.records
         # A snapshot when the journal has grown long.
-        short = held.journal_records < self._settings.snapshot_every or not held.shard.outlived
+        short = held.journal_records < self._settings.snapshot_every or not held.shard.snapshot_cheaper
         journal = released.journal if short else None
         told, held.codebook_sent = [] if held.codebook_sent else [held.shard.codebook().rstrip()], True
         part = ShardBatch(
             partition,
             held.position,
             released.records,
-            len(batch.bad),
+            len(batch.rejected),
             told,
             released.lines,
             is_snapshot=journal is None,

@@ -206,7 +206,7 @@ def release_blocks(
 
     released = shard.take(shard.reader.objects(_sort_values(values)))
     blocks = [("line", released.lines[:-1].decode(), released.lines.count(b"\n"))] if released.lines else []
-    blocks += [("dead", f"{reason}\t{text.decode(errors='replace')}", 1) for _, reason, text in released.bad]
+    blocks += [("dead", f"{reason}\t{text.decode(errors='replace')}", 1) for _, reason, text in released.rejected]
     ends = np.cumsum([first, *(size for _, _, size in blocks)])
     columns = {
         "shard": np.full(len(blocks), number, dtype=np.int32),

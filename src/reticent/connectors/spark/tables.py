@@ -18,7 +18,7 @@ from reticent.connectors.counted.tables import METHODS, check_policy, search_cou
 from reticent.connectors.spark import veiled
 from reticent.connectors.spark.rows import SparkRelease, SparkRows
 from reticent.policy import Policy
-from reticent.publication.gate import refuse_refuted
+from reticent.publication.gate import require_verification
 from reticent.store import Store
 
 
@@ -43,7 +43,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
     rows = SparkRows(frame).without_markers(policy.missing).normalize_persons(policy.person)
     if policy.table.method == veiled.METHOD:
         release = veiled.veil(rows, policy, store)
-        refuse_refuted(verify(release, policy))
+        require_verification(verify(release, policy))
         return release
     plan = search_counts(rows, policy)
     release = SparkRelease(
@@ -55,9 +55,9 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
         explain=plan.explain,
         method=plan.method,
     )
-    refuse_refuted(verify(release, policy))  # a source that changes while it is read is found here, too
+    require_verification(verify(release, policy))  # a source that changes while it is read is found here, too
     if (verdict := plan.verify_persons(policy)) is not None:
-        refuse_refuted(verdict)
+        require_verification(verdict)
     return release
 
 

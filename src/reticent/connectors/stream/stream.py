@@ -65,4 +65,4 @@ def check_ends(policy: Policy, source: str, target: str, file_format: str | None
                 head = file.read() or b""
                 blocks = Blocks(FORMATS[file_format or file.guess(head)](reader), reader)
                 if head:
-                    next(blocks.cut(head.partition(b"\n")[0] + b"\n"), None)
+                    next(blocks.iter_batches(head.partition(b"\n")[0] + b"\n"), None)

@@ -69,5 +69,5 @@ def _iter_tables(policy: Policy, source: str, file_format: str | None) -> Iterat
         reader, blocks = RecordReader(policy), None
         while block := file.read():
             blocks = blocks or Blocks(FORMATS[file_format or file.guess(block)](reader), reader)
-            for batch, _ in blocks.cut(block):
+            for batch, _ in blocks.iter_batches(block):
                 yield batch.table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from reticent.publication.population import seen_of
+from reticent.publication.population import summarize_publications
 from reticent.service.pages.charts import LINE, LINE_3, axis, drawn, legend
 from reticent.service.pages.history import WORDS
 from reticent.service.pages.layout import PageContext, card, status_text, moment, small, studio
@@ -26,7 +26,7 @@ def _name(publisher: str, sources: dict[str, str]) -> str:
 async def ledger(context: PageContext) -> None:
     """The page."""
     ui.link("The audit trail: who did what", "/trail")
-    seen = await aside(lambda: seen_of(context.hub.store))
+    seen = await aside(lambda: summarize_publications(context.hub.store))
     if not seen:
         status_text("Nobody has been published from this store.")
         return

@@ -32,8 +32,8 @@ def ask_ledger(hub: Hub, draft: dict[str, Any]) -> Standing:
     """How many persons a draft would publish, and how many stand in publications that do not compose with it."""
     policy = hub.policy(draft["policy_hash"])
     population = Population(hub.store, "", policy, kind="table", method=policy.table.method)
-    persons = np.unique(population.of_table(read_upload(hub.tables.blob(draft["table"]))))
-    return Standing(len(persons), population.elsewhere(persons), policy.person is not None)
+    persons = np.unique(population.hash_table_persons(read_upload(hub.tables.blob(draft["table"]))))
+    return Standing(len(persons), population.count_elsewhere(persons), policy.person is not None)
 
 
 @studio("/publish", "Data")

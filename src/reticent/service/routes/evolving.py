@@ -93,7 +93,7 @@ async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> 
 
 def change_table(table: Evolving, batch: pa.Table, key: str | None = None, digest: str = "") -> dict[str, Any]:
     """Applies a change batch; one that comes again with its key changes nothing and gets the same answer."""
-    with table.turn:
+    with table.step_lock:
         known = table.store.get(table.name, "key", key) if key else None
         if known is not None:
             answer: dict[str, Any] = json.loads(known)
@@ -108,7 +108,7 @@ def change_table(table: Evolving, batch: pa.Table, key: str | None = None, diges
             if key:
                 tx.put(table.name, "key", key, json.dumps(reply(change) | {"digest": digest}).encode())
 
-        return reply(table.push(batch, also=remember))
+        return reply(table.push(batch, hook=remember))
 
 
 @router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))
