@@ -19,7 +19,7 @@ from reticent.read.question import Question
 from reticent.read.shape.groups import Grouped
 from reticent.read.shape.labels import codes
 from reticent.read.shape.veil import Veiled
-from reticent.read.where import everybody
+from reticent.read.where import match_all
 
 BOUNDED = 5
 """Every so many questions the bound is computed: it costs more than all answers together."""
@@ -85,7 +85,7 @@ def _bound(opened: Opened, world: World, query: Query, target: np.ndarray) -> fl
 
 def _veil_bound(shape: Veiled, region: np.ndarray, truth: np.ndarray, target: np.ndarray) -> float:
     """By the channel alone where only first sights are asked for; else by persons, their first sets and the kernel."""
-    rows, events, first = shape._strata, shape._events, shape._first  # noqa: SLF001
+    rows, events, first = shape._strata, shape._events, shape._first_record  # noqa: SLF001
     region = region & (first >= 0)
     if not events[region].any():
         return veil_bound(shape.veil, rows[region], truth[region], target)
@@ -93,7 +93,7 @@ def _veil_bound(shape: Veiled, region: np.ndarray, truth: np.ndarray, target: np
     at = at[np.lexsort((events[at], first[at]))]
     heads, starts = np.unique(first[at], return_index=True)
     parts = [tuple(part.tolist()) for part in np.split(events[at], starts[1:])]
-    return lives_bound(shape.veil, shape._step, Lives(rows[heads], truth[heads], parts), target)  # noqa: SLF001
+    return lives_bound(shape.veil, shape._kernel_step, Lives(rows[heads], truth[heads], parts), target)  # noqa: SLF001
 
 
 def _shares(received: Any, query: Query, target: np.ndarray) -> float:
@@ -101,7 +101,7 @@ def _shares(received: Any, query: Query, target: np.ndarray) -> float:
     shape = received.shape
     match = received._match(query.where)  # noqa: SLF001
     if isinstance(shape, Veiled):
-        return float(target[shape._sets].mean(axis=1) @ match.share)  # noqa: SLF001
+        return float(target[shape._candidate_sets].mean(axis=1) @ match.share)  # noqa: SLF001
     if isinstance(shape, Grouped):
         groups, mine = shape.groups, shape._numbers[0]  # noqa: SLF001
         of_target = np.bincount(groups.groups, groups.counts * target[groups.values])
@@ -135,7 +135,7 @@ def _million(n: int) -> dict[str, float]:
     at = rng.integers(shape.table.num_rows, size=n)
     large = Veiled(shape.table.drop_columns(["person"]).take(at), shape.metadata, shape.candidates)
     target = np.eye(len(large.domain))[0]
-    question = Question(target, everybody(n), rng.integers(10, size=n), 10, 0.95)
+    question = Question(target, match_all(n), rng.integers(10, size=n), 10, 0.95)
     start = time.process_time()
     large.counts(question)
     return {"records": n, "seconds": round(time.process_time() - start, 2)}

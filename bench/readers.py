@@ -36,7 +36,7 @@ from reticent.policy.prior import read_strata
 from reticent.read.estimate.veil import Veil
 from reticent.read.question import Question
 from reticent.read.shape.veil import Veiled
-from reticent.read.where import everybody
+from reticent.read.where import match_all
 from reticent.release import Release
 
 TICKET = "ticket"
@@ -335,7 +335,7 @@ def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = F
     names = tuple(f"{world.sensitive}_{slot + 1}" for slot in range(world.l))
     shape, truth = Veiled(release.tables["data"], document, names), _truth(seen, world, original)
     asked = _questions(_coarse(seen.fields) if coarse else seen.fields, truth, len(seen.values), truth >= 0)
-    whole, every = everybody(len(truth)), np.eye(len(seen.values))
+    whole, every = match_all(len(truth)), np.eye(len(seen.values))
     misses, total, inside, silent, best = 0.0, 0.0, [], 0, 0.0
     for name, (code, labels) in asked.groups.items():
         bounds = None if "totals" in document else _bounds(shape.veil, seen.strata, truth, code, labels)

@@ -9,7 +9,7 @@ import numpy as np
 
 from reticent.read.estimate.channel import Channel
 from reticent.read.estimate.groups import Groups
-from reticent.read.estimate.persons import Step
+from reticent.read.estimate.persons import KernelStep
 from reticent.read.estimate.veil import Veil
 
 
@@ -37,7 +37,7 @@ def veil_bounds(veil: Veil, rows: np.ndarray, values: np.ndarray, targets: np.nd
 
 
 def _excess(channel: Channel, theta: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    seen, (law, _) = channel.seen, _law(channel)
+    seen, (law, _) = channel.offered_codes, _law(channel)
     theta, targets = theta[seen] / max(theta[seen].sum(), 1e-12), targets[seen]
     likely = np.maximum(law @ theta, 1e-300)
     return np.maximum(_second(law, theta, likely, targets) - theta @ targets, 0.0)
@@ -62,7 +62,7 @@ class Lives:
     events: list[tuple[int, ...]]
 
 
-def lives_bound(veil: Veil, step: Step, lives: Lives, target: np.ndarray) -> float:
+def lives_bound(veil: Veil, step: KernelStep, lives: Lives, target: np.ndarray) -> float:
     """The bound of a count over several events of linked persons, where they move as the kernel says.
 
     Somebody who is told which candidate became which sees where each slot went. Let F be how many of a life's events count and
@@ -82,7 +82,7 @@ def lives_bound(veil: Veil, step: Step, lives: Lives, target: np.ndarray) -> flo
     return total
 
 
-def _moments(step: Step, row: int, events: tuple[int, ...], target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _moments(step: KernelStep, row: int, events: tuple[int, ...], target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of how many of these events count, from each first value."""
 
     def moved(goal: np.ndarray, times: int) -> np.ndarray:
@@ -99,7 +99,7 @@ def _moments(step: Step, row: int, events: tuple[int, ...], target: np.ndarray) 
 
 
 def _lives_excess(channel: Channel, theta: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    seen, (law, chance) = channel.seen, _law(channel)
+    seen, (law, chance) = channel.offered_codes, _law(channel)
     theta, mean, spread = theta[seen] / max(theta[seen].sum(), 1e-12), mean[seen], spread[seen]
     likely = np.maximum(law @ theta, 1e-300)
     # Sums over slots are sums over copies, and law holds chance x copies / pi.
@@ -119,7 +119,7 @@ def _law(channel: Channel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _law_of(channel: Channel) -> tuple[np.ndarray, np.ndarray]:
-    seen = channel.seen
+    seen = channel.offered_codes
     sets, at = np.unique(np.sort(channel.sets, axis=1), axis=0, return_inverse=True)
     weights = np.bincount(at.reshape(-1), channel.weights)
     copies = np.zeros((len(sets), len(channel.pi)))

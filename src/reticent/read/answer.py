@@ -69,19 +69,19 @@ class Answer:
         return int(self.table.num_rows)
 
     def __repr__(self) -> str:
-        lines = [self.question, *_aligned([self.table.column_names, *self._cells()])]
+        lines = [self.question, *_align_columns([self.table.column_names, *self._cells()])]
         lines += [f"... {len(self) - _ROWS} more"] if len(self) > _ROWS else []
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        plot = picture(self._drawing()) if 1 < len(self) <= _ROWS else ""
+        plot = picture(self._draw()) if 1 < len(self) <= _ROWS else ""
         return shown(self.question, self.table.column_names, self._cells()) + plot + notes
 
     def _cells(self) -> list[list[str]]:
         rows = self.table.slice(0, _ROWS).to_pylist()
         digits = 4 if self.question.startswith("Share") else 1
-        return [[_shown(name, cell, digits) for name, cell in row.items()] for row in rows]
+        return [[_format_cell(name, cell, digits) for name, cell in row.items()] for row in rows]
 
     def plot(self, file: str | Path) -> Path:
         """Writes a picture (SVG): a dot and its interval per group; a line over the windows of a series."""
@@ -89,7 +89,7 @@ class Answer:
         if path.suffix.lower() not in ("", ".svg"):
             raise PolicyError("Pictures are drawn as SVG.", hint=f"Give a file that ends so: {path.stem}.svg.")
         try:
-            path.write_text(self._drawing(), encoding="utf-8")
+            path.write_text(self._draw(), encoding="utf-8")
         except OSError as error:
             raise ConnectorError(
                 f"The picture cannot be written to {path} ({error.strerror}).",
@@ -97,14 +97,14 @@ class Answer:
             ) from None
         return path
 
-    def _drawing(self) -> str:
+    def _draw(self) -> str:
         from reticent.read.plot import dots, line
 
         draw = line if "change" in self.table.column_names else dots
         return draw(self.question, self.table.to_pylist())
 
 
-def _shown(name: str, cell: Any, digits: int) -> str:
+def _format_cell(name: str, cell: Any, digits: int) -> str:
     if cell is None:
         return "(missing)"
     if name == "change":
@@ -114,7 +114,7 @@ def _shown(name: str, cell: Any, digits: int) -> str:
     return str(cell)
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def _align_columns(rows: list[list[str]]) -> list[str]:
     """Columns of one width; figures to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     right = [name in FIGURES for name in rows[0]]

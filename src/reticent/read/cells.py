@@ -18,7 +18,7 @@ OR_MISSING = " or missing"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
 _BELOW, _ABOVE = re.compile(rf"<\s*({_NUMBER})"), re.compile(rf"({_NUMBER})\+")
-_ALONE = re.compile(_NUMBER)
+_PLAIN_NUMBER = re.compile(_NUMBER)
 _CODES = re.compile(r"\[([^,\[\]]+), ([^,\[\]]+)\]")
 _YEAR, _QUARTER, _MONTH = re.compile(r"(\d{4})"), re.compile(r"(\d{4})-Q([1-4])"), re.compile(r"(\d{4})-(\d{2})")
 
@@ -46,7 +46,7 @@ class Extent:
         return Extent(float(math.floor(self.low)), float(math.floor(self.high)), self.closed, self.open_low)
 
 
-def known(cell: Any) -> str:
+def known_part(cell: Any) -> str:
     """A cell without what it says of missing values."""
     return str(cell).strip().removesuffix(OR_MISSING)
 
@@ -55,8 +55,8 @@ def number_extent(cell: Any) -> Extent | None:
     """A cell as a stretch of numbers; None if it is none."""
     if isinstance(cell, int | float):
         return Extent(float(cell), float(cell)) if math.isfinite(cell) else None
-    text = known(cell)
-    if _ALONE.fullmatch(text):
+    text = known_part(cell)
+    if _PLAIN_NUMBER.fullmatch(text):
         return Extent(float(text), float(text))
     if match := _RANGE.fullmatch(text):
         first, low, high, last = match.groups()
@@ -73,7 +73,7 @@ def date_extent(cell: Any) -> Extent | None:
     if isinstance(cell, dt.date) and not isinstance(cell, dt.datetime):
         day = float(cell.toordinal())
         return Extent(day, day)
-    text = known(cell)
+    text = known_part(cell)
     if text[:1] in "[(" and text[-1:] in "])" and text.count(",") == 1:
         first, last = (date_extent(part) for part in text[1:-1].split(","))
         return None if first is None or last is None else Extent(first.low, last.high, text.endswith("]"))
@@ -108,7 +108,7 @@ def overlap(cell: Extent, asked: Extent, *, real: bool = False) -> tuple[float, 
 
     A column that holds fractions is `real`: its stretches are not counted in whole numbers.
     """
-    if not real and cell.whole and asked_whole(asked) and math.isfinite(cell.low + cell.high):
+    if not real and cell.whole and has_whole_ends(asked) and math.isfinite(cell.low + cell.high):
         low, high = cell.ends()
         first, last = asked.ends()
         inside = max(0.0, min(high, last) - max(low, first) + 1)
@@ -117,7 +117,7 @@ def overlap(cell: Extent, asked: Extent, *, real: bool = False) -> tuple[float, 
     return _continuous(cell, asked)
 
 
-def asked_whole(asked: Extent) -> bool:
+def has_whole_ends(asked: Extent) -> bool:
     """Every finite end is a whole number."""
     return all(end.is_integer() for end in (asked.low, asked.high) if math.isfinite(end))
 
@@ -128,13 +128,13 @@ def _continuous(cell: Extent, asked: Extent) -> tuple[float, bool, bool]:
     if above and below:
         return 1.0, True, True
     low, high = max(cell.low, asked.low), min(cell.high, asked.high)
-    if low > high or (low == high and not _meet(cell, asked, low)):
+    if low > high or (low == high and not _share_point(cell, asked, low)):
         return 0.0, False, False
     start, end = _finite(cell)
     return min(1.0, max(0.0, (min(high, end) - max(low, start)) / max(end - start, 1e-300))), False, True
 
 
-def _meet(cell: Extent, asked: Extent, at: float) -> bool:
+def _share_point(cell: Extent, asked: Extent, at: float) -> bool:
     """Whether two stretches that touch in one point both hold it."""
     return all((at < side.high or side.closed) and (at > side.low or not side.open_low) for side in (cell, asked))
 
@@ -151,7 +151,7 @@ def _finite(cell: Extent) -> tuple[float, float]:
 
 def members(cell: str) -> list[str] | None:
     """The values of a set such as `{a, b}`; None if the cell is none."""
-    cell = known(cell)
+    cell = known_part(cell)
     if cell.startswith("{") and cell.endswith("}"):
         return [part.strip() for part in cell[1:-1].split(",")]
     return None
@@ -162,9 +162,9 @@ def prefix(cell: str) -> str | None:
     return cell.rstrip(ANY) if cell.endswith(ANY) and cell != ANY else None
 
 
-def digits(cell: Any) -> Extent | None:
+def digit_range(cell: Any) -> Extent | None:
     """A cut code of digits such as `12***` as the numbers that it may stand for; None if the cell is none."""
-    text = known(cell)
+    text = known_part(cell)
     beginning = prefix(text)
     if not beginning or not beginning.isdecimal():
         return None

@@ -27,9 +27,9 @@ from reticent.errors import PolicyError
 from reticent.read.estimate.groups import Groups
 from reticent.read.estimate.veil import Veil
 
-_BEGIN, _BETWEEN = 100, 20
+_BURN_IN, _THINNING = 100, 20
 """Sweeps before the first draw and between draws: with l = 10 about a tenth of what is missing is renewed in each."""
-_WEIGHT = 1.0
+_PRIOR_WEIGHT = 1.0
 """Records that the prior of a stratum's shares is worth."""
 
 
@@ -79,7 +79,7 @@ def _student(interval: float, freedom: float) -> float:
     return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
-def veiled_values(
+def draw_veil_values(
     veil: Veil, prior_strata: Int64s, sets: Int64s, strata: Int64s, draws: int, rng: np.random.Generator
 ) -> list[Int64s]:
     """Values of veiled records: a slot each, by the stratum's shares over the row's stretches."""
@@ -89,29 +89,29 @@ def veiled_values(
     prior = _prior(strata, veil.shares[prior_strata])
     every = np.arange(len(prior_strata))
     values, out = sets[every, rng.integers(sets.shape[1], size=len(prior_strata))], []
-    for sweep in range(_BEGIN + _BETWEEN * (draws - 1) + 1):
+    for sweep in range(_BURN_IN + _THINNING * (draws - 1) + 1):
         shares = _shares(prior, strata, values, rng)
         odds = np.stack([shares[strata, column] for column in sets.T], axis=1) * offered
         total = odds.cumsum(axis=1)
         slot = (rng.random(len(prior_strata))[:, None] * total[:, -1:] >= total).sum(axis=1)
         values = sets[every, np.minimum(slot, sets.shape[1] - 1)]
-        if sweep >= _BEGIN and (sweep - _BEGIN) % _BETWEEN == 0:
+        if sweep >= _BURN_IN and (sweep - _BURN_IN) % _THINNING == 0:
             out.append(values.astype(np.int64))
     return out
 
 
-def grouped_values(groups: Groups, mine: Int64s, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
+def draw_group_values(groups: Groups, mine: Int64s, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
     """Values of records in groups: those of the group are dealt out, and pairs of records exchange theirs."""
     place, seat_group, seat_value = _seats(groups, mine, rng)
     totals = np.bincount(groups.values, groups.counts, minlength=groups.size) / max(groups.counts.sum(), 1)
-    prior = _WEIGHT * np.tile(totals, (int(strata.max(initial=0)) + 1, 1))
+    prior = _PRIOR_WEIGHT * np.tile(totals, (int(strata.max(initial=0)) + 1, 1))
     out = []
     # An exchange of pairs renews less than a fresh draw of a whole group.
-    begin, between = 3 * _BEGIN, 3 * _BETWEEN
+    begin, between = 3 * _BURN_IN, 3 * _THINNING
     for sweep in range(begin + between * (draws - 1) + 1):
         values = seat_value[place]
         shares = _shares(prior, strata, values, rng)
-        place = _exchange(place, seat_group, seat_value, strata, shares, rng)
+        place = _swap_pairs(place, seat_group, seat_value, strata, shares, rng)
         if sweep >= begin and (sweep - begin) % between == 0:
             out.append(seat_value[place].astype(np.int64))
     return out
@@ -130,7 +130,7 @@ def _seats(groups: Groups, mine: Int64s, rng: np.random.Generator) -> tuple[Int6
     return place, group.astype(np.int64), value.astype(np.int64)
 
 
-def _exchange(
+def _swap_pairs(
     place: Int64s, seat_group: Int64s, seat_value: Int64s, strata: Int64s, shares: Floats, rng: np.random.Generator
 ) -> Int64s:
     """Pairs of seats of a group exchange their records, as often as the shares say; a seat may be empty."""
@@ -163,7 +163,7 @@ def _prior(strata: Int64s, shares: Floats) -> Floats:
     """Per stratum the mean prior of its records, worth `_WEIGHT` records."""
     size = int(strata.max(initial=0)) + 1
     total = np.stack([np.bincount(strata, column, minlength=size) for column in shares.T], axis=1)
-    return np.asarray(_WEIGHT * total / np.maximum(np.bincount(strata, minlength=size), 1)[:, None])
+    return np.asarray(_PRIOR_WEIGHT * total / np.maximum(np.bincount(strata, minlength=size), 1)[:, None])
 
 
 def _shares(prior: Floats, strata: Int64s, values: Int64s, rng: np.random.Generator) -> Floats:

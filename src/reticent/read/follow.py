@@ -9,18 +9,18 @@ from typing import Any
 from reticent.errors import PolicyError
 from reticent.read.answer import Answer
 from reticent.read.load import Parts, shape_of
-from reticent.read.received import Received, Words
+from reticent.read.received import Received, OneOrMore
 from reticent.read.shape.veil import Veiled
-from reticent.read.wire import flat, items, table_of
+from reticent.read.wire import flatten, iter_items, table_of
 
 
 def follow(
     lines: Iterable[str],
     codebook: Mapping[str, Any],
-    values: Words,
+    values: OneOrMore,
     *,
     every: int = 1000,
-    where: Words = (),
+    where: OneOrMore = (),
     interval: float = 0.95,
 ) -> Iterator[Answer]:
     """Counts the values in each window of so many records, as the windows fill.
@@ -36,13 +36,13 @@ def follow(
     veil = codebook.get("veil")
     if not veil:
         raise PolicyError("Only streams under the veil can be followed.", hint="Read the stream's file as a whole.")
-    records = (flat(item) for item in items(lines) if item.get("type") == "record")
+    records = (flatten(item) for item in iter_items(lines) if item.get("type") == "record")
     last: Veiled | None = None
     while window := list(islice(records, every)):
         parts = Parts("veil", "stream", {"data": table_of(window, codebook)}, veil, codebook)
         shape = shape_of(parts, None)
         assert isinstance(shape, Veiled)  # noqa: S101 - the parts say so
         if last is not None:
-            shape.veil.borrow(last.veil)
+            shape.veil.reuse_channels(last.veil)
         last = shape
         yield Received(shape, parts, str(veil["sensitive"])).count(values, where, interval=interval)

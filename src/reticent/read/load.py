@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.read.question import Shape
-from reticent.read.shape.generalised import EVERY, Generalised
+from reticent.read.shape.generalised import EVERY_RECORD, Generalized
 from reticent.read.shape.groups import Grouped
 from reticent.read.shape.veil import Veiled
 from reticent.release.codebook import typed
@@ -41,7 +41,7 @@ class Parts:
     missing_of: Mapping[str, int] = field(default_factory=dict)
     """Of linked tables: the rows of each that were not published."""
 
-    def about(self) -> dict[str, Any]:
+    def to_metadata(self) -> dict[str, Any]:
         """All but the tables, as plain values."""
         return {
             "shape": self.shape,
@@ -71,9 +71,9 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
             f"There is no release at {path}.", hint="Give a release folder, a stream's file, or a database URL."
         )
     if path.suffix in _WIRE:
-        from reticent.read.wire import from_wire
+        from reticent.read.wire import from_stream_file
 
-        return from_wire(path)
+        return from_stream_file(path)
     return from_file(path)
 
 
@@ -129,7 +129,7 @@ def read_codebook(path: Path) -> dict[str, Any]:
     return content
 
 
-def refuse_odd(codebook: Mapping[str, Any]) -> None:
+def check_codebook(codebook: Mapping[str, Any]) -> None:
     """Refuses a codebook whose columns, or nodes of hierarchies, have another form than ours: answers would come out of it."""
     columns = codebook.get("columns", ())
     if not isinstance(columns, list | tuple) or not all(map(_is_column, columns)):
@@ -150,7 +150,7 @@ def _is_node(node: Any) -> bool:
     return type(size) is int and size >= 0 and all(isinstance(value, str) for value in below)
 
 
-def together(parts: list[Parts]) -> Parts:
+def join_series(parts: list[Parts]) -> Parts:
     """Veiled releases of one series as one table, numbered from 1."""
     first = parts[0]
     if any(one.tables["data"].equals(other.tables["data"]) for one, other in combinations(parts, 2)):
@@ -171,26 +171,26 @@ def together(parts: list[Parts]) -> Parts:
 def shape_of(parts: Parts, sensitive: str | None) -> Shape:
     """The tables of a release as one that can be counted."""
     if parts.shape == "veil":
-        return _veiled(parts)
+        return _veil_shape(parts)
     if parts.shape == "anatomy":
-        return Grouped(_typed(parts, "qit"), parts.tables["st"], parts.missing)
+        return Grouped(_typed_table(parts, "qit"), parts.tables["st"], parts.missing)
     if parts.shape == "linked":
-        return joined(parts, sensitive or sensitive_of(parts))
-    data = _typed(parts, "data")
+        return join_tables(parts, sensitive or sensitive_of(parts))
+    data = _typed_table(parts, "data")
     column = sensitive or sensitive_of(parts)
-    if column is None or column not in (EVERY, *data.column_names):
+    if column is None or column not in (EVERY_RECORD, *data.column_names):
         raise PolicyError(
             "The release does not say which column is sensitive.",
             hint='Name it: --sensitive diagnosis, or read(PATH, sensitive="diagnosis").',
         )
     if parts.shape != "m-distinct":
-        return Generalised(data, column, parts.missing)
+        return Generalized(data, column, parts.missing)
     fakes = parts.tables["counterfeits"].to_pydict()
     pairs = dict(zip(map(int, fakes["group"]), map(int, fakes["count"]), strict=True))
-    return Generalised(data, column, parts.missing, pairs)
+    return Generalized(data, column, parts.missing, pairs)
 
 
-def joined(parts: Parts, sensitive: str | None) -> Generalised:
+def join_tables(parts: Parts, sensitive: str | None) -> Generalized:
     """Linked tables as one: the rows of the table with the sensitive column, each with its visit and its person.
 
     Tables that name a person or a visit once are joined to it; what happened beside it is not, since it would count rows twice.
@@ -199,15 +199,15 @@ def joined(parts: Parts, sensitive: str | None) -> Generalised:
     if home is None or sensitive is None:
         known = [entry["name"] for entry in parts.codebook.get("columns", ()) if entry.get("role") == "sensitive"]
         raise PolicyError("No table has that column.", hint=f"Name a sensitive one: {', '.join(known)}.")
-    data = _typed(parts, home)
+    data = _typed_table(parts, home)
     for name in (name for name in parts.tables if name != home):
-        other = _typed(parts, name)
+        other = _typed_table(parts, name)
         key = "visit" if "visit" in other.column_names else "person"
         once = pc.count_distinct(other[key]).as_py() == other.num_rows and not other[key].null_count
         if once and key in data.column_names:
             new = [column for column in other.column_names if column not in data.column_names]
             data = data.join(other.select([key, *new]), keys=key, join_type="left outer")
-    return Generalised(data, sensitive, parts.missing_of.get(home, parts.missing))
+    return Generalized(data, sensitive, parts.missing_of.get(home, parts.missing))
 
 
 def sensitive_of(parts: Parts) -> str | None:
@@ -217,17 +217,17 @@ def sensitive_of(parts: Parts) -> str | None:
         columns = parts.codebook.get("columns", ())
         name = next((entry["name"] for entry in columns if entry.get("role") == "sensitive"), None)
         if name is None and columns and parts.shape == "generalised":
-            return EVERY
+            return EVERY_RECORD
     return None if name is None else str(name)
 
 
-def _typed(parts: Parts, table: str) -> pa.Table:
+def _typed_table(parts: Parts, table: str) -> pa.Table:
     entries = [entry for entry in parts.codebook.get("columns", ()) if entry.get("table", table) == table]
     return typed(parts.tables[table], entries)
 
 
-def _veiled(parts: Parts) -> Veiled:
-    data, veil = _typed(parts, "data"), parts.veil
+def _veil_shape(parts: Parts) -> Veiled:
+    data, veil = _typed_table(parts, "data"), parts.veil
     if veil is None:
         raise DataError(
             "The veil's document is missing.", hint="Put veil.json, or the stream's codebook, beside the data."

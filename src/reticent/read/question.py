@@ -73,7 +73,7 @@ class Shape(Protocol):
         """Completed values of every record, so many times."""
 
 
-def smoothed(counts: Counts, shares: Floats) -> Counts:
+def shrink(counts: Counts, shares: Floats) -> Counts:
     """The estimate drawn toward the sum of shares, as far as the two agree; the interval stays that of the unbiased estimate.
 
     The nearer they lie, beside the standard error, the more of their difference is noise (James and Stein, 1961). Smaller errors where
@@ -84,7 +84,7 @@ def smoothed(counts: Counts, shares: Floats) -> Counts:
     return replace(counts, estimate=shares + weight * gap)
 
 
-def between(point: Floats, sure: Counts, perhaps: Counts) -> Counts:
+def combine_bounds(point: Floats, sure: Counts, perhaps: Counts) -> Counts:
     """Where cells leave open which records count: from the low end of those that surely do to the high end of all that may."""
     low, high = np.minimum(sure.low, perhaps.low), np.maximum(sure.high, perhaps.high)
     return replace(perhaps, estimate=np.clip(point, low, high), low=low, high=high)

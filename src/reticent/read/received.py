@@ -21,20 +21,20 @@ from reticent.errors import DataError, PolicyError
 from reticent.frames import pandas_of, polars_of
 from reticent.notebook import shown
 from reticent.read.answer import Answer
-from reticent.read.cells import ANY, date_extent, known, members, number_extent, prefix
+from reticent.read.cells import ANY, date_extent, known_part, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
-from reticent.read.load import META, Parts, parts_of, refuse_odd, sensitive_of, shape_of, together
-from reticent.read.question import Question, Shape, bounded_shares, shares_of, smoothed
-from reticent.read.shape.labels import combinations, numbers
-from reticent.read.where import Condition, Match, everybody, match, nearest, parse, unknown
-from reticent.read.windows import by_records, by_time, changes, moments_in
+from reticent.read.load import META, Parts, parts_of, check_codebook, sensitive_of, shape_of, join_series
+from reticent.read.question import Question, Shape, bounded_shares, shares_of, shrink
+from reticent.read.shape.labels import combinations, number_combinations
+from reticent.read.where import Condition, Match, match_all, match, closest_name, parse_condition, unknown_name_error
+from reticent.read.windows import by_records, by_time, find_changes, find_time_column
 
-Words = str | Sequence[str]
-_OWN = ("group", "row", "event", "person", "seq")
-_SMOOTH = "Smooth estimates: drawn toward what readers believe beforehand, and not unbiased; the intervals are those of the unbiased ones."
-_SHOWN = 5
+OneOrMore = str | Sequence[str]
+_RESERVED_COLUMNS = ("group", "row", "event", "person", "seq")
+_SMOOTH_NOTE = "Smooth estimates: drawn toward what readers believe beforehand, and not unbiased; the intervals are those of the unbiased ones."
+_PREVIEW_ROWS = 5
 """Records that a notebook shows."""
-_STRATUM = 100
+_MIN_STRATUM = 100
 """Records that a stratum of the draws should hold at least, on average."""
 
 
@@ -59,7 +59,7 @@ def read(place: str | Path, *more: str | Path, sensitive: str | None = None, nam
             )
     try:
         parts = [parts_of(each, name=name) for each in (place, *more)]
-        return Received.of(parts[0] if len(parts) == 1 else together(parts), sensitive)
+        return Received.of(parts[0] if len(parts) == 1 else join_series(parts), sensitive)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, pa.ArrowException):
         raise DataError(
             "What was received has not the form of a release.", hint="`reticent verify` says what is wrong with it."
@@ -83,7 +83,7 @@ class Received:
     @classmethod
     def of(cls, parts: Parts, sensitive: str | None = None) -> Self:
         """A release by its parts, and the sensitive column where they do not say it."""
-        refuse_odd(parts.codebook)
+        check_codebook(parts.codebook)
         return cls(shape_of(parts, sensitive), parts, sensitive or sensitive_of(parts) or "value")
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Received:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what was received, and the first records."""
-        head = self.shape.table.slice(0, _SHOWN)
+        head = self.shape.table.slice(0, _PREVIEW_ROWS)
         rows = zip(*(column.to_pylist() for column in head.columns), strict=True)
         return shown(repr(self), head.column_names, rows)
 
@@ -129,9 +129,9 @@ class Received:
 
     def count(
         self,
-        values: Words | None = None,
-        where: Words = (),
-        by: Words = (),
+        values: OneOrMore | None = None,
+        where: OneOrMore = (),
+        by: OneOrMore = (),
         *,
         interval: float = 0.95,
         smooth: bool = False,
@@ -149,31 +149,31 @@ class Received:
         Raises:
             PolicyError: an unknown column or value, or a count that the release does not tell.
         """
-        return self._answer(values, _listed(where), _listed(by), interval, smooth=smooth)
+        return self._answer(values, _as_list(where), _as_list(by), interval, smooth=smooth)
 
     def share(
         self,
-        values: Words | None = None,
-        where: Words = (),
-        by: Words = (),
+        values: OneOrMore | None = None,
+        where: OneOrMore = (),
+        by: OneOrMore = (),
         *,
         interval: float = 0.95,
         smooth: bool = False,
     ) -> Answer:
         """Which share of the records that fulfil the conditions have one of the values; arguments as of `count`."""
-        return self._answer(values, _listed(where), _listed(by), interval, share=True, smooth=smooth)
+        return self._answer(values, _as_list(where), _as_list(by), interval, share=True, smooth=smooth)
 
-    def table(self, rows: str, columns: str, where: Words = (), *, interval: float = 0.95) -> Answer:
+    def table(self, rows: str, columns: str, where: OneOrMore = (), *, interval: float = 0.95) -> Answer:
         """Counts by two columns, one of which may be the sensitive one; one line per cell."""
-        return self._answer(None, _listed(where), [rows, columns], interval)
+        return self._answer(None, _as_list(where), [rows, columns], interval)
 
     def series(
         self,
-        values: Words | None = None,
+        values: OneOrMore | None = None,
         *,
         every: int | str = 1000,
         time: str | None = None,
-        where: Words = (),
+        where: OneOrMore = (),
         interval: float = 0.95,
     ) -> Answer:
         """Counts over the windows of a stream; `change` marks the windows with which a new level begins.
@@ -186,19 +186,19 @@ class Received:
             interval: level of the confidence intervals.
         """
         name, windows, labels = self._windows(every, time)
-        question = Question(self._target(values), self._match(_listed(where)), windows, len(labels), interval)
+        question = Question(self._target(values), self._match(_as_list(where)), windows, len(labels), interval)
         counts = self.shape.counts(question)
         size = np.maximum(np.bincount(windows[self.shape.counted], minlength=len(labels)), 1)
-        level = changes(counts.estimate / size, np.maximum(counts.variance, 1) / size**2)
+        level = find_changes(counts.estimate / size, np.maximum(counts.variance, 1) / size**2)
         table = _figures({name: labels}, counts).append_column("change", pa.array(level))
-        text = self._in_words("count", values, _listed(where), [f"windows of {every}"], interval)
+        text = self._describe("count", values, _as_list(where), [f"windows of {every}"], interval)
         return Answer(table, text, interval, self.shape.notes)
 
-    def scores(self, values: Words) -> Floats:
+    def scores(self, values: OneOrMore) -> Floats:
         """Per record a number whose mean, given the truth, is 1 for the values and 0 for others: a response for linear models."""
         return self.shape.scores(self._target(values))
 
-    def draws(self, m: int = 10, *, given: Words | None = None, seed: int | None = None) -> list[pa.Table]:
+    def draws(self, m: int = 10, *, given: OneOrMore | None = None, seed: int | None = None) -> list[pa.Table]:
         """Completed data sets: the records with a drawn value in the sensitive column; pool results with `pool`.
 
         Args:
@@ -209,11 +209,11 @@ class Received:
         """
         if m < 1:
             raise PolicyError("One draw at least.", hint="Write draws(10).")
-        names = self._strata() if given is None else _listed(given)
-        strata = self._by(names)[0]
+        names = self._choose_strata() if given is None else _as_list(given)
+        strata = self._group_by(names)[0]
         rng = np.random.default_rng(seed)
         labels = pa.array(self.values, pa.string())
-        plain = self.shape.table.select([name for name in self.columns if name not in _OWN])
+        plain = self.shape.table.select([name for name in self.columns if name not in _RESERVED_COLUMNS])
         drawn = self.shape.values(strata, m, rng)
         return [plain.append_column(self.sensitive, labels.take(pa.array(codes))) for codes in drawn]
 
@@ -233,7 +233,7 @@ class Received:
 
     def to_parquet(self, file: str | Path) -> Path:
         """Writes one Parquet file with the records, and all that `read` needs besides in its metadata."""
-        about = self.parts.about()
+        about = self.parts.to_metadata()
         listed = self.parts.tables.get("st", self.parts.tables.get("counterfeits"))
         if listed is not None:
             about["listed"] = listed.to_pydict()
@@ -245,7 +245,7 @@ class Received:
 
     def _answer(
         self,
-        values: Words | None,
+        values: OneOrMore | None,
         where: list[str],
         by: list[str],
         interval: float,
@@ -263,8 +263,8 @@ class Received:
         ]
         table = pa.concat_tables(parts, promote_options="permissive")
         ordered = [*(name for name in by if name in table.column_names), "estimate", "low", "high"]
-        words = self._in_words("share" if share else "count", values, where, by, interval)
-        notes = (*self.shape.notes, *((_SMOOTH,) if smooth else ()), *self._empty(where))
+        words = self._describe("share" if share else "count", values, where, by, interval)
+        notes = (*self.shape.notes, *((_SMOOTH_NOTE,) if smooth else ()), *self._unmatched_notes(where))
         return Answer(table.select(ordered), words, interval, notes)
 
     def _part(
@@ -283,7 +283,7 @@ class Received:
         question = Question(target, piece.match, piece.groups, len(cells), interval)
         counts = self.shape.counts(question)
         if smooth:
-            counts = smoothed(counts, question.sums(piece.match.share * self.shape.shares(target)))
+            counts = shrink(counts, question.sums(piece.match.share * self.shape.shares(target)))
         names = {name: [cell[i] for cell in cells] for i, name in enumerate(fields)}
         names |= {} if label is None else {self.sensitive: [label] * len(cells)}
         if share and self.shape.bounded:
@@ -297,9 +297,9 @@ class Received:
         labels = {name: self._fine_labels(name) for name in fields if name in self.columns}
         coarse = [name for name in fields if labels.get(name)]
         if not coarse:
-            return [_Piece(match, *_only(*self._by(fields), match))]
+            return [_Piece(match, *_drop_empty_groups(*self._group_by(fields), match))]
         exact = [name for name in fields if name not in coarse]
-        groups, cells = self._by(exact)
+        groups, cells = self._group_by(exact)
         pieces = []
         for choice in product(*(labels[name] for name in coarse)):
             part = match
@@ -307,7 +307,7 @@ class Received:
                 part &= self._equal(name, label)
             fine = dict(zip(coarse, choice, strict=True))
             whole = [tuple((fine | dict(zip(exact, cell, strict=True)))[name] for name in fields) for cell in cells]
-            pieces.append(_Piece(part, *_only(groups, whole, part)))
+            pieces.append(_Piece(part, *_drop_empty_groups(groups, whole, part)))
         return pieces
 
     def _equal(self, name: str, label: str) -> Match:
@@ -316,7 +316,7 @@ class Received:
     @cache  # noqa: B019 - a release is small in number and lives as long as its answers
     def _fine_labels(self, name: str) -> tuple[str, ...]:
         """The finest labels of a column of names in which coarser ones occur; none for numbers, dates and columns that are exact."""
-        cells = [known(cell) for cell in pc.unique(self.shape.table.column(name)).to_pylist() if cell is not None]
+        cells = [known_part(cell) for cell in pc.unique(self.shape.table.column(name)).to_pylist() if cell is not None]
         nodes = self._nodes(name)
         sets = [part for cell in cells for part in members(cell) or ()]
         coarse = {cell for cell in cells if cell == ANY or members(cell) or nodes.get(cell, ((), 0))[0]}
@@ -324,7 +324,7 @@ class Received:
         line = any(number_extent(cell) or date_extent(cell) or prefix(cell) for cell in fine)
         return () if not coarse or line or not fine else tuple(fine)
 
-    def _targets(self, values: Words | None, by: list[str]) -> list[tuple[str | None, Floats]]:
+    def _targets(self, values: OneOrMore | None, by: list[str]) -> list[tuple[str | None, Floats]]:
         """What to count: the values together, or each by itself where `by` names the sensitive column."""
         whole = self._target(values)
         if self.sensitive not in by:
@@ -332,14 +332,14 @@ class Received:
         every = np.eye(len(self.values))
         return [(self.values[code], every[code]) for code in np.flatnonzero(whole).tolist()]
 
-    def _target(self, values: Words | None) -> Floats:
+    def _target(self, values: OneOrMore | None) -> Floats:
         labels = np.array(self.values)
         if values is None:
             return np.ones(len(labels))
-        if not _listed(values):
+        if not _as_list(values):
             raise PolicyError("No value is named.", hint="Name one, or leave values out to count all.")
         chosen: set[str] = set()
-        for value in _listed(values):
+        for value in _as_list(values):
             chosen |= self._labels(value)
         return np.isin(labels, sorted(chosen)).astype(np.float64)
 
@@ -361,7 +361,7 @@ class Received:
             if value in pc.unique(table.column(name)).to_pylist():
                 hint = f"It is a value of '{name}': --sensitive {name}, or read(PATH, sensitive=...)."
                 return PolicyError(f"'{self.sensitive}' has no value '{value}'.", hint=hint)
-        return unknown("value", value, self.values)
+        return unknown_name_error("value", value, self.values)
 
     def _nodes(self, column: str) -> dict[str, tuple[Sequence[str], int]]:
         entries = self.codebook.get("columns", ())
@@ -372,9 +372,9 @@ class Received:
         return nodes
 
     def _match(self, where: list[str]) -> Match:
-        whole = everybody(self.records)
+        whole = match_all(self.records)
         for text in where:
-            condition = parse(text, [*self.columns, self.sensitive])
+            condition = parse_condition(text, [*self.columns, self.sensitive])
             if condition.column == self.sensitive:
                 raise PolicyError(f"'{self.sensitive}' is hidden.", hint="Ask for its values: values=..., or --value.")
             column = condition.column
@@ -390,33 +390,33 @@ class Received:
             return None
         return combinations([self.shape.table.column(name) for name in quasi])[0]
 
-    def _empty(self, where: list[str]) -> list[str]:
+    def _unmatched_notes(self, where: list[str]) -> list[str]:
         """Conditions that no record can fulfil, with what was perhaps meant: a misspelt value must not pass for a count of 0."""
         notes = []
         for text in where:
-            condition = parse(text, list(self.columns))
+            condition = parse_condition(text, list(self.columns))
             if self.records and not self._match([text]).perhaps.any():
                 cells = pc.unique(self.shape.table.column(condition.column)).to_pylist()
-                near = nearest(condition.values[0], [str(cell) for cell in cells if cell is not None])
+                near = closest_name(condition.values[0], [str(cell) for cell in cells if cell is not None])
                 hint = f" Did you mean '{near}'?" if near else ""
                 notes.append(f"No published record fulfils '{text}'.{hint}")
         return notes
 
-    def _by(self, names: list[str]) -> tuple[Any, list[tuple[Any, ...]]]:
+    def _group_by(self, names: list[str]) -> tuple[Any, list[tuple[Any, ...]]]:
         """Group of each record, and the cells of each group."""
         for name in names:
             if name not in self.columns:
-                raise unknown("column", name, [*self.columns, self.sensitive])
+                raise unknown_name_error("column", name, [*self.columns, self.sensitive])
         if not names:
             return np.zeros(self.records, dtype=np.int64), [()]
-        return numbers([self.shape.table.column(name) for name in names])
+        return number_combinations([self.shape.table.column(name) for name in names])
 
-    def _strata(self) -> list[str]:
+    def _choose_strata(self) -> list[str]:
         """Columns with few cells first, as long as the strata stay full."""
         table = self.shape.table
-        sizes = sorted((pc.count_distinct(table.column(n)).as_py(), n) for n in self.columns if n not in _OWN)
+        sizes = sorted((pc.count_distinct(table.column(n)).as_py(), n) for n in self.columns if n not in _RESERVED_COLUMNS)
         names: list[str] = []
-        room = max(self.records / _STRATUM, 1)
+        room = max(self.records / _MIN_STRATUM, 1)
         for size, name in sizes:
             if size <= room:
                 names.append(name)
@@ -429,17 +429,17 @@ class Received:
             known = "seq" in table.column_names
             position = table.column("seq").to_numpy().astype(np.int64) if known else np.arange(self.records)
             return ("from", *by_records(position, int(every)))
-        name = time or moments_in(table, list(self.columns))
+        name = time or find_time_column(table, list(self.columns))
         if name is None:
             raise PolicyError(
                 "No column holds moments of time.", hint="Name one with time=, or write a number of records."
             )
         if name not in self.columns:
-            raise unknown("column", name, self.columns)
+            raise unknown_name_error("column", name, self.columns)
         return (name, *by_time(table.column(name), str(every), name))
 
-    def _in_words(self, what: str, values: Words | None, where: list[str], by: list[str], interval: float) -> str:
-        asked = "all records" if values is None else f"{self.sensitive}: {', '.join(_listed(values))}"
+    def _describe(self, what: str, values: OneOrMore | None, where: list[str], by: list[str], interval: float) -> str:
+        asked = "all records" if values is None else f"{self.sensitive}: {', '.join(_as_list(values))}"
         parts = [f"{what.capitalize()} of {asked}", *(["where " + " and ".join(where)] if where else [])]
         parts += [f"by {', '.join(by)}"] if by else []
         kind = "bounds" if self.shape.bounded else f"{interval:.0%} interval"
@@ -455,7 +455,7 @@ class _Piece:
     cells: list[tuple[Any, ...]]
 
 
-def _listed(words: Words) -> list[str]:
+def _as_list(words: OneOrMore) -> list[str]:
     """One word or several; a code may come as the number it is."""
     several = isinstance(words, Iterable) and not isinstance(words, str)
     return [str(word) for word in words] if several else [str(words)]
@@ -466,7 +466,7 @@ def _check_level(interval: float) -> None:
         raise PolicyError("The level of an interval lies between 0 and 1.", hint="Write .95.")
 
 
-def _only(groups: Any, cells: list[tuple[Any, ...]], match: Match) -> tuple[Any, list[tuple[Any, ...]]]:
+def _drop_empty_groups(groups: Any, cells: list[tuple[Any, ...]], match: Match) -> tuple[Any, list[tuple[Any, ...]]]:
     """Without the groups that no record of the question can belong to."""
     some = np.bincount(groups[match.perhaps], minlength=len(cells)) > 0
     if len(cells) <= 1 or some.all():

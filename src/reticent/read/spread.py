@@ -32,7 +32,7 @@ _STEPS = 8
 
 
 @dataclass(frozen=True, repr=False)
-class Spread:
+class CellDistribution:
     """The values of a column on a line.
 
     Attributes:
@@ -60,9 +60,9 @@ class Spread:
         return float(end * hits + (1 - 2 * end) * (inside / whole if whole > 0 else 0.5))
 
 
-def spread_of(
+def fit_distribution(
     cells: Sequence[Extent], counts: Int64s, classes: Int64s, *, tight: Sequence[bool], whole: bool
-) -> Spread:
+) -> CellDistribution:
     """How the values lie, by the different cells with their records and classes; those that are not `tight` say nothing.
 
     Args:
@@ -79,9 +79,9 @@ def spread_of(
     places = np.unique(np.concatenate([low, low + step, high, high + step]))
     first, last, top = (np.searchsorted(places, value) for value in (low, high, high + step))
     seen = np.bincount(np.append(first, last), np.append(ends, ends), len(places)).astype(np.float64)
-    below = _cumulated(np.diff(places), seen[:-1], (first, top, records - 2 * ends))
+    below = _cumulative_shares(np.diff(places), seen[:-1], (first, top, records - 2 * ends))
     shares = zip(known, (ends / np.maximum(records, 1)).tolist(), strict=True)
-    return Spread(places, below, step, {cells[at]: share for at, share in shares})
+    return CellDistribution(places, below, step, {cells[at]: share for at, share in shares})
 
 
 def _step(ends: Floats) -> float:
@@ -90,7 +90,7 @@ def _step(ends: Floats) -> float:
     return float(max(1e-3 * gaps.min(initial=1.0), 4 * np.spacing(np.abs(ends).max(initial=1.0))))
 
 
-def _cumulated(even: Floats, seen: Floats, inside: tuple[Int64s, Int64s, Floats]) -> Floats:
+def _cumulative_shares(even: Floats, seen: Floats, inside: tuple[Int64s, Int64s, Floats]) -> Floats:
     """Share of the records below each place, a few steps from the even spread: records that are seen, and those between two places."""
     first, top, records = inside
     mass = even / max(even.sum(), 1e-300)

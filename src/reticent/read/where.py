@@ -25,14 +25,14 @@ from reticent.read.cells import (
     Extent,
     code_range,
     date_extent,
-    digits,
-    known,
+    digit_range,
+    known_part,
     members,
     number_extent,
     overlap,
     prefix,
 )
-from reticent.read.spread import Spread, spread_of
+from reticent.read.spread import CellDistribution, fit_distribution
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
 _AND = re.compile(r"\s(and|or|&&?|\|\|?)\s+", re.IGNORECASE)
@@ -69,13 +69,13 @@ class Match:
         return Match(self.share * other.share, self.sure & other.sure, self.perhaps & other.perhaps)
 
 
-def everybody(size: int) -> Match:
+def match_all(size: int) -> Match:
     """No condition at all."""
     flags = np.ones(size, dtype=bool)
     return Match(np.ones(size), flags, flags)
 
 
-def parse(text: str, columns: Sequence[str]) -> Condition:
+def parse_condition(text: str, columns: Sequence[str]) -> Condition:
     """Reads a condition over these columns.
 
     Example:
@@ -92,7 +92,7 @@ def parse(text: str, columns: Sequence[str]) -> Condition:
     literal = rest[operator.end() :].strip()
     if not literal:
         raise PolicyError(f"The condition on '{column}' has no value.", hint=_HINT)
-    if any(_starts(literal[word.end() :], columns) for word in _AND.finditer(literal)):
+    if any(_leading_column(literal[word.end() :], columns) for word in _AND.finditer(literal)):
         raise PolicyError(
             f"The condition on '{column}' holds another one.",
             hint='Write each by itself, all must hold: --where "age>=60" --where "sex=F", or where=["age>=60", "sex=F"].',
@@ -103,29 +103,29 @@ def parse(text: str, columns: Sequence[str]) -> Condition:
 def _column(text: str, columns: Sequence[str]) -> tuple[str, str]:
     """The column at the beginning: the longest name that an operator follows, since names may contain blanks."""
     text = text.strip()
-    name = _starts(text, columns)
+    name = _leading_column(text, columns)
     if name is not None:
         return name, text[len(name) :]
     operator = _OPERATOR.search(text)
     if operator is None or not operator.start():
         raise PolicyError("A condition could not be read.", hint=_HINT)
-    raise unknown("column", text[: operator.start()].strip(), columns)
+    raise unknown_name_error("column", text[: operator.start()].strip(), columns)
 
 
-def _starts(text: str, columns: Sequence[str]) -> str | None:
+def _leading_column(text: str, columns: Sequence[str]) -> str | None:
     fitting = (name for name in columns if text.startswith(name) and _OPERATOR.match(text[len(name) :]))
     return max(fitting, key=len, default=None)
 
 
-def nearest(name: str, known: Sequence[str]) -> str | None:
+def closest_name(name: str, known: Sequence[str]) -> str | None:
     """The name that was probably meant, if one is near."""
     same = [other for other in known if other.casefold() == name.casefold()]
     return next(iter(same or difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
-def unknown(what: str, name: str, known: Sequence[str]) -> PolicyError:
+def unknown_name_error(what: str, name: str, known: Sequence[str]) -> PolicyError:
     """Says that something is not in the release, and what was probably meant."""
-    near = nearest(name, known)
+    near = closest_name(name, known)
     few = ", ".join(known[:12]) + (f" and {len(known) - 12:,} more" if len(known) > 12 else "")
     hint = f"Did you mean '{near}'?" if near else f"It has: {few}."
     return PolicyError(f"The release has no {what} '{name}'.", hint=hint)
@@ -137,14 +137,14 @@ def _condition(column: str, sign: str, literal: str) -> Condition:
         if len(ends) == 2 and all(ends) and sign == "in":
             return Condition(column, "..", (ends[0], ends[1]))
         inner = members(literal) or [part.strip() for part in literal.split(",")]
-        values = tuple(_unquoted(part) for part in inner if part)
+        values = tuple(_unquote(part) for part in inner if part)
         if not values:
             raise PolicyError(f"The condition on '{column}' has no value.", hint=_HINT)
         return Condition(column, "=" if sign == "in" else "!=", values)
-    return Condition(column, sign, (_unquoted(literal),))
+    return Condition(column, sign, (_unquote(literal),))
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
@@ -167,26 +167,26 @@ def match(
     labels = column.dictionary.to_pylist()
     codes = column.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
     counts = np.bincount(codes, minlength=len(labels) + 1)[:-1]
-    test = _Test(condition, nodes or {}, labels)
+    test = _CellTest(condition, nodes or {}, labels)
     if classes is not None:
         pairs = distinct(classes * (len(labels) + 1) + codes)
         test.learn(labels, counts, np.bincount(pairs % (len(labels) + 1), minlength=len(labels) + 1)[:-1])
     table = [test(label) for label in labels]
-    usual = _usual(table, counts)
+    usual = _mean_share(table, counts)
     share = np.array([*(usual if part is None else part for part, _, _ in table), 0.0], dtype=np.float64)
     sure = np.array([*(flag for _, flag, _ in table), False], dtype=bool)
     perhaps = np.array([*(flag for _, _, flag in table), False], dtype=bool)
     return Match(share[codes], sure[codes], perhaps[codes])
 
 
-def _usual(table: list[tuple[float | None, bool, bool]], counts: Int64s) -> float:
+def _mean_share(table: list[tuple[float | None, bool, bool]], counts: Int64s) -> float:
     """What cells that say nothing are taken for: the mean of the others."""
     known = [(share, count) for (share, _, _), count in zip(table, counts.tolist(), strict=True) if share is not None]
     total = sum(count for _, count in known)
     return sum(share * count for share, count in known) / total if total else 0.5
 
 
-class _Test:
+class _CellTest:
     """A condition as a function of one cell: share of it that fulfils the condition (None: unknown), surely, perhaps."""
 
     def __init__(self, condition: Condition, nodes: Nodes, labels: list[Any]) -> None:
@@ -200,7 +200,7 @@ class _Test:
         self._days = self._extent_of is date_extent and not any(":" in value for value in condition.values)
         self._real = self._extent_of is number_extent and any(map(_fraction, labels))
 
-        self._spread: Spread | None = None
+        self._distribution: CellDistribution | None = None
 
     def learn(self, labels: list[Any], counts: Int64s, classes: Int64s) -> None:
         """Looks at all cells, each with its records and its classes, to see how values lie in them."""
@@ -210,25 +210,25 @@ class _Test:
         cells = {
             at: extent for at, extent in stretches if extent is not None and math.isfinite(extent.low + extent.high)
         }
-        tight = [known(labels[at]).startswith("[") and cell.closed for at, cell in cells.items()]
+        tight = [known_part(labels[at]).startswith("[") and cell.closed for at, cell in cells.items()]
         if any(tight):
             whole = not self._real and all(cell.whole for cell in cells.values())
             at = list(cells)
-            self._spread = spread_of(list(cells.values()), counts[at], classes[at], tight=tight, whole=whole)
+            self._distribution = fit_distribution(list(cells.values()), counts[at], classes[at], tight=tight, whole=whole)
 
     def _extent(self, cell: Any) -> Extent | None:
-        extent = _on(self._extent_of, cell)
+        extent = _extent_on(self._extent_of, cell)
         return extent.days() if extent is not None and self._days else extent
 
     def _part(self, extent: Extent, asked: Extent) -> tuple[float, bool, bool]:
         share, sure, perhaps = overlap(extent, asked, real=self._real)
-        likely = None if self._spread is None or sure or not perhaps else self._spread.share(extent, asked)
+        likely = None if self._distribution is None or sure or not perhaps else self._distribution.share(extent, asked)
         return share if likely is None else likely, sure, perhaps
 
     def __call__(self, cell: Any) -> tuple[float | None, bool, bool]:
         if str(cell) == ANY:
             return None, False, True
-        share, sure, perhaps = self._labels(known(cell)) if self._extent_of is None else self._numbers(cell)
+        share, sure, perhaps = self._labels(known_part(cell)) if self._extent_of is None else self._numbers(cell)
         if self._condition.operator == "!=":
             share, sure, perhaps = None if share is None else 1 - share, not perhaps, not sure
         if str(cell).endswith(OR_MISSING):
@@ -239,10 +239,10 @@ class _Test:
         assert self._extent_of is not None  # noqa: S101 - asked by the caller
         extent = self._extent(cell)
         if extent is None:
-            below, size = _below(known(cell), self._nodes)
+            below, size = _below(known_part(cell), self._nodes)
             # A value below that is no number fulfils nothing; it has nothing below itself, whatever a codebook says.
             nothing = 0.0, False, False
-            numbers = [nothing if _on(self._extent_of, value) is None else self._numbers(value) for value in below]
+            numbers = [nothing if _extent_on(self._extent_of, value) is None else self._numbers(value) for value in below]
             return self._any_of(numbers, size) if size else nothing
         parts = [self._part(extent, asked) for asked in self._ranges or ()]
         share = min(1.0, sum(part for part, _, _ in parts))
@@ -261,26 +261,26 @@ class _Test:
             return 1.0, True, True
         below, size = _below(cell, self._nodes)
         if size:
-            return self._several(below, size)
+            return self._match_members(below, size)
         beginning = prefix(cell)
         if beginning is not None:
-            return _prefixes(beginning, cell, asked)
+            return _match_prefix(beginning, cell, asked)
         ends = code_range(cell)
         if ends is not None:
-            return _between(*ends, asked)
-        sure = self._is(cell)
+            return _match_code_range(*ends, asked)
+        sure = self._is_match(cell)
         return float(sure), sure, sure
 
-    def _several(self, below: Sequence[str], size: int) -> tuple[float | None, bool, bool]:
+    def _match_members(self, below: Sequence[str], size: int) -> tuple[float | None, bool, bool]:
         """A cell that stands for one of several values, of which `below` are known by name."""
-        hits = sum(self._is(value) for value in below)
+        hits = sum(self._is_match(value) for value in below)
         strangers = [value for value in self._condition.values if value not in self._known]
         hidden = min(len(strangers), size - len(below))
         return (hits + hidden) / max(size, 1), hits == size, hits + hidden > 0
 
-    def _is(self, value: str) -> bool:
+    def _is_match(self, value: str) -> bool:
         asked = self._condition.values
-        return any(value == one or _under(value, one) or value in self._nodes.get(one, ((), 0))[0] for one in asked)
+        return any(value == one or _has_prefix(value, one) or value in self._nodes.get(one, ((), 0))[0] for one in asked)
 
     def _range(self, extent_of: Any) -> Extent:
         operator, values = self._condition.operator, self._condition.values
@@ -299,13 +299,13 @@ def _below(cell: str, nodes: Nodes) -> tuple[Sequence[str], int]:
     return (inside, len(inside)) if inside else nodes.get(cell, ((), 0))
 
 
-def _under(cell: str, pattern: str) -> bool:
+def _has_prefix(cell: str, pattern: str) -> bool:
     """Whether an exact cell is under a prefix that was asked for, such as `12*`."""
     beginning = prefix(pattern)
     return beginning is not None and cell.startswith(beginning)
 
 
-def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
+def _match_prefix(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
     """A cut code such as `12***`: each unknown digit is taken for one of ten."""
     share = 0.0
     for value in asked:
@@ -318,14 +318,14 @@ def _prefixes(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float 
     return min(share, 1.0), False, share > 0
 
 
-def _between(first: str, last: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
+def _match_code_range(first: str, last: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
     """Codes of one length from the first to the last, in their order; the share counts digits, and is a half of other codes."""
     share, sure, perhaps = 0.0, False, False
     for value in asked:
         beginning = prefix(value)
         low, high = (value, value) if beginning is None else (beginning, beginning + _LAST)
         if low <= last and first <= high:
-            cell, wanted = number_extent(f"[{first}, {last}]"), digits((beginning or value).ljust(len(first), ANY))
+            cell, wanted = number_extent(f"[{first}, {last}]"), digit_range((beginning or value).ljust(len(first), ANY))
             wanted = wanted if beginning is not None else number_extent(value)
             share += overlap(cell, wanted)[0] if cell is not None and wanted is not None else 0.5
             perhaps = True
@@ -335,9 +335,9 @@ def _between(first: str, last: str, asked: tuple[str, ...]) -> tuple[float | Non
 
 def _scale(condition: Condition, labels: list[Any], nodes: Nodes) -> Any:
     """How cells and values are laid on a line: as numbers, as days, or not at all."""
-    cells = [part for label in labels if str(label) != ANY for part in _below(known(label), nodes)[0] or [label]]
-    for scale in (date_extent, number_extent) if _dated(cells) else (number_extent, date_extent):
-        if all(scale(value) is not None for value in condition.values) and _most(scale, cells):
+    cells = [part for label in labels if str(label) != ANY for part in _below(known_part(label), nodes)[0] or [label]]
+    for scale in (date_extent, number_extent) if _has_dates(cells) else (number_extent, date_extent):
+        if all(scale(value) is not None for value in condition.values) and _fits_most(scale, cells):
             return scale
     if condition.operator in ("=", "!="):
         return None
@@ -347,19 +347,19 @@ def _scale(condition: Condition, labels: list[Any], nodes: Nodes) -> Any:
     )
 
 
-def _dated(cells: list[Any]) -> bool:
+def _has_dates(cells: list[Any]) -> bool:
     return any(not isinstance(cell, int | float) and "-" in str(cell)[1:] and date_extent(cell) for cell in cells[:50])
 
 
-def _most(scale: Any, cells: list[Any]) -> bool:
+def _fits_most(scale: Any, cells: list[Any]) -> bool:
     """Half of the cells at least: a word for what is missing may stand among them."""
-    return 2 * sum(_on(scale, cell) is not None for cell in cells) >= len(cells)
+    return 2 * sum(_extent_on(scale, cell) is not None for cell in cells) >= len(cells)
 
 
-def _on(scale: Any, cell: Any) -> Extent | None:
+def _extent_on(scale: Any, cell: Any) -> Extent | None:
     """A cell on a line; codes of digits that were cut are numbers, too."""
     extent: Extent | None = scale(cell)
-    return digits(cell) if extent is None and scale is number_extent else extent
+    return digit_range(cell) if extent is None and scale is number_extent else extent
 
 
 def _fraction(cell: Any) -> bool:

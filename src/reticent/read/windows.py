@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from reticent.arrays import Floats, Int64s
 from reticent.errors import PolicyError
-from reticent.read.shape.labels import text
+from reticent.read.shape.labels import to_text
 
 _UNITS = {"minute": "m", "hour": "h", "day": "D", "week": "W", "month": "M", "year": "Y"}
 
@@ -43,7 +43,7 @@ def by_time(column: pa.ChunkedArray, unit: str, name: str) -> tuple[Int64s, list
     if unit not in _UNITS:
         raise PolicyError(f"Windows of time are one of: {', '.join(_UNITS)}.", hint="Or write a number of records.")
     try:
-        moments = np.array(text(column).to_pylist(), dtype="datetime64[s]")
+        moments = np.array(to_text(column).to_pylist(), dtype="datetime64[s]")
     except ValueError:
         raise PolicyError(f"Column '{name}' does not hold moments of time.", hint="Name another with time=.") from None
     if np.isnat(moments).any():
@@ -56,7 +56,7 @@ def by_time(column: pa.ChunkedArray, unit: str, name: str) -> tuple[Int64s, list
     return windows, [str(first + i) for i in range(int(windows.max()) + 1)]
 
 
-def changes(values: Floats, variances: Floats) -> list[bool]:
+def find_changes(values: Floats, variances: Floats) -> list[bool]:
     """Marks the windows with which a new level begins.
 
     Example:
@@ -82,11 +82,11 @@ def changes(values: Floats, variances: Floats) -> list[bool]:
     return marks
 
 
-def moments_in(table: pa.Table, columns: list[str]) -> str | None:
+def find_time_column(table: pa.Table, columns: list[str]) -> str | None:
     """The first of some columns that holds moments of time."""
     for name in columns:
         head: Any = table.column(name).slice(0, 20)
-        cells = [cell for cell in text(head).to_pylist() if cell]
+        cells = [cell for cell in to_text(head).to_pylist() if cell]
         try:
             np.array(cells, dtype="datetime64[s]")
         except ValueError:

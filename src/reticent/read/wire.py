@@ -12,16 +12,16 @@ import pyarrow as pa
 from reticent.errors import DataError
 from reticent.read.load import Parts, read_codebook
 
-OWN = ("seq", "row", "event", "person")
+STREAM_FIELDS = ("seq", "row", "event", "person")
 
 
-def from_wire(path: Path) -> Parts:
+def from_stream_file(path: Path) -> Parts:
     """A stream's file, with the codebook beside it or in its first line."""
     with path.open(encoding="utf-8") as lines:
-        return from_lines(_written(lines), read_codebook(path))
+        return from_lines(_iter_complete_lines(lines), read_codebook(path))
 
 
-def _written(lines: Iterable[str]) -> Iterator[str]:
+def _iter_complete_lines(lines: Iterable[str]) -> Iterator[str]:
     """Without a last line that has no end yet: the stream is still being written."""
     for line in lines:
         if line.endswith("\n") or line.rstrip().endswith("}"):
@@ -33,14 +33,14 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
     groups: list[tuple[str, Any, int]] = []
     rows: list[dict[str, Any]] = []
     book = dict(codebook)
-    for item in items(lines):
+    for item in iter_items(lines):
         kind = item.get("type")
         if kind == "codebook":
             book = {**item, **book}
         elif kind == "group":
             groups += [(item["group"], value, count) for value, count in item["candidates"]]
         elif kind in ("tuple", "record"):
-            rows.append(flat(item))
+            rows.append(flatten(item))
     if not rows:
         raise DataError("The stream has no records.", hint="Give the file that `reticent stream --to` wrote.")
     if "candidate 1" in rows[0] and "veil" not in book:
@@ -53,10 +53,10 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
         listed = pa.table([*zip(*groups, strict=True)], names=["group", "value", "count"])
         return Parts("anatomy", "stream", {"qit": data, "st": listed}, codebook=book)
     shape = "veil" if "veil" in book else "generalised"
-    return Parts(shape, "stream", {"data": data}, book.get("veil"), _named(book))
+    return Parts(shape, "stream", {"data": data}, book.get("veil"), _with_sensitive(book))
 
 
-def items(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def iter_items(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Each line as an object."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -70,9 +70,9 @@ def items(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         yield item
 
 
-def flat(item: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(item: Mapping[str, Any]) -> dict[str, Any]:
     """One record as cells by column name."""
-    cells = {name: item[name] for name in (*OWN, "group") if name in item}
+    cells = {name: item[name] for name in (*STREAM_FIELDS, "group") if name in item}
     cells |= item.get("qi", {}) | item.get("plain", {})
     if "sensitive" in item:
         cells["sensitive"] = item["sensitive"]
@@ -99,6 +99,6 @@ def _column(cells: list[Any]) -> pa.Array:
         return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
 
 
-def _named(codebook: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_sensitive(codebook: Mapping[str, Any]) -> Mapping[str, Any]:
     """CASTLE's records call the value `sensitive`, whatever the column was called."""
     return codebook if "veil" in codebook else {**codebook, "sensitive": "sensitive"}

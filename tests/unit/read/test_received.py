@@ -17,7 +17,7 @@ from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.policy import Policy
 from reticent.read.draws import pool
 from reticent.read.estimate.channel import SLOT_LENGTH
-from reticent.read.shape.labels import numbers
+from reticent.read.shape.labels import number_combinations
 
 ILLS = ["asthma", "croup", "flu", "gout", "hiv", "mumps", "ulcer", "zoster"]
 COLUMNS = {
@@ -392,7 +392,7 @@ def test_a_condition_that_nobody_fulfils_is_said_and_everybody_is_exact(tmp_path
 def test_combinations_of_many_columns_are_told_apart():
     # 256 cells in each of nine columns are more combinations than there are numbers of 64 bits.
     rows = [(f"v{row}",) * 9 for row in range(256)] + [("v1", *["v0"] * 8)]
-    at, cells = numbers([pa.chunked_array([[row[column] for row in rows]]) for column in range(9)])
+    at, cells = number_combinations([pa.chunked_array([[row[column] for row in rows]]) for column in range(9)])
     assert [cells[number] for number in at] == rows
 
 

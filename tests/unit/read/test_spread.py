@@ -7,8 +7,8 @@ import pytest
 import reticent
 from reticent.policy import Policy
 from reticent.read.cells import Extent
-from reticent.read.spread import spread_of
-from reticent.read.where import match, parse
+from reticent.read.spread import fit_distribution
+from reticent.read.where import match, parse_condition
 
 COLUMNS = {"cost": "quasi", "age": "quasi", "day": {"role": "quasi", "hierarchy": {"dates": ["month", "year"]}}}
 
@@ -43,7 +43,7 @@ def test_a_long_tail_is_not_spread_evenly(released, rank):
 
 
 def test_the_bounds_do_not_look_at_it(released):
-    cells, condition = released.to_arrow()["cost"], parse("cost>=300", ["cost"])
+    cells, condition = released.to_arrow()["cost"], parse_condition("cost>=300", ["cost"])
     even, learned = match(condition, cells), match(condition, cells, None, released._classes)
     assert (even.sure == learned.sure).all()
     assert (even.perhaps == learned.perhaps).all()
@@ -68,7 +68,7 @@ def test_whole_numbers_and_days(released, condition):
 def test_parts_of_a_cell_add_up():
     cells = [Extent(0.0, 100.0), Extent(0.0, 10.0), Extent(5.0, 5.0), Extent(60.0, 90.0, closed=False)]
     tight = [True, True, False, False]
-    spread = spread_of(cells, np.array([20, 90, 4, 7]), np.array([1, 9, 1, 1]), tight=tight, whole=True)
+    spread = fit_distribution(cells, np.array([20, 90, 4, 7]), np.array([1, 9, 1, 1]), tight=tight, whole=True)
     low, high = Extent(-np.inf, 10.0), Extent(10.0, np.inf, open_low=True)
     assert spread.share(cells[0], low) + spread.share(cells[0], high) == pytest.approx(1)
     assert spread.share(cells[0], low) > 0.5  # most of the column lies there

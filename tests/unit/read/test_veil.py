@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from reticent.errors import DataError, PolicyError
-from reticent.read.estimate.channel import SLOT_LENGTH, channel
-from reticent.read.estimate.totals import Totals
+from reticent.read.estimate.channel import SLOT_LENGTH, build_channel
+from reticent.read.estimate.totals import NoisyCounts
 from reticent.read.estimate.veil import Records, Veil, cells, counts, scores
 
 SHARES = {
@@ -56,7 +56,7 @@ def test_the_mean_given_every_truth_is_the_indicator(name, l, asked):
     stretches = (np.round(np.array(SHARES[name]) * l * grid).astype(np.int64) * (SLOT_LENGTH // grid)).astype(np.int64)
     stretches[0] += l * SLOT_LENGTH - stretches.sum()  # ONE is no multiple of the grid: the rest is far below one cell
     orders = orders_of(5, 12)
-    row = channel(stretches.astype(np.uint64), orders)
+    row = build_channel(stretches.astype(np.uint64), orders)
     target = np.isin(np.arange(5), asked).astype(float)
     coefficients = row.coefficients(target)
     for truth in range(5):
@@ -69,7 +69,7 @@ def test_moments_are_those_of_every_set():
     grid, orders = 100, orders_of(5, 6)
     stretches = np.round(np.array(SHARES["frequent"]) * 3 * grid).astype(np.int64) * (SLOT_LENGTH // grid)
     stretches[0] += 3 * SLOT_LENGTH - stretches.sum()
-    row = channel(stretches.astype(np.uint64), orders)
+    row = build_channel(stretches.astype(np.uint64), orders)
     moments = np.zeros((5, 5))
     for order in orders:
         line = np.repeat(order, (stretches // (SLOT_LENGTH // grid))[order])
@@ -84,7 +84,7 @@ def test_moments_are_those_of_every_set():
 def test_squares_are_the_second_moments_given_the_truth(simulate, stretched):
     rng, orders = np.random.default_rng(3), orders_of(12, 8)
     stretches = stretched(rng.dirichlet(np.ones(12)), 3)
-    row = channel(stretches, orders)
+    row = build_channel(stretches, orders)
     coefficients = row.coefficients(np.eye(12)[4])
     truth = np.full(60_000, 7)
     sets = simulate(rng, truth, np.zeros_like(truth), stretches[None], orders)
@@ -110,7 +110,7 @@ def test_rows_without_records_do_not_matter(stretched):
 
 def test_a_line_that_is_not_filled_is_refused():
     with pytest.raises(DataError, match="does not fill"):
-        channel(np.array([SLOT_LENGTH, 5], dtype=np.uint64), np.array([[0, 1]]))
+        build_channel(np.array([SLOT_LENGTH, 5], dtype=np.uint64), np.array([[0, 1]]))
 
 
 def world(seed, size, l, rows=1):
@@ -305,9 +305,9 @@ def test_totals_draw_counts_toward_them_without_bias(simulate, stretched):
         truth = np.array([rng.choice(12, p=reality[row]) for row in rows])
         groups = (rng.random(n) < 0.3).astype(int)
         exact = np.bincount(rows * 12 + truth, minlength=24).reshape(2, 12)
-        totals = Totals(exact + rng.normal(0, noise**0.5, exact.shape), noise)
+        totals = NoisyCounts(exact + rng.normal(0, noise**0.5, exact.shape), noise)
         known = dataclasses.replace(veil, totals=totals)
-        known.borrow(veil)
+        known.reuse_channels(veil)
         records = Records(rows, simulate(rng, truth, rows, stretches, orders), groups)
         whole = cells(known, rows, scores(known, records, target), np.zeros(n, dtype=int), 1)
         answer = counts(known, records, target, groups=2, whole=whole)
@@ -339,7 +339,7 @@ def test_truths_that_are_not_offered_are_guessed_within_a_factor_of_three():
     missed = np.where(stretches == 0, now, 0)
     eta, sizes = missed.sum(axis=1) / now.sum(axis=1), now.sum(axis=1).astype(float)
     labels = tuple(map(str, range(now.shape[1])))
-    veil = Veil(labels, stretches, np.zeros((1, now.shape[1]), int), eta, np.zeros(rows), sizes=sizes)
-    guess, truth = (eta * sizes) @ veil.hidden, missed.sum(axis=0)
+    veil = Veil(labels, stretches, np.zeros((1, now.shape[1]), int), eta, np.zeros(rows), stratum_sizes=sizes)
+    guess, truth = (eta * sizes) @ veil.omitted_shares, missed.sum(axis=0)
     assert (truth <= 3 * guess + 3).mean() >= 0.95
     assert guess.sum() == pytest.approx(truth.sum())

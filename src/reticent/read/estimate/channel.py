@@ -19,9 +19,9 @@ SLOT_LENGTH = 1 << 40
 """A unit of the line."""
 
 # Pairs of candidates counted at a time: bounds the memory of the moments.
-_PAIRS = 4_000_000
+_MAX_PAIRS = 4_000_000
 # Directions this much weaker than the strongest one count as invisible; an estimate along them would be noise only.
-_WEAK = 1e-9
+_MIN_EIGENVALUE = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,17 +46,17 @@ class Channel:
         return np.asarray(self.pi / self.sets.shape[1])
 
     @cached_property
-    def seen(self) -> Int64s:
+    def offered_codes(self) -> Int64s:
         """Codes of the values that can be offered."""
         return np.flatnonzero(self.pi)
 
     @cached_property
     def moments(self) -> Floats:
         """E[M M'] of the copies M of the seen values in a set."""
-        size, l = len(self.seen), self.sets.shape[1]
-        dense = np.searchsorted(self.seen, self.sets)
+        size, l = len(self.offered_codes), self.sets.shape[1]
+        dense = np.searchsorted(self.offered_codes, self.sets)
         out = np.zeros(size * size)
-        step = max(1, _PAIRS // (l * l))
+        step = max(1, _MAX_PAIRS // (l * l))
         for start in range(0, len(dense), step):
             part = dense[start : start + step]
             pairs = part[:, :, None] * size + part[:, None, :]
@@ -67,16 +67,16 @@ class Channel:
     @cached_property
     def _inverse(self) -> tuple[Floats, Floats | None]:
         """The inverse of the scaled moments, and what is invisible: a basis of their null space, if there is one."""
-        root = np.sqrt(self.pi[self.seen])
+        root = np.sqrt(self.pi[self.offered_codes])
         scaled = self.moments / np.outer(root, root)
         try:
             inverse = np.linalg.inv(scaled)
-            if np.abs(inverse).sum(axis=0).max() * _WEAK < 1:
+            if np.abs(inverse).sum(axis=0).max() * _MIN_EIGENVALUE < 1:
                 return inverse, None
         except np.linalg.LinAlgError:
             pass
         values, vectors = np.linalg.eigh(scaled)
-        visible = values > _WEAK * values[-1]
+        visible = values > _MIN_EIGENVALUE * values[-1]
         basis = vectors[:, visible]
         return (basis / values[visible]) @ basis.T, vectors[:, ~visible]
 
@@ -85,8 +85,8 @@ class Channel:
         invisible = self._inverse[1]
         if invisible is None:
             return True
-        wanted = np.sqrt(self.pi[self.seen]) * target[self.seen]
-        return bool(np.abs(wanted @ invisible).max() <= np.sqrt(_WEAK))
+        wanted = np.sqrt(self.pi[self.offered_codes]) * target[self.offered_codes]
+        return bool(np.abs(wanted @ invisible).max() <= np.sqrt(_MIN_EIGENVALUE))
 
     def coefficients(self, target: Floats) -> Floats:
         """Weights c of the candidates: the mean of c's sum over a set, given the true value v, is the target of v.
@@ -94,19 +94,19 @@ class Channel:
         Args:
             target: one number per value, such as 1 for the values to count and 0 for the others; `tells` must say yes.
         """
-        root, inverse = np.sqrt(self.pi[self.seen]), self._inverse[0]
-        out, wanted = np.zeros(len(self.pi)), root * target[self.seen]
+        root, inverse = np.sqrt(self.pi[self.offered_codes]), self._inverse[0]
+        out, wanted = np.zeros(len(self.pi)), root * target[self.offered_codes]
         asked = np.flatnonzero(wanted)
         # One value alone, as in a count by value: its column is the product, number for number.
         product = inverse[:, asked[0]] * wanted[asked[0]] if len(asked) == 1 else inverse @ wanted
-        out[self.seen] = product / root
+        out[self.offered_codes] = product / root
         return out
 
     def estimates(self, copies: Integers) -> Floats:
         """HT2 of every value at once, from how often each is offered; what is invisible counts as nothing."""
-        root = np.sqrt(self.pi[self.seen])
+        root = np.sqrt(self.pi[self.offered_codes])
         out = np.zeros(len(self.pi))
-        out[self.seen] = root * (self._inverse[0] @ (copies[self.seen] / root))
+        out[self.offered_codes] = root * (self._inverse[0] @ (copies[self.offered_codes] / root))
         return out
 
     def squares(self, coefficients: Floats) -> Floats:
@@ -117,7 +117,7 @@ class Channel:
         return np.divide(total, self.pi, out=np.zeros_like(total), where=self.pi > 0)
 
 
-def channel(segments: UInt64s, permutations: Integers) -> Channel:
+def build_channel(segments: UInt64s, permutations: Integers) -> Channel:
     """The channel of one row.
 
     Args:
@@ -138,7 +138,7 @@ def channel(segments: UInt64s, permutations: Integers) -> Channel:
     return Channel(lengths / SLOT_LENGTH, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
 
 
-def scaled(weights: Floats) -> Floats:
+def normalize_rows(weights: Floats) -> Floats:
     """Rows that sum to one; a row of zeros stays."""
     total = weights.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))

@@ -28,7 +28,7 @@ from reticent.read.question import Question
 
 
 def counts(
-    values: Integers, question: Question, *, missing: int = 0, fakes: tuple[Integers, Integers] | None = None
+    values: Integers, question: Question, *, missing: int = 0, counterfeits: tuple[Integers, Integers] | None = None
 ) -> Counts:
     """How many records have a value of the target; `values` are codes, -1 where one is missing.
 
@@ -37,21 +37,21 @@ def counts(
     known, match = np.append(question.target, 0.0)[values], question.match
     at = np.flatnonzero(known)  # of many values each has few records, and the others add nothing
     low, high, estimate = (question.sums(known[at] * part[at], at) for part in (match.sure, match.perhaps, match.share))
-    if fakes is not None:
-        groups, number = fakes
+    if counterfeits is not None:
+        groups, number = counterfeits
         real = 1 - number / np.maximum(np.bincount(groups, minlength=len(number)), 1)
         low = _at_least(question, groups, number, known * match.sure)
         estimate = np.maximum(question.sums(known * match.share * real[groups]), low)
-    whole = fakes is None and bool(question.target.all() and match.sure.all()) and question.size == 1
+    whole = counterfeits is None and bool(question.target.all() and match.sure.all()) and question.size == 1
     records = question.sums(match.perhaps.astype(np.float64)).astype(np.int64) + missing
     return Counts(estimate, ((high - low) / 4) ** 2, low, high + (0 if whole else missing), records)
 
 
-def _at_least(question: Question, groups: Integers, fakes: Integers, lines: Floats) -> Floats:
+def _at_least(question: Question, groups: Integers, counterfeits: Integers, lines: Floats) -> Floats:
     """Matching lines of each group, less its counterfeits."""
-    width = len(fakes)
+    width = len(counterfeits)
     pairs, at = np.unique(question.groups.astype(np.int64) * width + groups, return_inverse=True)
     matching = np.bincount(at, lines, minlength=len(pairs))
-    return np.bincount(pairs // width, np.maximum(matching - fakes[pairs % width], 0), minlength=question.size).astype(
+    return np.bincount(pairs // width, np.maximum(matching - counterfeits[pairs % width], 0), minlength=question.size).astype(
         float
     )

@@ -30,22 +30,22 @@ import numpy as np
 
 from reticent.arrays import Floats, Integers
 from reticent.errors import PolicyError
-from reticent.read.estimate.interval import Spread, quantile, score
+from reticent.read.estimate.interval import LinearVariance, quantile, score_interval
 from reticent.read.estimate.veil import Counts
 
 # How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held
 # closer, rare values would be followed to the last record, and their noise with them.
-_HOLD = 1.0
+_RIDGE = 1.0
 # Means of the target and of the others that differ by less cannot be told apart.
-_VISIBLE = 1e-6
+_MIN_DIFFERENCE = 1e-6
 # A value with fewer records is off by chance; the interval has it.
-_FREQUENT = 20
+_MIN_RECORDS = 20
 # Share of the target that may be off before the answer is refused.
-_BLIND = 0.1
+_MAX_BIAS = 0.1
 # How much likelier, or less likely, a value's records are in a region than others (one standard deviation).
-_FAVOUR = 0.5
+_REGION_EFFECT = 0.5
 # Which values of a group that is not full have a record is not quite chance: so much more variance covers it (bench/read.py).
-_OPEN = 1.2
+_OPEN_FACTOR = 1.2
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +98,7 @@ class Groups:
         listed = np.bincount(self.groups, self.counts).astype(np.float64)
         records = listed * self._full
         size = float(records @ listed) / max(float(records.sum()), 1.0)
-        return np.asarray(np.linalg.inv(size * np.eye(self.size) + _HOLD * self._moments), dtype=np.float64)
+        return np.asarray(np.linalg.inv(size * np.eye(self.size) + _RIDGE * self._moments), dtype=np.float64)
 
     @property
     def _weights(self) -> Floats:
@@ -114,14 +114,14 @@ class Groups:
         mine, whole = float(target @ self.totals), float(self.totals.sum())
         if mine <= 0 or mine >= whole:
             return np.full(int(self.groups.max(initial=-1)) + 1, float(mine > 0))
-        coefficients = self._solver @ (target + _HOLD * self.totals * target)
+        coefficients = self._solver @ (target + _RIDGE * self.totals * target)
         each = np.bincount(self.groups, self.counts * coefficients[self.values]).astype(np.float64)
         # Over all records of the target the mean is 1, over all others 0: what is asked of everybody is answered exactly.
         line = self._weights * each[self.groups]
         inside, outside = line @ target[self.values] / mine, line @ (1 - target[self.values]) / (whole - mine)
-        if inside - outside > _VISIBLE:
+        if inside - outside > _MIN_DIFFERENCE:
             each = np.asarray((each - outside) / (inside - outside))
-            if self._off(each, target) <= _BLIND * mine:
+            if self._excess_bias(each, target) <= _MAX_BIAS * mine:
                 return each
         raise PolicyError(
             "This count cannot be told from the groups: they all list the same values, or always these together.",
@@ -133,25 +133,25 @@ class Groups:
         total = np.bincount(self.values, self._weights * each[self.groups], minlength=self.size)
         return np.asarray(total / np.maximum(self.totals, 1e-12))
 
-    def _off(self, each: Floats, target: Floats) -> float:
+    def _excess_bias(self, each: Floats, target: Floats) -> float:
         """How far the means of frequent values are off their target, beyond what chance explains (three standard errors)."""
         means = self._means(each)
         noise = self._weights @ (each[self.groups] - means[self.values]) ** 2 / max(float(self.totals.sum()), 1.0)
-        return float(np.maximum(self.totals * (means - target) ** 2 - 9 * noise, 0)[self.totals >= _FREQUENT].sum())
+        return float(np.maximum(self.totals * (means - target) ** 2 - 9 * noise, 0)[self.totals >= _MIN_RECORDS].sum())
 
     def counts_by(self, region: Integers, by: Integers, target: Floats, *, size: int, level: float = 0.95) -> Counts:
         """How many records of some regions have a value of the target: the group and the region (`by`) of each record in one."""
         each = self.scores(target)
         number = np.bincount(by, minlength=size)
         estimate = np.bincount(by, each[region], minlength=size).astype(np.float64)
-        spread = self._spread(each, target, np.clip(estimate, 0, number), number)
-        more = self._clumped(region, by, number) * (1.0 if self.records is None else _OPEN)
-        doubt = self._filled(target) * (np.clip(estimate, 0, number) / max(float(target @ self.totals), 1.0)) ** 2
-        spread = Spread(more * spread.base + doubt, more * spread.slope)
-        low, high = score(estimate, spread, number, quantile(level))
+        spread = self._linear_variance(each, target, np.clip(estimate, 0, number), number)
+        more = self._design_effect(region, by, number) * (1.0 if self.records is None else _OPEN_FACTOR)
+        doubt = self._fill_variance(target) * (np.clip(estimate, 0, number) / max(float(target @ self.totals), 1.0)) ** 2
+        spread = LinearVariance(more * spread.base + doubt, more * spread.slope)
+        low, high = score_interval(estimate, spread, number, quantile(level))
         return Counts(estimate, spread.variance(np.clip(estimate, 0, number)), low, high, number)
 
-    def _spread(self, each: Floats, target: Floats, count: Floats, number: Integers) -> Spread:
+    def _linear_variance(self, each: Floats, target: Floats, count: Floats, number: Integers) -> LinearVariance:
         """Variance as a function of the count.
 
         Given the groups, records of the target lie in the region with one probability, all others with another; nothing is left to
@@ -168,10 +168,10 @@ class Groups:
         means = self._means(each)
         off = ((self.totals * (means - target))[self.totals > 0] ** 2).sum()
         part = number / max(whole, 1.0)
-        base = number * outside + off * (_FAVOUR * part) ** 2 * np.maximum(1 - part, 0)
-        return Spread(base, inside - outside)
+        base = number * outside + off * (_REGION_EFFECT * part) ** 2 * np.maximum(1 - part, 0)
+        return LinearVariance(base, inside - outside)
 
-    def _clumped(self, region: Integers, by: Integers, number: Integers) -> Floats:
+    def _design_effect(self, region: Integers, by: Integers, number: Integers) -> Floats:
         """How much more the records of a region stand together in groups than by chance: persons of several records, kept in one group.
 
         The variance grows by as much; 1 within what chance explains.
@@ -186,7 +186,7 @@ class Groups:
         chance = np.sqrt((2 + 1 / (share * size[groups].mean())) / max(len(groups), 1)) if len(groups) else share
         return np.where((ratio > 1 + 3 * chance) & (number > 0), ratio, 1.0)
 
-    def _filled(self, target: Floats) -> float:
+    def _fill_variance(self, target: Floats) -> float:
         """Variance of how many of the target's listed values have a record, over all groups that are not full.
 
         Chance; and which values are left without one may go by their frequency, so that those at stake may be off together.

@@ -23,12 +23,12 @@ import numpy as np
 from reticent.arrays import Floats, Integers
 from reticent.read.estimate.channel import Channel
 
-Step = Callable[[int, Floats], Floats]
+KernelStep = Callable[[int, Floats], Floats]
 """The kernel T: a row of the prior and a function of the value -> its mean one event later."""
 
-_NEAR = 6
+_MAX_GAP = 6
 """Records of a person between which products are looked at."""
-_LATE = 12
+_MAX_EVENT = 12
 """Events after which they are not."""
 
 
@@ -42,7 +42,7 @@ def sums(table: Floats, strata: Integers, candidates: Integers) -> Floats:
     return out
 
 
-def moved(stratum: int, step: Step, goal: Floats, events: int) -> Floats:
+def propagate(stratum: int, step: KernelStep, goal: Floats, events: int) -> Floats:
     """The mean of a goal so many events later."""
     for _ in range(events):
         goal = step(stratum, goal)
@@ -53,9 +53,9 @@ def pairs(keys: Integers, events: Integers) -> tuple[Integers, Integers]:
     """Records of the same key, each with the next few: the earlier and the later ones."""
     order = np.lexsort((events, keys))
     earlier, later = [], []
-    for gap in range(1, min(_NEAR, len(order) - 1) + 1):
+    for gap in range(1, min(_MAX_GAP, len(order) - 1) + 1):
         left, right = order[:-gap], order[gap:]
-        same = (keys[left] == keys[right]) & ((events[right] <= _LATE) | (events[left] == events[right]))
+        same = (keys[left] == keys[right]) & ((events[right] <= _MAX_EVENT) | (events[left] == events[right]))
         earlier.append(left[same])
         later.append(right[same])
     if not earlier:
@@ -67,7 +67,7 @@ class Products:
     """Estimates of f(v) f(w) for pairs of records of one person, f being the target; no `step` where there are first events only."""
 
     def __init__(
-        self, channel: Callable[[int], Channel], shape: tuple[int, int], target: Floats, step: Step | None
+        self, channel: Callable[[int], Channel], shape: tuple[int, int], target: Floats, step: KernelStep | None
     ) -> None:
         self._channel, self._shape, self._target, self._step = channel, shape, target, step
 
@@ -100,9 +100,9 @@ class Products:
         ahead, joint, start = (np.zeros(self._shape) for _ in range(3))
         silent = np.zeros(self._shape[0], dtype=bool)
         for row in np.unique(strata):
-            ahead[row] = moved(int(row), self._step, self._target, distance)
+            ahead[row] = propagate(int(row), self._step, self._target, distance)
             joint[row] = self._target * ahead[row]
-            begin = moved(int(row), self._step, joint[row], event)
+            begin = propagate(int(row), self._step, joint[row], event)
             channel = self._channel(int(row))
             silent[row] = not channel.is_estimable(begin)
             start[row] = channel.coefficients(begin) - (begin if event else 0.0)

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent.arrays import Floats
-from reticent.read.estimate.channel import scaled
-from reticent.read.estimate.interval import Spread
+from reticent.read.estimate.channel import normalize_rows
+from reticent.read.estimate.interval import LinearVariance
 
 
 @dataclass(frozen=True, repr=False)
-class Totals:
+class NoisyCounts:
     """Published counts, rows x values, and the variance of the noise in each."""
 
     counts: Floats
@@ -50,8 +50,8 @@ class Cells:
     value: Floats
     variance: Floats
     square: Floats
-    own: Floats
-    moved: Floats
+    omitted_variance: Floats
+    omitted_mean: Floats
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,39 +80,39 @@ class Calibration:
         return np.asarray(np.clip(self.total / np.maximum(self.whole.number[0], 1), 0, 1))
 
     @property
-    def _pull(self) -> Floats:
+    def _weight(self) -> Floats:
         number = np.maximum(self.whole.number[0], 1)
         known = number * np.maximum(self.outside + (self.inside - self.outside) * self._share, 0)
         return np.asarray(self.parts.number / number * known / np.maximum(known + self.noise, np.finfo(float).tiny))
 
-    def _mixed(self, part: Floats, whole: Floats, power: int) -> Floats:
+    def _mix(self, part: Floats, whole: Floats, power: int) -> Floats:
         """Over the rows: what the part's records add and what the others of their rows do."""
-        pull = self._pull
+        pull = self._weight
         return np.asarray(((1 - pull) ** power * part + pull**power * (whole - part)).sum(axis=1))
 
     @property
     def estimate(self) -> Floats:
         """One number per group."""
-        return np.asarray((self.parts.value + self._pull * (self.total - self.whole.value)).sum(axis=1))
+        return np.asarray((self.parts.value + self._weight * (self.total - self.whole.value)).sum(axis=1))
 
     @property
     def variance(self) -> tuple[Floats, Floats]:
         """Of the estimates, and one standard error of it."""
-        noise = self._pull**2 @ self.noise
-        error = self._mixed(self.parts.square, self.whole.square, 4)
-        return self._mixed(self.parts.variance, self.whole.variance, 2) + noise, np.sqrt(error)
+        noise = self._weight**2 @ self.noise
+        error = self._mix(self.parts.square, self.whole.square, 4)
+        return self._mix(self.parts.variance, self.whole.variance, 2) + noise, np.sqrt(error)
 
-    def unseen(self, omission_rate_variance: Floats) -> Floats:
+    def omission_variance(self, omission_rate_variance: Floats) -> Floats:
         """What records add whose truth is not offered, and the noise in their share."""
-        moved = (self.parts.moved - self._pull * self.whole.moved) ** 2 @ omission_rate_variance
-        return self._mixed(self.parts.own, self.whole.own, 2) + moved
+        moved = (self.parts.omitted_mean - self._weight * self.whole.omitted_mean) ** 2 @ omission_rate_variance
+        return self._mix(self.parts.omitted_variance, self.whole.omitted_variance, 2) + moved
 
-    def spread(self, shares: Floats) -> Spread:
+    def linear_variance(self, shares: Floats) -> LinearVariance:
         """Variance as a function of the count, as the channel knows it; `shares` is the prior's, of the target in each row."""
-        pull, more = self._pull, self.inside - self.outside
+        pull, more = self._weight, self.inside - self.outside
         others = self.whole.number - self.parts.number
         base = (1 - pull) ** 2 * self.parts.number * self.outside + pull**2 * (
             others * (self.outside + more * self._share) + self.noise
         )
-        weight = scaled(self.parts.number * shares)
-        return Spread(base.sum(axis=1), (weight * (1 - pull) ** 2 * more).sum(axis=1))
+        weight = normalize_rows(self.parts.number * shares)
+        return LinearVariance(base.sum(axis=1), (weight * (1 - pull) ** 2 * more).sum(axis=1))

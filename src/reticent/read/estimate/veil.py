@@ -28,13 +28,13 @@ import numpy as np
 
 from reticent.arrays import Floats, Integers, UInt64s
 from reticent.errors import PolicyError
-from reticent.read.estimate.channel import Channel, channel, scaled
-from reticent.read.estimate.interval import Spread, plain, quantile, score
-from reticent.read.estimate.persons import Products, Step, moved, pairs
+from reticent.read.estimate.channel import Channel, build_channel, normalize_rows
+from reticent.read.estimate.interval import LinearVariance, normal_interval, quantile, score_interval
+from reticent.read.estimate.persons import Products, KernelStep, propagate, pairs
 from reticent.read.estimate.persons import sums as sums_of
-from reticent.read.estimate.totals import Calibration, Cells, Totals
+from reticent.read.estimate.totals import Calibration, Cells, NoisyCounts
 
-_EXACT = 0.1
+_MAX_RELATIVE_ERROR = 0.1
 """Variance estimates less exact than this give way to the variance that the channel tells."""
 
 
@@ -58,18 +58,18 @@ class Veil:
     permutations: Integers
     omission_rate: Floats
     omission_rate_variance: Floats
-    totals: Totals | None = None
+    noisy_counts: NoisyCounts | None = None
     excess: Floats | None = None
-    sizes: Floats | None = None
+    stratum_sizes: Floats | None = None
     _channels: dict[int, Channel] = field(default_factory=dict, init=False)
 
     def channel(self, stratum: int) -> Channel:
         """The channel of a row; made once."""
         if stratum not in self._channels:
-            self._channels[stratum] = channel(self.segments[stratum], self.permutations)
+            self._channels[stratum] = build_channel(self.segments[stratum], self.permutations)
         return self._channels[stratum]
 
-    def borrow(self, other: Veil) -> None:
+    def reuse_channels(self, other: Veil) -> None:
         """Takes over the channels that another veil of the same line has made."""
         self._channels.update(other._channels)
 
@@ -79,14 +79,14 @@ class Veil:
         return np.asarray(self.segments / self.segments.sum(axis=1, keepdims=True, dtype=np.float64))
 
     @cached_property
-    def hidden(self) -> Floats:
+    def omitted_shares(self) -> Floats:
         """How the truths that a row does not offer are spread over the values that it does not offer, by guess: rows x values."""
         unseen = self.shares == 0
-        sizes = np.ones(len(self.omission_rate)) if self.sizes is None else self.sizes
+        sizes = np.ones(len(self.omission_rate)) if self.stratum_sizes is None else self.stratum_sizes
         # A value that few rows offer is more frequent than those rows say: at first all are taken to be missed alike.
-        known = ((1 - self.omission_rate) * sizes) @ self.shares + (self.omission_rate * sizes) @ scaled(unseen.astype(np.float64))
+        known = ((1 - self.omission_rate) * sizes) @ self.shares + (self.omission_rate * sizes) @ normalize_rows(unseen.astype(np.float64))
         least = np.where(unseen, np.inf, self.shares).min(axis=1, keepdims=True)
-        return scaled(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
+        return normalize_rows(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,7 +110,7 @@ class Records:
     first: Integers | None = None
 
     @property
-    def later(self) -> bool:
+    def has_later_events(self) -> bool:
         """Whether there are events after the first."""
         return self.events is not None and bool(self.events.any())
 
@@ -120,7 +120,7 @@ class Scores:
     """Per record: `value` with mean f(truth); `unseen`, its mean where the truth is not offered."""
 
     value: Floats
-    unseen: Floats
+    omitted_mean: Floats
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,13 @@ class Counts:
     records: Integers
 
 
-def scores(veil: Veil, records: Records, target: Floats, *, step: Step | None = None) -> Scores:
+def scores(veil: Veil, records: Records, target: Floats, *, step: KernelStep | None = None) -> Scores:
     """What each record adds to the estimate of a target.
 
     Later events need the published kernel, the `step`: h = sum over C_r of f - sum over C_0 of g + HT2_g(C_0) with g = T^r f, where C_0 is
     the person's first set and C_r the present one.
     """
-    if not records.later:
+    if not records.has_later_events:
         return _first_scores(veil, records.strata, records.candidates, target)
     if step is None or records.first is None:
         raise PolicyError(
@@ -152,8 +152,8 @@ def scores(veil: Veil, records: Records, target: Floats, *, step: Step | None = 
     for event in np.unique(events):
         at = np.flatnonzero(events == event)
         part = Records(records.strata[at], records.candidates[at], first=records.first[at])
-        sums = _later_scores(veil, part, target, partial(moved, step=step, goal=target, events=int(event)))
-        value[at], unseen[at] = sums.value, sums.unseen
+        sums = _later_scores(veil, part, target, partial(propagate, step=step, goal=target, events=int(event)))
+        value[at], unseen[at] = sums.value, sums.omitted_mean
     return Scores(value, unseen)
 
 
@@ -164,7 +164,7 @@ def counts(
     *,
     groups: int = 1,
     level: float = 0.95,
-    step: Step | None = None,
+    step: KernelStep | None = None,
     whole: Cells | None = None,
 ) -> Counts:
     """How many records have a value of the target, by group; `whole` are sums over all first sights of the release, to calibrate by its totals."""
@@ -174,16 +174,16 @@ def counts(
         every = number.astype(np.float64)
         return Counts(every, np.zeros(groups), every, every, number)
     sums = scores(veil, records, target, step=step)
-    if whole is None or veil.totals is None or records.later:
-        estimates = _plainly(veil, records, at, target, sums, step, groups)
+    if whole is None or veil.noisy_counts is None or records.has_later_events:
+        estimates = _estimate_plain(veil, records, at, target, sums, step, groups)
     else:
-        estimates = _calibrated(veil, cells(veil, records.strata, sums, at, groups), whole, target)
-    estimate, unseen, variance = estimates.estimate, estimates.unseen, estimates.variance
-    low, high = plain(estimate, variance + unseen, number, quantile(level))
-    few = estimates.error > _EXACT * variance
+        estimates = _calibrate(veil, cells(veil, records.strata, sums, at, groups), whole, target)
+    estimate, unseen, variance = estimates.estimate, estimates.omission_variance, estimates.variance
+    low, high = normal_interval(estimate, variance + unseen, number, quantile(level))
+    few = estimates.error > _MAX_RELATIVE_ERROR * variance
     if few.any():
-        spread = estimates.spread().at_least(variance, np.clip(estimate, 0, number))
-        ends = score(estimate, Spread(spread.base + unseen, spread.slope), number, quantile(level))
+        spread = estimates.linear_variance().at_least(variance, np.clip(estimate, 0, number))
+        ends = score_interval(estimate, LinearVariance(spread.base + unseen, spread.slope), number, quantile(level))
         low, high = np.where(few, ends[0], low), np.where(few, ends[1], high)
         variance = np.where(few, spread.variance(np.clip(estimate, 0, number)), variance)
     return Counts(estimate, variance + unseen, low, high, number)
@@ -196,8 +196,8 @@ class _Estimates:
     estimate: Floats
     variance: Floats
     error: Floats
-    unseen: Floats
-    spread: Callable[[], Spread]
+    omission_variance: Floats
+    linear_variance: Callable[[], LinearVariance]
 
 
 def excess(veil: Veil, strata: Integers, candidates: Integers) -> Floats:
@@ -212,34 +212,34 @@ def excess(veil: Veil, strata: Integers, candidates: Integers) -> Floats:
     return np.asarray(np.maximum(total - expected - chance, 0) / np.maximum(number @ (veil.shares > 0), 1))
 
 
-def _plainly(
-    veil: Veil, records: Records, at: Integers, target: Floats, sums: Scores, step: Step | None, groups: int
+def _estimate_plain(
+    veil: Veil, records: Records, at: Integers, target: Floats, sums: Scores, step: KernelStep | None, groups: int
 ) -> _Estimates:
-    estimate = _total(at, sums.value - veil.omission_rate[records.strata] * sums.unseen, groups)
+    estimate = _sum_by_group(at, sums.value - veil.omission_rate[records.strata] * sums.omitted_mean, groups)
     variance, error = _variance(veil, records, at, sums.value, target, step, groups)
-    missed = _total(at, _missed(veil, target)[records.strata], groups)
-    unseen = _unseen_variance(veil, records.strata, at, sums.unseen, groups) + missed**2
+    missed = _sum_by_group(at, _omitted_share(veil, target)[records.strata], groups)
+    unseen = _omission_variance(veil, records.strata, at, sums.omitted_mean, groups) + missed**2
     return _Estimates(
-        estimate + missed, variance, error, unseen, lambda: _known_spread(veil, records, at, target, variance)
+        estimate + missed, variance, error, unseen, lambda: _first_event_variance(veil, records, at, target, variance)
     )
 
 
-def _calibrated(veil: Veil, parts: Cells, whole: Cells, target: Floats) -> _Estimates:
-    assert veil.totals is not None  # noqa: S101 - the caller has looked
+def _calibrate(veil: Veil, parts: Cells, whole: Cells, target: Floats) -> _Estimates:
+    assert veil.noisy_counts is not None  # noqa: S101 - the caller has looked
     offered = np.where(veil.shares > 0, target, 0.0)
     inside, outside = _variance_by_stratum(veil, np.flatnonzero(whole.number[0]), target)
-    total = (veil.totals.counts * offered).sum(axis=1)
-    noise = veil.totals.variance * (offered**2).sum(axis=1)
+    total = (veil.noisy_counts.counts * offered).sum(axis=1)
+    noise = veil.noisy_counts.variance * (offered**2).sum(axis=1)
     drawn = Calibration(parts, whole, total, noise, inside, outside)
     # Values that a row does not offer stand in the totals, too: their part of a group is that of all its row's records.
     hidden, share = target - offered, parts.number / np.maximum(whole.number, 1)
-    missed = share * (veil.totals.counts * hidden).sum(axis=1)
-    doubt = (missed * (1 - share)).sum(axis=1) ** 2 + share**2 @ (veil.totals.variance * (hidden**2).sum(axis=1))
+    missed = share * (veil.noisy_counts.counts * hidden).sum(axis=1)
+    doubt = (missed * (1 - share)).sum(axis=1) ** 2 + share**2 @ (veil.noisy_counts.variance * (hidden**2).sum(axis=1))
     return _Estimates(
         drawn.estimate + missed.sum(axis=1),
         *drawn.variance,
-        drawn.unseen(veil.omission_rate_variance) + doubt,
-        lambda: drawn.spread(veil.shares @ target),
+        drawn.omission_variance(veil.omission_rate_variance) + doubt,
+        lambda: drawn.linear_variance(veil.shares @ target),
     )
 
 
@@ -248,25 +248,25 @@ def cells(veil: Veil, strata: Integers, sums: Scores, at: Integers, groups: int)
     eta, each = veil.omission_rate[strata], sums.value * (sums.value - 1)
     parts = [
         np.ones(len(strata)),
-        sums.value - eta * sums.unseen,
+        sums.value - eta * sums.omitted_mean,
         each,
         each**2,
-        _own(eta, sums.unseen),
-        sums.unseen,
+        _omitted_variance(eta, sums.omitted_mean),
+        sums.omitted_mean,
     ]
     shape = (groups, len(veil.omission_rate))
     flat = at.astype(np.int64) * shape[1] + strata
-    return Cells(*(_total(flat, part, shape[0] * shape[1]).reshape(shape) for part in parts))
+    return Cells(*(_sum_by_group(flat, part, shape[0] * shape[1]).reshape(shape) for part in parts))
 
 
 def _first_scores(veil: Veil, strata: Integers, candidates: Integers, target: Floats) -> Scores:
-    table = _table(veil, strata, lambda _: target)
+    table = _coefficient_table(veil, strata, lambda _: target)
     return Scores(sums_of(table, strata, candidates), (veil.shares @ target)[strata])
 
 
 def _later_scores(veil: Veil, records: Records, target: Floats, ahead: Callable[[int], Floats]) -> Scores:
     goals = {int(row): ahead(int(row)) for row in np.unique(records.strata)}
-    table = _table(veil, records.strata, goals.__getitem__)
+    table = _coefficient_table(veil, records.strata, goals.__getitem__)
     unseen = np.zeros(len(table))
     for row, goal in goals.items():
         table[row] -= goal
@@ -276,7 +276,7 @@ def _later_scores(veil: Veil, records: Records, target: Floats, ahead: Callable[
     return Scores(value, unseen[records.strata])
 
 
-def _table(veil: Veil, strata: Integers, goal: Callable[[int], Floats]) -> Floats:
+def _coefficient_table(veil: Veil, strata: Integers, goal: Callable[[int], Floats]) -> Floats:
     """Coefficients: rows x values; zero in rows without records."""
     used = [int(row) for row in np.unique(strata)]
     silent = sum(not veil.channel(row).is_estimable(goal(row)) for row in used)
@@ -292,12 +292,12 @@ def _table(veil: Veil, strata: Integers, goal: Callable[[int], Floats]) -> Float
     return table
 
 
-def _total(groups: Integers, values: Floats, size: int) -> Floats:
+def _sum_by_group(groups: Integers, values: Floats, size: int) -> Floats:
     return np.bincount(groups, values, minlength=size).astype(np.float64)
 
 
 def _variance(
-    veil: Veil, records: Records, at: Integers, values: Floats, target: Floats, step: Step | None, size: int
+    veil: Veil, records: Records, at: Integers, values: Floats, target: Floats, step: KernelStep | None, size: int
 ) -> tuple[Floats, Floats]:
     """The variance of the sums, and how exact it is (one standard error of it); a person's records vary together."""
     persons = records.persons
@@ -307,14 +307,14 @@ def _variance(
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         if len(first) < len(keys):
-            squares = _total(inverse, values, len(first)) ** 2 - _total(inverse, values, len(first))
+            squares = _sum_by_group(inverse, values, len(first)) ** 2 - _sum_by_group(inverse, values, len(first))
             each = squares - 2 * _products(veil, records, keys, inverse, values, target, step)
             at = at[first]
-    return _total(at, each, size), np.sqrt(_total(at, each**2, size))
+    return _sum_by_group(at, each, size), np.sqrt(_sum_by_group(at, each**2, size))
 
 
 def _products(
-    veil: Veil, records: Records, keys: Integers, inverse: Integers, values: Floats, target: Floats, step: Step | None
+    veil: Veil, records: Records, keys: Integers, inverse: Integers, values: Floats, target: Floats, step: KernelStep | None
 ) -> Floats:
     """Per person and group, the sum over pairs of records of the chance that both count."""
     none = np.zeros(len(keys), dtype=np.int64)
@@ -327,12 +327,12 @@ def _products(
         records.candidates[right],
         (events[left], events[right]),
     )
-    return _total(inverse[left], products, int(inverse.max(initial=-1)) + 1)
+    return _sum_by_group(inverse[left], products, int(inverse.max(initial=-1)) + 1)
 
 
-def _missed(veil: Veil, target: Floats) -> Floats:
+def _omitted_share(veil: Veil, target: Floats) -> Floats:
     """Per row and record, how often its truth is a value of the target that the row does not offer."""
-    hidden = veil.hidden
+    hidden = veil.omitted_shares
     if (
         veil.excess is not None
     ):  # what is missed in every row is missed as always; what an outbreak adds is the outbreak's
@@ -340,46 +340,46 @@ def _missed(veil: Veil, target: Floats) -> Floats:
     return np.asarray(veil.omission_rate * (hidden @ target) / np.maximum(hidden.sum(axis=1), np.finfo(float).tiny))
 
 
-def _unseen_variance(veil: Veil, strata: Integers, groups: Integers, unseen: Floats, size: int) -> Floats:
+def _omission_variance(veil: Veil, strata: Integers, groups: Integers, omitted_mean: Floats, size: int) -> Floats:
     """What records add whose truth is not offered: their own spread, their number, the noise in eta."""
     eta = veil.omission_rate[strata]
     shape = (size, len(veil.omission_rate))
-    moved = np.bincount(groups * shape[1] + strata, unseen, minlength=size * shape[1]).reshape(shape)
-    return _total(groups, _own(eta, unseen), size) + moved**2 @ veil.omission_rate_variance
+    moved = np.bincount(groups * shape[1] + strata, omitted_mean, minlength=size * shape[1]).reshape(shape)
+    return _sum_by_group(groups, _omitted_variance(eta, omitted_mean), size) + moved**2 @ veil.omission_rate_variance
 
 
-def _own(omission_rate: Floats, unseen: Floats) -> Floats:
+def _omitted_variance(omission_rate: Floats, omitted_mean: Floats) -> Floats:
     """Per record: whether its truth is not offered, and what its set adds then."""
-    return np.asarray(omission_rate * unseen * (1 - unseen) + unseen**2 * omission_rate * (1 - omission_rate))
+    return np.asarray(omission_rate * omitted_mean * (1 - omitted_mean) + omitted_mean**2 * omission_rate * (1 - omission_rate))
 
 
-def _known_spread(veil: Veil, records: Records, groups: Integers, target: Floats, variance: Floats) -> Spread:
+def _first_event_variance(veil: Veil, records: Records, groups: Integers, target: Floats, variance: Floats) -> LinearVariance:
     """The channel's spread for first sights; later events have their part of the variance that was seen."""
-    if not records.later:
-        return _spread(veil, records.strata, groups, target, len(variance))
+    if not records.has_later_events:
+        return _channel_variance(veil, records.strata, groups, target, len(variance))
     first = np.flatnonzero(np.asarray(records.events) == 0)
-    spread = _spread(veil, records.strata[first], groups[first], target, len(variance))
+    spread = _channel_variance(veil, records.strata[first], groups[first], target, len(variance))
     number, sights = (np.bincount(part, minlength=len(variance)) for part in (groups, groups[first]))
-    return Spread(spread.base + variance * (1 - sights / np.maximum(number, 1)), spread.slope)
+    return LinearVariance(spread.base + variance * (1 - sights / np.maximum(number, 1)), spread.slope)
 
 
-def _spread(veil: Veil, strata: Integers, groups: Integers, target: Floats, size: int) -> Spread:
+def _channel_variance(veil: Veil, strata: Integers, groups: Integers, target: Floats, size: int) -> LinearVariance:
     """Variance as a function of the count, from the channel: V1 per record of the target, V0 per other record."""
     inside, outside = _variance_by_stratum(veil, np.unique(strata), target)
     shape = (size, len(veil.omission_rate))
     number = np.bincount(groups * shape[1] + strata, minlength=size * shape[1]).reshape(shape)
-    return Spread(number @ outside, scaled(number * (veil.shares @ target)) @ (inside - outside))
+    return LinearVariance(number @ outside, normalize_rows(number * (veil.shares @ target)) @ (inside - outside))
 
 
 def _variance_by_stratum(veil: Veil, strata: Integers, target: Floats) -> tuple[Floats, Floats]:
     """Variance of one record of the target and of one other, by row; 0 in rows that are not asked for."""
     inside, outside = np.zeros(len(veil.omission_rate)), np.zeros(len(veil.omission_rate))
     for row in strata:
-        inside[row], outside[row] = _within(veil.channel(int(row)), target)
+        inside[row], outside[row] = _variance_of_one(veil.channel(int(row)), target)
     return inside, outside
 
 
-def _within(channel: Channel, target: Floats) -> tuple[float, float]:
+def _variance_of_one(channel: Channel, target: Floats) -> tuple[float, float]:
     variance = channel.squares(channel.coefficients(target)) - target**2
     parts = [channel.shares * target, channel.shares * (1 - target)]
     return tuple(float(part @ variance / max(part.sum(), np.finfo(float).tiny)) for part in parts)  # type: ignore[return-value]

@@ -14,12 +14,12 @@ from reticent.read.estimate.veil import Counts
 from reticent.read.question import Question
 from reticent.read.shape.labels import codes, domain
 
-EVERY = "every record"
+EVERY_RECORD = "every record"
 """Stands for the sensitive column where a release has none: records can still be counted by their fields."""
 
 
 @dataclass(frozen=True, repr=False)
-class Generalised:
+class Generalized:
     """A table with one sensitive column whose values are exact.
 
     Attributes:
@@ -32,12 +32,12 @@ class Generalised:
     table: pa.Table
     sensitive: str
     missing: int = 0
-    fakes: dict[int, int] | None = field(default=None)
+    counterfeits: dict[int, int] | None = field(default=None)
 
     @cached_property
     def domain(self) -> tuple[str, ...]:
         """The values that occur."""
-        return domain(self.table.column(self.sensitive)) if self.sensitive != EVERY else ("all",)
+        return domain(self.table.column(self.sensitive)) if self.sensitive != EVERY_RECORD else ("all",)
 
     @property
     def bounded(self) -> bool:
@@ -53,7 +53,7 @@ class Generalised:
 
     @cached_property
     def _values(self) -> Int64s:
-        if self.sensitive == EVERY:
+        if self.sensitive == EVERY_RECORD:
             return np.zeros(self.table.num_rows, dtype=np.int64)
         return codes(self.table.column(self.sensitive), self.domain)
 
@@ -65,10 +65,10 @@ class Generalised:
     def counts(self, question: Question) -> Counts:
         """Worst-case bounds, and the overlap as the estimate."""
         fakes = None
-        if self.fakes is not None:
+        if self.counterfeits is not None:
             labels, groups = np.unique(self.table.column("group").to_numpy(), return_inverse=True)
-            fakes = groups.reshape(-1), np.array([self.fakes.get(int(label), 0) for label in labels])
-        return counts(self._values, question, missing=self.missing, fakes=fakes)
+            fakes = groups.reshape(-1), np.array([self.counterfeits.get(int(label), 0) for label in labels])
+        return counts(self._values, question, missing=self.missing, counterfeits=fakes)
 
     def scores(self, target: Floats) -> Floats:
         """The target of each record's value: it is known."""

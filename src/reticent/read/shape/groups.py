@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.errors import DataError
-from reticent.read.draws import grouped_values
+from reticent.read.draws import draw_group_values
 from reticent.read.estimate.groups import Groups
 from reticent.read.estimate.veil import Counts
-from reticent.read.question import Question, between
-from reticent.read.shape.labels import codes, domain, text
+from reticent.read.question import Question, combine_bounds
+from reticent.read.shape.labels import codes, domain, to_text
 
-_FIRST = 3.0
+_SUPPRESSION_FACTOR = 3.0
 """How much more often than published a value may stand among the records that were left out."""
 
 
@@ -61,7 +61,7 @@ class Grouped:
     @cached_property
     def _numbers(self) -> tuple[Int64s, Int64s]:
         """Group of each record and of each listed line, as numbers from 0."""
-        names = pa.chunked_array([text(self.listed.column("group"))])
+        names = pa.chunked_array([to_text(self.listed.column("group"))])
         order = domain(names)
         mine = codes(self.table.column("group"), order)
         if (mine < 0).any():
@@ -92,7 +92,7 @@ class Grouped:
         if question.match.exact:
             return perhaps
         point = question.sums(question.match.share * self.scores(question.target))
-        return between(point, self._counts(question, question.match.sure), perhaps)
+        return combine_bounds(point, self._counts(question, question.match.sure), perhaps)
 
     def _counts(self, question: Question, flags: Bools) -> Counts:
         at = np.flatnonzero(flags)
@@ -100,12 +100,12 @@ class Grouped:
         counts = self.groups.counts_by(
             region, question.groups[at], question.target, size=question.size, level=question.level
         )
-        return replace(counts, high=counts.high + self._left_out(question.target) * counts.records / max(len(flags), 1))
+        return replace(counts, high=counts.high + self._suppression_margin(question.target) * counts.records / max(len(flags), 1))
 
-    def _left_out(self, target: Floats) -> float:
+    def _suppression_margin(self, target: Floats) -> float:
         """Records of the target that may have been left out: frequent values go first, so more than their share."""
         totals = self.groups.totals
-        return self.missing * min(1.0, _FIRST * float(target @ totals) / max(float(totals.sum()), 1.0))
+        return self.missing * min(1.0, _SUPPRESSION_FACTOR * float(target @ totals) / max(float(totals.sum()), 1.0))
 
     def scores(self, target: Floats) -> Floats:
         """What each record adds to an estimate."""
@@ -119,4 +119,4 @@ class Grouped:
 
     def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
         """The values of each group, dealt out to its records."""
-        return grouped_values(self.groups, self._numbers[0], strata, draws, rng)
+        return draw_group_values(self.groups, self._numbers[0], strata, draws, rng)

@@ -14,7 +14,7 @@ from reticent.arrays import Int64s
 MISSING = "(missing)"
 
 
-def text(column: pa.ChunkedArray) -> pa.Array:
+def to_text(column: pa.ChunkedArray) -> pa.Array:
     """A column as text in one piece."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(whole.type):
@@ -24,20 +24,20 @@ def text(column: pa.ChunkedArray) -> pa.Array:
 
 def codes(column: pa.ChunkedArray, domain: Sequence[str]) -> Int64s:
     """Position of each cell in the domain; -1 for others. What is missing is looked for under its label."""
-    cells = pc.fill_null(text(column), MISSING)
+    cells = pc.fill_null(to_text(column), MISSING)
     places = pc.fill_null(pc.index_in(cells, pa.array(domain, pa.string())), -1)
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
     """The distinct cells of a column, sorted."""
-    cells = pc.unique(pc.fill_null(text(column), MISSING)).to_pylist()
+    cells = pc.unique(pc.fill_null(to_text(column), MISSING)).to_pylist()
     return tuple(sorted(cells))
 
 
-def numbers(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
+def number_combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
     """Number of each record's combination of cells, and the combinations, in their order."""
-    return _sorted(*combinations(columns))
+    return _sort_combinations(*combinations(columns))
 
 
 def combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
@@ -55,7 +55,7 @@ def combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple
     return at, list(zip(*shown, strict=True))
 
 
-def _sorted(at: Int64s, cells: list[tuple[Any, ...]]) -> tuple[Int64s, list[tuple[Any, ...]]]:
+def _sort_combinations(at: Int64s, cells: list[tuple[Any, ...]]) -> tuple[Int64s, list[tuple[Any, ...]]]:
     order = sorted(range(len(cells)), key=lambda number: [_key(cell) for cell in cells[number]])
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))

@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from reticent.read.answer import Answer
-from reticent.read.shape.generalised import EVERY
+from reticent.read.shape.generalised import EVERY_RECORD
 from reticent.service import questions
 from reticent.service.actor import reaches
 from reticent.service.asking import Place
@@ -82,13 +82,13 @@ def _stream(hub: Hub, name: str) -> Place:
 
 def _ask(hub: Hub, name: str, about: About) -> None:
     sensitive = about.sensitive
-    values_of = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY else "no sensitive column"
+    values_of = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY_RECORD else "no sensitive column"
     status_text(f"{about.records:,} records, {values_of}.")
     values = ui.select(list(about.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
-    values.props("use-chips use-input").classes("w-full").set_visibility(sensitive != EVERY)
+    values.props("use-chips use-input").classes("w-full").set_visibility(sensitive != EVERY_RECORD)
     where = ui.input("Where, such as age>=60; sex=female").classes("w-full")
     with ui.row().classes("w-full gap-4"):
-        fields = [sensitive, *about.columns] if sensitive != EVERY else list(about.columns)
+        fields = [sensitive, *about.columns] if sensitive != EVERY_RECORD else list(about.columns)
         by = ui.select(fields, value=fields[:1], label="By", multiple=True).classes("grow")
         share = ui.checkbox("Shares instead of counts")
     button = ui.button("Ask", icon="query_stats").props("size=lg")
