@@ -15,7 +15,7 @@ import pytest
 from reticent import EvolvingTable, Policy, Series, anonymize, audit, verify
 from reticent.audit.published import read_release
 from reticent.errors import DataError, GuaranteeError, PolicyError
-from reticent.release.codebook import described, readme
+from reticent.release.codebook import describe_columns, readme
 from reticent.release.folder import read_csv
 from reticent.release.wording import claims_in_words
 from reticent.report.page import html
@@ -118,7 +118,7 @@ def judged(folder, policy, *, follow=True):
         content = json.loads((folder / "release.json").read_text())
         book = json.loads((folder / "codebook.json").read_text())
         book["records"], seen = content["counts"], read_release(folder, "")
-        book["columns"] = described(dict(seen.tables), seen.shape, policy)
+        book["columns"] = describe_columns(dict(seen.tables), seen.shape, policy)
         with contextlib.suppress(TypeError, ValueError, AttributeError):
             book["guarantee"] = content["guarantee"] | {"words": claims_in_words(content["guarantee"]["claims"])}
         written(folder / "codebook.json", book)

@@ -11,7 +11,7 @@ import reticent
 from reticent.cli import main
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.wording import AGAINST, not_covered
+from reticent.release.wording import AGAINST, exclusions
 
 POLICY = """
 version: 1
@@ -24,7 +24,7 @@ privacy: {k: 2, l: 2}
 def folder(tmp_path):
     (tmp_path / "policy.yaml").write_text(POLICY)
     data = pa.table({"age": ["*"] * 4, "ill": ["flu", "ulcer", "flu", "ulcer"]})
-    claims = Guarantee({"k": 2, "l": {"distinct": 2}}, AGAINST["generalised"], not_covered())
+    claims = Guarantee({"k": 2, "l": {"distinct": 2}}, AGAINST["generalised"], exclusions())
     Release("table", "generalised", "optimal", {"data": data}, claims, Counts(4, 4, 0, 0), "").to_dir(tmp_path / "r")
     return tmp_path
 

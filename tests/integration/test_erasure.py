@@ -93,7 +93,7 @@ def test_drafts_of_a_killed_process_are_removed(tmp_path):
     draft.mkdir()
     (draft / "data.csv").write_text(CANARY)
     os.utime(draft, (time.time() - 7200,) * 2)
-    folder._clean(tmp_path / "release")
+    folder._remove_old_drafts(tmp_path / "release")
     assert not draft.exists()
 
 

@@ -3,7 +3,7 @@
 import pytest
 from cases import CASES, run
 
-from reticent.release.wording import not_covered
+from reticent.release.wording import exclusions
 
 VEIL = {
     "informed": "better informed than the prior",
@@ -28,6 +28,6 @@ def test_every_method_names_the_readers_it_leaves_open(case):
     if case.method == "veil":
         assert all(any(part in sentence for sentence in open_to) for part in VEIL.values())
     else:
-        wanted = not_covered(persons=case.kind == "table" and case.rules().person is not None)
+        wanted = exclusions(persons=case.kind == "table" and case.rules().person is not None)
         assert not [sentence for sentence in wanted if sentence not in open_to]
     assert len(set(open_to)) == len(open_to)

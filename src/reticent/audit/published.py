@@ -26,7 +26,7 @@ from reticent.audit.groups import as_text, encode_table, number_rows, arrow_code
 from reticent.audit.stream.lines import has_codebook_order
 from reticent.errors import DataError
 from reticent.release import Release
-from reticent.release.folder import content_of, plain
+from reticent.release.folder import content_of, unescape_formulas
 
 _TABLES = ("data", "qit", "st", "counterfeits", "plain", "group", "tuple", "record")
 _METADATA = ("veil", "linked")
@@ -327,7 +327,7 @@ def _read_parquet(file: Path) -> pa.Table:
 def _read_csv(file: Path) -> pa.Table:
     with pc.open_csv(file) as head:
         names = head.schema.names
-    return plain(pc.read_csv(file, **cells_as_text(names)))
+    return unescape_formulas(pc.read_csv(file, **cells_as_text(names)))
 
 
 def _digest(file: Path) -> str:

@@ -66,7 +66,7 @@ def anonymize(
         return
     from reticent import _core
     from reticent.api import anonymize as release_table
-    from reticent.release.damage import describe_changes, damages
+    from reticent.release.damage import describe_changes, column_changes
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
@@ -81,7 +81,7 @@ def anonymize(
         release = release_table(
             table, rules, method=method, store=store, seed=seed, despite_ledger=despite_ledger, watch=watch
         )
-    columns = [] if isinstance(table, str) else damages(release, table, rules)
+    columns = [] if isinstance(table, str) else column_changes(release, table, rules)
     del table
     with show_progress("Writing"):
         release.to_dir(output, format=form)
@@ -153,12 +153,12 @@ def load_inputs(
     from reticent.connectors.inputs import read_input
     from reticent.policy import Policy
     from reticent.policy.check import check
-    from reticent.release.folder import refuse_taken
+    from reticent.release.folder import refuse_overwrite
 
     rules = Policy.load(policy).with_method(kind, method)
     check(rules)
     if output is not None:
-        refuse_taken(Path(output))
+        refuse_overwrite(Path(output))
     if rules.tables is not None:
         return data, rules
     with show_progress("Reading"):

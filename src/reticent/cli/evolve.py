@@ -90,10 +90,10 @@ def delete(store: str, data: str, by: str | None, json: bool) -> None:
 def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: str, json: bool) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
     from reticent.kept import EvolvingTable
-    from reticent.release.folder import refuse_taken
+    from reticent.release.folder import refuse_overwrite
 
     start = time.perf_counter()
-    refuse_taken(Path(output))
+    refuse_overwrite(Path(output))
     with show_progress("Publishing"), EvolvingTable(store) as table:
         recovered = table.status()["undelivered"] > 0
         release = table.publish(output, again=again, format=form, despite_ledger=despite_ledger)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reticent.engine.rng import Rng
 from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
-from reticent.release.codec import table_bytes, table_from
+from reticent.release.codec import table_bytes, table_from_bytes
 
 _MAGIC = b"RTSN1\n"
 
@@ -54,7 +54,7 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
             if len(part) < size:
                 raise ValueError
             if what == "table":
-                tables[name] = table_from(part)
+                tables[name] = table_from_bytes(part)
             else:
                 blobs[name] = part
     except (ValueError, KeyError, TypeError, struct.error, pa.ArrowException):

@@ -14,7 +14,7 @@ from reticent.notebook import picture, shown
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.release import Release
-from reticent.release.damage import ColumnChange, damages
+from reticent.release.damage import ColumnChange, column_changes
 from reticent.svg import Bar, alone, bars
 
 MAX_SECONDS = 10
@@ -90,7 +90,7 @@ def make_draft(table: pa.Table, policy: Policy, *, method: str | None = None, se
             hint="Compare policies with reticent audit --compare.",
         )
     release = tables.publish(table, policy, method=method, seed=seed).release
-    columns = damages(release, table, policy)
+    columns = column_changes(release, table, policy)
     return Draft(release, columns, _find_alternatives(table, policy, release, columns, method))
 
 

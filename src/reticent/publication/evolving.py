@@ -24,7 +24,7 @@ from reticent.policy import Policy
 from reticent.publication.gate import VerifiedRelease, pass_gate
 from reticent.publication.publication import TransactionHook, Commit, Publication
 from reticent.release import Release
-from reticent.release.codec import digest, from_bytes, table_bytes, table_from
+from reticent.release.codec import table_digest, from_bytes, table_bytes, table_from_bytes
 from reticent.store import evolving as rows_of
 from reticent.store.database import cut_log
 from reticent.store.erase import forget_words
@@ -133,7 +133,7 @@ class Evolving(Publication):
 
     def _digest_new_change(self, batch: pa.Table) -> bytes:
         """The digest of a change that is not the last one once more, as when a command is repeated after a crash."""
-        last = digest(batch).encode()
+        last = table_digest(batch).encode()
         if self.store.get(self.name, self.kind, LAST_CHANGE) == last:
             raise StateError(
                 "The last change of this table was this very file.",
@@ -272,7 +272,7 @@ class Evolving(Publication):
 
     def _read_words(self, engine: EvolvingPublisher, columns: Sequence[str]) -> None:
         for column in columns:
-            parts = [table_from(part).column("value") for part in rows_of.read_words(self.store, self.name, column)]
+            parts = [table_from_bytes(part).column("value") for part in rows_of.read_words(self.store, self.name, column)]
             if parts:
                 engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))
 

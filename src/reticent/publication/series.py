@@ -20,7 +20,7 @@ from reticent.policy import Policy
 from reticent.publication.gate import VerifiedRelease, pass_gate
 from reticent.publication.publication import TransactionHook, Publication
 from reticent.release import Ledger, Release
-from reticent.release.codec import digest, from_bytes
+from reticent.release.codec import table_digest, from_bytes
 from reticent.store import OutboxEntry, Transaction
 
 
@@ -92,7 +92,7 @@ class Series(Publication):
             persons = population.hash_table_persons(table)
             population.refuse_shared_persons(persons)
             following = self._make_next(table, seed, population.not_covered) if first is None else self._check_first(first)
-            ready, position = following.verified.pack(), digest(table)
+            ready, position = following.verified.pack(), table_digest(table)
             population.refuse_conflicts(ready.events)
 
             def step(tx: Transaction) -> VerifiedRelease:
@@ -130,7 +130,7 @@ class Series(Publication):
 
 def _load_same_release(waiting: OutboxEntry, table: pa.Table) -> Release:
     """The release that was made but not delivered, if it is of these data."""
-    if waiting.position != digest(table):
+    if waiting.position != table_digest(table):
         raise StateError(
             "The last release of this series was made but not written to its folder.",
             hint="Run the same command with the data of that release first.",

@@ -21,7 +21,7 @@ from reticent.publication.gate import VerifiedRelease
 from reticent.publication.population import Population
 from reticent.publication.publication import TransactionHook, Commit, commit_each_step, add_provenance
 from reticent.release import Release
-from reticent.release.codec import digest, from_bytes
+from reticent.release.codec import table_digest, from_bytes
 from reticent.store import Store, Transaction
 from reticent.store.store import bind_veil_key
 
@@ -84,7 +84,7 @@ def publish_tables(
     def make(words: tuple[str, ...]) -> VerifiedRelease:
         return linked.publish(parts, policy, seed=seed, standard=standard, not_covered=words)
 
-    what = f"{' '.join(digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
+    what = f"{' '.join(table_digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
     columns = [part.column(policy.person).cast(pa.string()) for part in parts.values()]
     names = normalize_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     # Rows of nobody are left out of the release, and so of the ledger.
@@ -150,7 +150,7 @@ def find_publication(table: pa.Table, policy: Policy, store: Store, *, method: s
 
 
 def _identity_of(table: pa.Table, policy: Policy, method: str) -> str:
-    return f"{digest(table)} {policy.hash} {method}"
+    return f"{table_digest(table)} {policy.hash} {method}"
 
 
 def _find_by_identity(store: Store, identity: str) -> str | None:

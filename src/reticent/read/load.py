@@ -19,7 +19,7 @@ from reticent.read.question import Shape
 from reticent.read.shape.generalised import EVERY_RECORD, Generalized
 from reticent.read.shape.groups import Grouped
 from reticent.read.shape.veil import Veiled
-from reticent.release.codebook import typed
+from reticent.release.codebook import apply_types
 from reticent.release.folder import read as read_folder
 from reticent.release.folder import read_csv
 
@@ -223,7 +223,7 @@ def sensitive_of(parts: Parts) -> str | None:
 
 def _typed_table(parts: Parts, table: str) -> pa.Table:
     entries = [entry for entry in parts.codebook.get("columns", ()) if entry.get("table", table) == table]
-    return typed(parts.tables[table], entries)
+    return apply_types(parts.tables[table], entries)
 
 
 def _veil_shape(parts: Parts) -> Veiled:

@@ -22,11 +22,11 @@ from reticent.policy.hierarchy import Tree, tree_of
 from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
 from reticent.policy.spec import Column, HierarchySpec
 from reticent.release.release import Guarantee, Release
-from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words
+from reticent.release.wording import HOW_TO_READ, MAY_CONCLUDE, MAY_NOT_CONCLUDE, claims_in_words
 
 FORMAT = 1
 NAME = "codebook"
-_OWN = {
+_ADDED_COLUMNS = {
     "group": "number of the group that a record stands in",
     "count": "how often the value stands in the group",
     "row": "row of the prior that the record falls into; veil.json lists them",
@@ -34,7 +34,7 @@ _OWN = {
     "person": "pseudonym of the person in this publication",
     "visit": "pseudonym of the visit in this publication",
 }
-_ANY = "*"
+_ROOT = "*"
 OMISSION_RATE_NOTE = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
 
 
@@ -52,12 +52,12 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
         "shape": release.shape,
         "method": release.method,
         "sensitive": sensitive,
-        "columns": described(release.tables, release.shape, policy, texts),
+        "columns": describe_columns(release.tables, release.shape, policy, texts),
         "records": dict(vars(release.counts)),
-        "guarantee": _promised(release.guarantee),
+        "guarantee": _describe_guarantee(release.guarantee),
         "reading": list(HOW_TO_READ[release.shape]),
-        "may_be_concluded": list(MAY[release.shape]),
-        "may_not_be_concluded": list(MAY_NOT),
+        "may_be_concluded": list(MAY_CONCLUDE[release.shape]),
+        "may_not_be_concluded": list(MAY_NOT_CONCLUDE),
         "cite": citation(release.kind, release.method, release.policy_hash),
     }
 
@@ -71,7 +71,7 @@ def stream_codebook(
         "kind": "stream",
         "method": method,
         "columns": [describe_stream_column(policy, name) for name in policy.released],
-        "guarantee": _promised(guarantee),
+        "guarantee": _describe_guarantee(guarantee),
         "policy": policy.hash,
         **metadata,
     }
@@ -87,7 +87,7 @@ def describe_stream_column(policy: Policy, name: str) -> dict[str, Any]:
     return told
 
 
-def _promised(guarantee: Guarantee) -> dict[str, Any]:
+def _describe_guarantee(guarantee: Guarantee) -> dict[str, Any]:
     return {
         "claims": dict(guarantee.claims),
         "words": claims_in_words(guarantee.claims),
@@ -96,18 +96,18 @@ def _promised(guarantee: Guarantee) -> dict[str, Any]:
     }
 
 
-def described(
+def describe_columns(
     tables: Mapping[str, pa.Table], shape: str, policy: Policy, texts: Mapping[str, pa.Table] | None = None
 ) -> list[dict[str, Any]]:
     """What the codebook says of every column of the tables, as they are published."""
     return [
         column
         for table, data in tables.items()
-        for column in _columns(table, data, shape, policy, (texts or {}).get(table))
+        for column in _describe_table_columns(table, data, shape, policy, (texts or {}).get(table))
     ]
 
 
-def _columns(table: str, data: pa.Table, shape: str, policy: Policy, texts: pa.Table | None) -> list[dict[str, Any]]:
+def _describe_table_columns(table: str, data: pa.Table, shape: str, policy: Policy, texts: pa.Table | None) -> list[dict[str, Any]]:
     """Name, role and type of every column of a table; its hierarchy where the policy names one."""
     out, sensitive = [], next(iter(policy.sensitive), None)
     for name in data.column_names:
@@ -116,9 +116,9 @@ def _columns(table: str, data: pa.Table, shape: str, policy: Policy, texts: pa.T
         if origin is not None and origin != name:
             entry["stands_for"] = origin
         if origin is None:
-            entry["meaning"] = _OWN.get(name, "")
+            entry["meaning"] = _ADDED_COLUMNS.get(name, "")
         spec = policy.columns.get(origin) if origin else None
-        entry |= _cells(data.column(name), spec, policy, None if texts is None else texts.column(name))
+        entry |= _describe_cells(data.column(name), spec, policy, None if texts is None else texts.column(name))
         out.append(entry)
     return out
 
@@ -139,12 +139,12 @@ def _role(origin: str | None, name: str, policy: Policy) -> str:
     return "candidate" if name not in (origin, "value") else policy.columns[origin].role
 
 
-def _cells(
+def _describe_cells(
     column: pa.ChunkedArray, spec: Column | None, policy: Policy, texts: pa.ChunkedArray | None
 ) -> dict[str, Any]:
     hierarchy = spec.hierarchy if spec is not None else None
-    cells = _different(column, texts)
-    entry: dict[str, Any] = {"type": type_name(cells, coded=_coded(hierarchy)), "missing": column.null_count}
+    cells = _distinct_cells(column, texts)
+    entry: dict[str, Any] = {"type": type_name(cells, coded=_is_coded(hierarchy)), "missing": column.null_count}
     if hierarchy is not None:
         entry["hierarchy"] = hierarchy.kind
         entry["nodes"] = _nodes(cells, hierarchy, policy)
@@ -153,14 +153,14 @@ def _cells(
     return entry
 
 
-def _different(column: pa.ChunkedArray, texts: pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray:
+def _distinct_cells(column: pa.ChunkedArray, texts: pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray:
     """Each cell once; of other types than text, whose names tell enough, all."""
     if not pa.types.is_string(column.type):
         return column
     return pc.unique(column) if texts is None or texts.num_chunks != 1 else texts.chunk(0).dictionary
 
 
-def _coded(hierarchy: HierarchySpec | None) -> bool:
+def _is_coded(hierarchy: HierarchySpec | None) -> bool:
     """Codes are text, also where they are made of digits."""
     return hierarchy is not None and hierarchy.kind not in ("intervals", "dates")
 
@@ -178,17 +178,17 @@ def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: 
     tree, labels = tree_of(hierarchy, policy.base, column=""), _labels(cells)
     below: dict[str, list[str]] = {}
     for label in labels:
-        for node in _above(label, hierarchy, tree):
+        for node in _ancestors(label, hierarchy, tree):
             below.setdefault(node, []).append(label)
     sizes = {node: size for level in tree.counts for node, size in level.items()} if tree else {}
-    names = {*below, *(label for label in labels if label in sizes)} - {_ANY}
+    names = {*below, *(label for label in labels if label in sizes)} - {_ROOT}
     return {
         node: {"below": sorted(below.get(node, [])), "size": sizes.get(node, len(below.get(node, [])))}
         for node in sorted(names)
     }
 
 
-def _above(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]:
+def _ancestors(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]:
     """The nodes above a label, as far as it is a leaf."""
     if tree is not None:
         return list(tree.path(label) or ())
@@ -198,7 +198,7 @@ def _above(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]
 
 
 _TYPES = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
-_SOME = 64
+_SAMPLE = 64
 """Cells that are looked at before all are: most texts are nothing else."""
 
 
@@ -215,12 +215,12 @@ def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str
         return "number"
     if pa.types.is_temporal(kind):
         return "date" if pa.types.is_date(kind) else "text"
-    if column.null_count == len(column) or _of_text(column.slice(0, _SOME)) == "text":
+    if column.null_count == len(column) or _type_of_text(column.slice(0, _SAMPLE)) == "text":
         return "text"
-    return _of_text(pc.unique(column))
+    return _type_of_text(pc.unique(column))
 
 
-def _of_text(cells: pa.Array | pa.ChunkedArray) -> str:
+def _type_of_text(cells: pa.Array | pa.ChunkedArray) -> str:
     for name, kind in _TYPES.items():
         try:
             if cells.cast(pa.string()).cast(kind).cast(pa.string()).equals(cells.cast(pa.string())):
@@ -230,7 +230,7 @@ def _of_text(cells: pa.Array | pa.ChunkedArray) -> str:
     return "text"
 
 
-def typed(table: pa.Table, columns: Iterable[Mapping[str, Any]]) -> pa.Table:
+def apply_types(table: pa.Table, columns: Iterable[Mapping[str, Any]]) -> pa.Table:
     """A table whose text columns have the types that the codebook names; what does not fit stays text."""
     for entry in columns:
         name, kind = entry.get("name"), _TYPES.get(str(entry.get("type")))
@@ -263,7 +263,7 @@ def readme(codebook: Mapping[str, Any]) -> str:
         f"A release of {KINDS.get(codebook['kind'], codebook['kind'])}, made by the method {codebook['method']}",
         f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['held']:,} held back.",
         _section("How to read it", codebook["reading"]),
-        _section("Columns", [_column(entry) for entry in codebook["columns"]]),
+        _section("Columns", [_describe_entry(entry) for entry in codebook["columns"]]),
         _section("What is promised", [*guarantee["words"], f"against {guarantee['against']}"]),
         _section("What is not covered", guarantee["not_covered"]),
         _section("What may be concluded", codebook["may_be_concluded"]),
@@ -283,7 +283,7 @@ def _item(line: str) -> str:
     return textwrap.fill(line, _WIDTH, initial_indent="- ", subsequent_indent="  ")
 
 
-def _column(entry: Mapping[str, Any]) -> str:
+def _describe_entry(entry: Mapping[str, Any]) -> str:
     words = [f"{entry['table']}: {entry['name']} ({entry['role']}, {entry['type']}"]
     words += [f", hierarchy {entry['hierarchy']}"] if "hierarchy" in entry else []
     words += [f", level {entry['level']}"] if "level" in entry else []

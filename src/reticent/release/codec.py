@@ -69,7 +69,7 @@ def from_bytes(data: bytes) -> Release:
         head = json.loads(data[8 : 8 + length])
         at, tables = 8 + length, {}
         for name, size in head["tables"]:
-            tables[name] = table_from(data[at : at + size])
+            tables[name] = table_from_bytes(data[at : at + size])
             at += size
         return from_dict(head, tables, head["documents"])
     except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
@@ -84,7 +84,7 @@ def table_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def table_from(data: bytes) -> pa.Table:
+def table_from_bytes(data: bytes) -> pa.Table:
     """Reads what `table_bytes` wrote, and refuses a table whose inside does not hold together."""
     try:
         table = pa.ipc.open_stream(data).read_all()
@@ -94,6 +94,6 @@ def table_from(data: bytes) -> pa.Table:
     return table
 
 
-def digest(table: pa.Table) -> str:
+def table_digest(table: pa.Table) -> str:
     """The same for the same rows in the same order, however they are cut."""
     return hashlib.sha256(table_bytes(table.combine_chunks())).hexdigest()

@@ -15,8 +15,8 @@ from reticent.release.release import Release
 _ROOT = "*"
 _LINES = 12
 """Columns that are listed one by one; the others are named."""
-_NEARLY = 0.995
-_COSTLY = 0.3
+_NEARLY_ALL = 0.995
+_MIN_COSTLY_LOSS = 0.3
 """Loss of a column from which it is worth a word."""
 
 
@@ -35,14 +35,14 @@ class ColumnChange:
         """kept, coarser or wiped."""
         if self.hidden >= 1:
             return "wiped"
-        return "kept" if self.exact >= _NEARLY else "coarser"
+        return "kept" if self.exact >= _NEARLY_ALL else "coarser"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self) | {"state": self.state}
 
 
-def damages(release: Release, original: pa.Table, policy: Policy) -> list[ColumnChange]:
+def column_changes(release: Release, original: pa.Table, policy: Policy) -> list[ColumnChange]:
     """The quasi-identifiers of a generalised release, the most damaged first; none for releases that keep them as they are."""
     if release.shape != "generalised":
         return []
@@ -68,30 +68,30 @@ def _column_change(name: str, published: pa.ChunkedArray, original: pa.ChunkedAr
 def describe_changes(release: Release, columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
     """What happened, line by line."""
     if release.shape == "linked":
-        return _linked(release, policy)
-    return [*_columns(columns, policy), *_left_out(release), *_search(release.explain), *_advice(columns, policy)]
+        return _describe_tables(release, policy)
+    return [*_describe_columns(columns, policy), *_describe_suppression(release), *_describe_search(release.explain), *_advice(columns, policy)]
 
 
-def _columns(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
+def _describe_columns(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
     if not columns:
         return []
     lines = ["Of the released records, the columns that were made coarser show:"]
     coarser = [one for one in columns if one.state == "coarser"]
     width = max(len(one.column) for one in columns)
-    lines += [f"  {one.column:<{width}}  {_shares(one)}" for one in coarser[:_LINES]]
+    lines += [f"  {one.column:<{width}}  {_describe_shares(one)}" for one in coarser[:_LINES]]
     if coarser[_LINES:]:
-        lines.append(f"  and {len(coarser) - _LINES} more: {_names([one.column for one in coarser[_LINES:]])}")
+        lines.append(f"  and {len(coarser) - _LINES} more: {_join_names([one.column for one in coarser[_LINES:]])}")
     lines = lines if coarser else []
     wiped = [one.column for one in columns if one.state == "wiped"]
     if wiped:
-        lines.append(f"Wiped, every record shows *: {_names(wiped)}.")
+        lines.append(f"Wiped, every record shows *: {_join_names(wiped)}.")
     kept = [one.column for one in columns if one.state == "kept"]
     plain = f"{len(policy.plain)} plain" if policy.plain else ""
-    words = " and ".join(filter(None, (_names(kept), plain)))
+    words = " and ".join(filter(None, (_join_names(kept), plain)))
     return [*lines, f"As they were: {words}."] if words else lines
 
 
-def _linked(release: Release, policy: Policy) -> list[str]:
+def _describe_tables(release: Release, policy: Policy) -> list[str]:
     """Of linked tables: rows of each, and how many cells of each quasi-identifier tell nothing."""
     asked = release.explain.get("rows_in", {})
     rows = ", ".join(f"{table.num_rows:,} of {asked.get(name, 0):,} {name}" for name, table in release.tables.items())
@@ -106,7 +106,7 @@ def _linked(release: Release, policy: Policy) -> list[str]:
     return [*lines, f"Cells that show *: {', '.join(shown)}."] if shown else lines
 
 
-def _shares(one: ColumnChange) -> str:
+def _describe_shares(one: ColumnChange) -> str:
     parts = ((one.exact, "exact"), (one.coarser, "coarser"), (one.hidden, "*"))
     return ", ".join(f"{_percent(share)} {word}" for share, word in parts if share > 0)
 
@@ -115,7 +115,7 @@ def _percent(share: float) -> str:
     return "<1%" if share < 0.005 else f"{min(share, 0.99) if share < 1 else 1:.0%}"
 
 
-def _left_out(release: Release) -> list[str]:
+def _describe_suppression(release: Release) -> list[str]:
     lost = release.counts.suppressed
     if not lost:
         return ["No record was left out."]
@@ -131,13 +131,13 @@ def _left_out(release: Release) -> list[str]:
     ]
 
 
-def _search(explain: Mapping[str, Any]) -> list[str]:
+def _describe_search(explain: Mapping[str, Any]) -> list[str]:
     """Where the search ended, and what was tried beside."""
     lines = []
     tried = explain.get("tried", [])
     if len(tried) > 1:
         words = [
-            f"{_method(entry)} {entry['loss']:.3f}" + (" (stopped)" if entry["stopped"] else "") for entry in tried
+            f"{_method_name(entry)} {entry['loss']:.3f}" + (" (stopped)" if entry["stopped"] else "") for entry in tried
         ]
         lines.append(f"Loss of each method tried: {', '.join(words)}.")
     early = explain.get("stopped") or explain.get("optimal") is False
@@ -150,7 +150,7 @@ def _search(explain: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _method(entry: Mapping[str, Any]) -> str:
+def _method_name(entry: Mapping[str, Any]) -> str:
     return (
         str(entry["method"])
         + (" with sets" if entry.get("sets") else "")
@@ -162,12 +162,12 @@ def _method(entry: Mapping[str, Any]) -> str:
 def _advice(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
     """The column that costs most, and what could be done about it."""
     worst = max(columns, key=lambda one: one.loss, default=None)
-    if worst is None or worst.loss < _COSTLY or len(columns) < 2:
+    if worst is None or worst.loss < _MIN_COSTLY_LOSS or len(columns) < 2:
         return []
     steps = "" if policy.columns[worst.column].hierarchy is not None else "a hierarchy for it, or "
     return [f"'{worst.column}' costs most (loss {worst.loss:.2f}): {steps}the role identifier would spare the others."]
 
 
-def _names(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _LINES} more" if len(names) > _LINES else ""
     return ", ".join(names[:_LINES]) + more

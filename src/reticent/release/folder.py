@@ -32,7 +32,7 @@ import pyarrow.csv
 
 from reticent.disk import make_folder, move, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
-from reticent.release.codebook import README, readme, typed
+from reticent.release.codebook import README, readme, apply_types
 from reticent.release.codec import to_dict
 from reticent.release.release import Release
 
@@ -40,7 +40,7 @@ MANIFEST = "release.json"
 FORMAT = 2
 """Of the manifest; 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
-_LEFT_OVER = 3600.0
+_DRAFT_LIFETIME = 3600.0
 _LARGE_BATCHES = pa.csv.WriteOptions(batch_size=65_536)
 """Each is handed to Python to be written."""
 
@@ -51,8 +51,8 @@ def write(
     """Writes a release to a folder that does not exist yet, or is empty; tables that are `ready` on disk are moved in."""
     if file_format not in FORMATS:
         raise PolicyError(f"Releases are written as {' or '.join(FORMATS)}.", hint="Use --format csv.")
-    refuse_taken(path)
-    _clean(path)
+    refuse_overwrite(path)
+    _remove_old_drafts(path)
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,15 +77,15 @@ def write(
     return path
 
 
-def _clean(path: Path) -> None:
+def _remove_old_drafts(path: Path) -> None:
     """Removes drafts of this folder that a killed process left; a living one finishes within the hour."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.????????????") if path.parent.is_dir() else ():
         with contextlib.suppress(OSError):
-            if time.time() - draft.stat().st_mtime > _LEFT_OVER:
+            if time.time() - draft.stat().st_mtime > _DRAFT_LIFETIME:
                 shutil.rmtree(draft, ignore_errors=True)
 
 
-def refuse_taken(path: Path) -> None:
+def refuse_overwrite(path: Path) -> None:
     """A release never overwrites anything."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConnectorError(f"{path} exists and is not an empty folder.", hint="Give a new folder to --output.")
@@ -103,11 +103,11 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
     codebook = release.documents.get("codebook")
     for name, table in release.tables.items():
         target = draft / f"{name}.{file_format}"
-        with _new(target) as file:
+        with _open_new_file(target) as file:
             if file_format == "csv":
-                pa.csv.write_csv(escaped(table), file, _LARGE_BATCHES)
+                pa.csv.write_csv(escape_formulas(table), file, _LARGE_BATCHES)
             else:
-                _parquet().write_table(typed(table, codebook["columns"] if codebook else ()), file)
+                _parquet().write_table(apply_types(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
     for name, document in release.documents.items():
         written = json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n"
@@ -121,13 +121,13 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
 
 def _write(path: Path, content: bytes) -> str:
     """Writes a new file; gives the digest of what is in it."""
-    with _new(path) as file:
+    with _open_new_file(path) as file:
         file.write(content)
     return hashlib.sha256(content).hexdigest()
 
 
 @contextlib.contextmanager
-def _new(path: Path) -> Iterator[IO[bytes]]:
+def _open_new_file(path: Path) -> Iterator[IO[bytes]]:
     """A new file for its owner alone, on disk when the block ends."""
     with os.fdopen(open_new(path), "wb") as file:
         yield file
@@ -157,7 +157,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
     for name, digest in manifest["files"].items():
         file = path / Path(name).name
         try:
-            refuse_endless(file)
+            refuse_special_file(file)
             if _digest(file) != digest:
                 raise DataError(
                     f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
@@ -193,11 +193,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def content_of(file: Path) -> bytes:
     """What a file of a release holds."""
-    refuse_endless(file)
+    refuse_special_file(file)
     return file.read_bytes()
 
 
-def refuse_endless(file: Path) -> None:
+def refuse_special_file(file: Path) -> None:
     """A pipe, a device or a folder is no file of a release, and nobody waits for its end."""
     if file.exists() and not file.is_file():
         raise OSError
@@ -215,7 +215,7 @@ def read_csv(file: Path) -> pa.Table:
     options = pa.csv.ConvertOptions(
         column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
     )
-    return plain(pa.csv.read_csv(file, convert_options=options))
+    return unescape_formulas(pa.csv.read_csv(file, convert_options=options))
 
 
 def _digest(file: Path) -> str:
@@ -223,51 +223,51 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-_SIGN = r"[=+\-@\t\r](?s:.)"
-_RUNS = f"^'*{_SIGN}"
+_FORMULA_START = r"[=+\-@\t\r](?s:.)"
+_FORMULA = f"^'*{_FORMULA_START}"
 _NUMBER = r"^[+-][0-9]*[.,]?[0-9]+([eE][+-]?[0-9]+)?$"
-_ESCAPED = f"^'('*{_SIGN})"
-_FIRST = np.zeros(256, dtype=np.bool_)
-_FIRST[list(b"'=+-@\t\r")] = True
+_ESCAPED = f"^'('*{_FORMULA_START})"
+_RISKY_FIRST_BYTES = np.zeros(256, dtype=np.bool_)
+_RISKY_FIRST_BYTES[list(b"'=+-@\t\r")] = True
 
 
-def escaped(table: pa.Table) -> pa.Table:
+def escape_formulas(table: pa.Table) -> pa.Table:
     """The table as it is written to CSV, its header included.
 
     >>> escaped(pa.table({"note": ["=1+1", "-5", "'@x", "a-b"]}))["note"].to_pylist()
     ["'=1+1", '-5', "''@x", 'a-b']
     """
-    columns = [_escaped(column) if _is_text(column.type) else column for column in table.columns]
-    return pa.table(columns, names=_escaped(pa.array(table.column_names, pa.string())).to_pylist())
+    columns = [_escape_cells(column) if _is_text(column.type) else column for column in table.columns]
+    return pa.table(columns, names=_escape_cells(pa.array(table.column_names, pa.string())).to_pylist())
 
 
-def plain(table: pa.Table) -> pa.Table:
+def unescape_formulas(table: pa.Table) -> pa.Table:
     """The table as it was before `escaped`.
 
     >>> plain(pa.table({"note": ["'=1+1", "-5", "''@x", "'tis"]}))["note"].to_pylist()
     ['=1+1', '-5', "'@x", "'tis"]
     """
-    columns = [_plain(column) if _is_text(column.type) else column for column in table.columns]
-    return pa.table(columns, names=_plain(pa.array(table.column_names, pa.string())).to_pylist())
+    columns = [_unescape_cells(column) if _is_text(column.type) else column for column in table.columns]
+    return pa.table(columns, names=_unescape_cells(pa.array(table.column_names, pa.string())).to_pylist())
 
 
-def _is_text(of: pa.DataType) -> bool:
-    value = of.value_type if pa.types.is_dictionary(of) else of
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
 
 
-def _escaped(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _escape_cells(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
-    if not _may_run(cells):
+    if not _may_have_formula(cells):
         return cells
-    runs = pc.and_not(pc.match_substring_regex(cells, _RUNS), pc.match_substring_regex(cells, _NUMBER))
+    runs = pc.and_not(pc.match_substring_regex(cells, _FORMULA), pc.match_substring_regex(cells, _NUMBER))
     if not pc.any(runs).as_py():
         return cells
     return pc.if_else(runs, pc.binary_join_element_wise("'", cells, ""), cells)
 
 
-def _may_run(cells: pa.Array | pa.ChunkedArray) -> bool:
+def _may_have_formula(cells: pa.Array | pa.ChunkedArray) -> bool:
     """Whether some cell begins with a sign or an apostrophe: a look at first bytes, before anything is matched."""
     for chunk in cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]:
         wide = np.dtype(np.int64 if pa.types.is_large_string(chunk.type) else np.int32)
@@ -276,12 +276,12 @@ def _may_run(cells: pa.Array | pa.ChunkedArray) -> bool:
             continue
         starts = np.frombuffer(offsets, wide, len(chunk), chunk.offset * wide.itemsize)
         # An empty cell shows the first byte of the next one, which is looked at anyway.
-        if _FIRST[np.frombuffer(text, np.uint8).take(starts, mode="clip")].any():
+        if _RISKY_FIRST_BYTES[np.frombuffer(text, np.uint8).take(starts, mode="clip")].any():
             return True
     return False
 
 
-def _plain(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _unescape_cells(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if not pc.any(pc.starts_with(cells, "'")).as_py():
         return cells
     return pc.replace_substring_regex(cells, _ESCAPED, r"\1")

@@ -24,7 +24,7 @@ _L = {
     "recursive": "no sensitive value dominates its group (recursive (c, l) = {})",
     "frequency": "no sensitive value makes up more than 1/{} of its group",
 }
-_OTHERS = {
+_OTHER_CLAIMS = {
     "m-distinct": "every group shows at least {} different values, and no later release rules one of them out",
     "m-distinct*": "every group shows at least {} values whose possible updates do not meet",
     "m-invariance": "a person stands among the same {} values in every release",
@@ -45,7 +45,7 @@ ATTACKERS = {
 """Readers against whom no method claims anything unless it says so."""
 
 
-def not_covered(*own: str, persons: bool = False) -> tuple[str, ...]:
+def exclusions(*specific: str, persons: bool = False) -> tuple[str, ...]:
     """What a method leaves open: what is its own, then the readers that all of them leave open.
 
     Args:
@@ -53,7 +53,7 @@ def not_covered(*own: str, persons: bool = False) -> tuple[str, ...]:
         persons: the claims are of persons, whatever number of records they have.
     """
     readers = ATTACKERS | ({"linked records": "persons whose values depend on one another"} if persons else {})
-    return (*own, *readers.values())
+    return (*specific, *readers.values())
 
 
 def claims_in_words(claims: Mapping[str, Any]) -> list[str]:
@@ -98,10 +98,10 @@ def _other(name: str, value: Any) -> str:
     if name == "k_map" and isinstance(value, int):
         return f"every published combination fits at least {value} people of the population that the custodian gave"
     plain = f"{name.replace('_', ' ')}: {value}"
-    return _OTHERS[name].format(value, value) if name in _OTHERS and isinstance(value, int | float) else plain
+    return _OTHER_CLAIMS[name].format(value, value) if name in _OTHER_CLAIMS and isinstance(value, int | float) else plain
 
 
-_GENERALISED = (
+_GENERALIZED = (
     "A cell such as [40, 60) stands for every value in it, {a, b} for one of the two, 12*** for every code that begins so, * for anything; after `or missing` the cell may also have been empty.",
     "Sensitive values are exact.",
 )
@@ -110,10 +110,10 @@ _GROUPS = (
     "Do not divide a group's values evenly among its records: where fields and values go together that is wrong, often by a factor of two. Invert the groups, as `reticent ask` does.",
 )
 HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
-    "generalised": _GENERALISED,
+    "generalised": _GENERALIZED,
     "anatomy": _GROUPS,
     "m-distinct": (
-        *_GENERALISED[:1],
+        *_GENERALIZED[:1],
         "Each line is one value of its group, not of one person; counterfeits.csv says how many lines of a group belong to nobody.",
     ),
     "veil": (
@@ -121,14 +121,14 @@ HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
         "Do not count candidates, nor shares of them. The channel is known: `reticent ask` inverts it, without bias and with intervals that hold.",
     ),
     "linked": (
-        *_GENERALISED,
+        *_GENERALIZED,
         "person and visit are pseudonyms of this release alone: they join its tables, and nothing else.",
         "Of a person those rows are published that all persons of the class have: numbers of visits and of diagnoses are lower bounds.",
     ),
     "stream": _GROUPS,
 }
 _COUNTS = "Counts and shares of values, by published fields, with the intervals that `reticent ask` gives."
-MAY: Mapping[str, tuple[str, ...]] = {
+MAY_CONCLUDE: Mapping[str, tuple[str, ...]] = {
     "generalised": (
         "Counts of values among published records, between the bounds that `reticent ask` gives.",
         "Relations between fields as coarse as they are published.",
@@ -142,16 +142,16 @@ MAY: Mapping[str, tuple[str, ...]] = {
     ),
     "stream": (_COUNTS, "Changes of the level over time, where the intervals show them."),
 }
-MAY_NOT = (
+MAY_NOT_CONCLUDE = (
     "Anything about a single person: a candidate, a group or a class is no diagnosis.",
     "That two records belong to the same person, unless the release says so itself.",
     "Figures without their interval: what looks like a difference may be the noise of the method.",
 )
 
-_KNOWN = "a reader who knows who is in the table and all their quasi-identifiers"
+_KNOWS_QUASI = "a reader who knows who is in the table and all their quasi-identifiers"
 AGAINST = {
-    "generalised": _KNOWN,
-    "anatomy": _KNOWN,
+    "generalised": _KNOWS_QUASI,
+    "anatomy": _KNOWS_QUASI,
     "evolving": "a reader who knows the method, who is in the table, and all their quasi-identifiers",
     "series": "a reader who knows all releases, every quasi-identifier of everybody and the update knowledge, and takes each person by itself",
     "delay-free": "a reader who knows everyone's quasi-identifiers but not how groups come about",
@@ -167,7 +167,7 @@ RECORDS_IN_CLASS = (
 RECORDS_IN_GROUPS = "several records of one person (the policy names no person, so each record is taken for one)"
 SINGLING_OUT = "singling out by published quasi-identifiers"
 EVOLVING = ("a second publication: safe for one publication only", "values more frequent than 1/l inside a class")
-UNMET = "k and t of the policy: an evolving table publishes quasi-identifiers as they are"
+UNMET_REQUIREMENTS = "k and t of the policy: an evolving table publishes quasi-identifiers as they are"
 SERIES = (
     "a reader who reasons over several persons jointly",
     "updates that are more or less likely than the update knowledge says",
@@ -196,9 +196,9 @@ LINKED = (
     "holds for each record, not for what they have in common"
 )
 REPUBLICATION = "some of these persons stand in other publications of the same store: laid side by side, they may tell more than each alone"
-LEDGER = "persons who stand in other publications of the same store: a release on Spark is not in its ledger"
-_COUNTED = "counted on the released persons themselves, with noise of epsilon = {number}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"
-_HOLES = (
+NOT_IN_LEDGER = "persons who stand in other publications of the same store: a release on Spark is not in its ledger"
+_COUNTED_WITH_NOISE = "counted on the released persons themselves, with noise of epsilon = {number}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"
+_TEMPLATES = (
     "PERSONS WITH SEVERAL RECORDS: {number} of {number} records repeat the column '{names}' and are counted as persons of their own",
     "write person: {names} in the policy",
     "a reader who knows what a column that is released as it is says of a person ({names})",
@@ -223,7 +223,7 @@ _HOLES = (
     ),
     "persons of the past whom the prior was counted on: it cost them epsilon = {number}",
     *(
-        f"a reader who knows all other records: {what} {_COUNTED}"
+        f"a reader who knows all other records: {what} {_COUNTED_WITH_NOISE}"
         for what in (
             "the prior was",
             "totals by row and value were",
@@ -236,7 +236,7 @@ _HOLES = (
 _NUMBER = r"(?:-?[0-9][0-9.,]{0,11}(?:e[-+][0-9]{1,3})?%?|nan%?|-?inf%?)"
 
 
-def strange(against: str, open_ends: Iterable[str], names: Iterable[str]) -> list[str]:
+def find_unknown_sentences(against: str, sentences: Iterable[str], names: Iterable[str]) -> list[str]:
     """The words of a guarantee that no engine says: `against`, and the number of each sentence of what is not covered.
 
     Sentences may name the policy's columns and tables.
@@ -245,12 +245,12 @@ def strange(against: str, open_ends: Iterable[str], names: Iterable[str]) -> lis
     odd = [] if against in AGAINST.values() else ["against"]
     return odd + [
         f"sentence {at}"
-        for at, sentence in enumerate(open_ends, 1)
-        if not all(_said(c, listed) for c in ([sentence] if sentence in _plain() else sentence.split("; ")))
+        for at, sentence in enumerate(sentences, 1)
+        if not all(_is_known_clause(c, listed) for c in ([sentence] if sentence in _fixed_sentences() else sentence.split("; ")))
     ]
 
 
-def lacking(method: str, kind: str, open_ends: Sequence[str], *, household: bool = False) -> int:
+def count_absent_sentences(method: str, kind: str, sentences: Sequence[str], *, household: bool = False) -> int:
     """How many of the readers that every release of this method leaves open are not named; `unit`: the policy declares one."""
     own = {
         "veil": (*VEIL, HOUSEHOLD) if household else VEIL,
@@ -260,11 +260,11 @@ def lacking(method: str, kind: str, open_ends: Sequence[str], *, household: bool
         **dict.fromkeys(("indexed", "enc", "encc", "eac", "red"), EVOLVING),
     }.get(method, SERIES if kind == "series" else ())
     readers = () if method == "veil" else tuple(words for name, words in ATTACKERS.items() if name != "linked records")
-    return len({*own, *readers} - set(open_ends))
+    return len({*own, *readers} - set(sentences))
 
 
-def _said(clause: str, names: frozenset[str]) -> bool:
-    if clause in _plain():
+def _is_known_clause(clause: str, names: frozenset[str]) -> bool:
+    if clause in _fixed_sentences():
         return True
     fits = (pattern.fullmatch(clause) for pattern in _patterns())
     return any(
@@ -273,15 +273,15 @@ def _said(clause: str, names: frozenset[str]) -> bool:
 
 
 @cache
-def _plain() -> frozenset[str]:
+def _fixed_sentences() -> frozenset[str]:
     """The sentences without holes."""
-    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET, HOUSEHOLD, LINKED, REPUBLICATION, LEDGER)
+    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET_REQUIREMENTS, HOUSEHOLD, LINKED, REPUBLICATION, NOT_IN_LEDGER)
     own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
-    return frozenset([*single, *own, *not_covered(), *not_covered(persons=True)])
+    return frozenset([*single, *own, *exclusions(), *exclusions(persons=True)])
 
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(
-        re.compile(re.escape(words).replace(r"\{number\}", _NUMBER).replace(r"\{names\}", "(.+)")) for words in _HOLES
+        re.compile(re.escape(words).replace(r"\{number\}", _NUMBER).replace(r"\{names\}", "(.+)")) for words in _TEMPLATES
     )

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from reticent.arrays import Int32s
 from reticent.errors import StateError
-from reticent.release.codec import table_bytes, table_from
+from reticent.release.codec import table_bytes, table_from_bytes
 from reticent.store import database, schema
 from reticent.store.store import Store
 from reticent.store.transaction import Restored, Transaction, note_restored
@@ -119,7 +119,7 @@ def _overwrite(tx: Transaction, publisher: str, column: str, codes: Int32s) -> N
     table = schema.evolving_words
     where = sa.and_(table.c.publisher == publisher, table.c.column == column)
     for part in tx.rows(table, where):
-        first, words = part["first"], table_from(bytes(part["payload"])).column("value").combine_chunks()
+        first, words = part["first"], table_from_bytes(bytes(part["payload"])).column("value").combine_chunks()
         own = [int(code) for code in codes if first <= code < first + len(words)]
         if own:
             row = {"publisher": publisher, "column": column, "first": first}

@@ -10,7 +10,7 @@ import pytest
 from reticent.audit import verify
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.wording import AGAINST, not_covered
+from reticent.release.wording import AGAINST, exclusions
 
 TREE = {"Lung": ["flu", "asthma"], "Gut": ["ulcer", "colitis"]}
 AGES = {"intervals": [10, 20]}
@@ -47,7 +47,7 @@ def generalised(data=None, claims=None, counts=None, **other):
         shape="generalised",
         method="optimal",
         tables={"data": table},
-        guarantee=Guarantee(CLAIMS if claims is None else claims, AGAINST["generalised"], not_covered()),
+        guarantee=Guarantee(CLAIMS if claims is None else claims, AGAINST["generalised"], exclusions()),
         counts=counts or Counts(table.num_rows, table.num_rows, 0, 0),
         policy_hash="",
         **other,
@@ -166,7 +166,7 @@ ST = {"group": [0, 0, 1, 1], "value": ["flu", "ulcer", "asthma", "flu"], "count"
 def anatomy(qit=None, st=None, *, method="anatomy", claims=None, metrics=None):
     tables = {"qit": pa.table(qit or QIT), "st": pa.table(st or ST)}
     rows = tables["qit"].num_rows
-    guarantee = Guarantee(claims or {"l": {"distinct": 2, "frequency": 2}}, AGAINST["anatomy"], not_covered())
+    guarantee = Guarantee(claims or {"l": {"distinct": 2, "frequency": 2}}, AGAINST["anatomy"], exclusions())
     return Release(
         "table" if method == "anatomy" else "evolving",
         "anatomy",

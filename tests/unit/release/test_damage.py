@@ -5,7 +5,7 @@ import pytest
 
 import reticent
 from reticent.policy import Policy
-from reticent.release.damage import describe_changes, damages
+from reticent.release.damage import describe_changes, column_changes
 
 ROWS = 60
 TABLE = pa.table(
@@ -29,7 +29,7 @@ def policy(method="local", **privacy):
 def told(method="local", table=TABLE, **privacy):
     rules = policy(method, **privacy)
     release = reticent.anonymize(table, rules, seed=1)
-    columns = damages(release, table, rules)
+    columns = column_changes(release, table, rules)
     return {one.column: one for one in columns}, describe_changes(release, columns, rules)
 
 
@@ -62,7 +62,7 @@ def test_who_was_left_out_and_why():
     odd = pa.concat_tables([TABLE.slice(0, ROWS - 1), TABLE.slice(ROWS - 1).set_column(0, "sex", pa.array(["X"]))])
     rules = policy("optimal", k=5, suppression=0.05)
     release = reticent.anonymize(odd, rules, seed=1)
-    words = describe_changes(release, damages(release, odd, rules), rules)
+    words = describe_changes(release, column_changes(release, odd, rules), rules)
     assert any("1 of 60 records were left out (1.7%): 1 fitted in no class" in line for line in words)
 
 

@@ -19,9 +19,9 @@ from typing import Any
 from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy import Policy
-from reticent.release.codebook import OMISSION_RATE_NOTE, citation, described, describe_stream_column, readme
+from reticent.release.codebook import OMISSION_RATE_NOTE, citation, describe_columns, describe_stream_column, readme
 from reticent.release.folder import FORMAT
-from reticent.release.wording import HOW_TO_READ, MAY, MAY_NOT, claims_in_words, lacking, strange
+from reticent.release.wording import HOW_TO_READ, MAY_CONCLUDE, MAY_NOT_CONCLUDE, claims_in_words, count_absent_sentences, find_unknown_sentences
 
 METHODS = {
     "table": ("auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil", "linked"),
@@ -79,8 +79,8 @@ def wording_errors(guarantee: Mapping[str, Any], method: str, kind: str, policy:
         return ["not_covered"]
     uncounted = policy.tables.uncounted if policy.tables is not None else ()
     unit = policy.unit is not None
-    lost = lacking(method, kind, words, household=unit)
-    odd = strange(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
+    lost = count_absent_sentences(method, kind, words, household=unit)
+    odd = find_unknown_sentences(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
     odd += [f"{len(words) - len(set(words))} repeated"] if len(set(words)) < len(words) else []
     return odd + ([f"{lost} lacking"] if lost else [])
 
@@ -215,8 +215,8 @@ def _wrong_codebook_entries(release: Published, policy: Policy) -> list[str]:
         "records": manifest.get("counts"),
         "guarantee": dict(guarantee) | {"words": _claim_sentences(claims)},
         "reading": list(HOW_TO_READ.get(shape, ())),
-        "may_be_concluded": list(MAY.get(shape, ())),
-        "may_not_be_concluded": list(MAY_NOT),
+        "may_be_concluded": list(MAY_CONCLUDE.get(shape, ())),
+        "may_not_be_concluded": list(MAY_NOT_CONCLUDE),
         "cite": citation(*(str(manifest.get(key)) for key in ("kind", "method", "policy_hash"))),
     }
     odd = [key for key in codebook if key not in same and key != "columns"]
@@ -238,7 +238,7 @@ def _wrong_columns(release: Published, policy: Policy) -> list[str]:
     tables = {str(entry.get("table")): None for entry in listed}
     if set(tables) != set(release.tables):
         return ["columns"]
-    known = described({name: release.tables[name] for name in tables}, release.shape, policy)
+    known = describe_columns({name: release.tables[name] for name in tables}, release.shape, policy)
     if len(listed) != len(known):
         return ["columns"]
     return [

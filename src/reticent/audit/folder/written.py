@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from reticent.release.folder import escaped, plain
+from reticent.release.folder import escape_formulas, unescape_formulas
 
 _MANIFEST = "release.json"
 _BLOCK_SIZE = 1 << 22
@@ -89,7 +89,7 @@ def _csv_equals(file: Path, writer: _ComparingWriter) -> bool:
     with pa.csv.open_csv(file, read_options=options, **csv_text_options(names)) as parts:
         for part in parts:
             table = pa.table(part.columns, names=names)
-            if not escaped(plain(table)).equals(table):
+            if not escape_formulas(unescape_formulas(table)).equals(table):
                 return False
             cells = [pc.fill_null(cell, "") if at in bare else _quote(cell) for at, cell in enumerate(part.columns)]
             writer.write(_join_lines(cells))

@@ -50,7 +50,7 @@ def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: s
         GuaranteeError: the policy cannot be met.
     """
     data, output = Path(data), Path(output)
-    folder.refuse_taken(output)
+    folder.refuse_overwrite(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     aside = output.parent / f".{output.name}.{secrets.token_hex(6)}"
     make_folder(aside)

@@ -24,7 +24,7 @@ from reticent.connectors.files.atomic import system_errors
 from reticent.disk import draft_of, make_folder, open_new
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.release.folder import read, refuse_taken
+from reticent.release.folder import read, refuse_overwrite
 
 LOG = logging.getLogger(__name__)
 _ROWS = 8192
@@ -47,7 +47,7 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
             f"{folder} was not made from FHIR.",
             hint="Release a FHIR export under a policy with tables: fhir, or give the policy of a table with fhir:.",
         )
-    refuse_taken(target)
+    refuse_overwrite(target)
     counts: dict[str, int] = {}
     version, codebook = layout["version"], documents["codebook"]
     with _open_output(target) as write:

@@ -41,7 +41,7 @@ from reticent.engine.veil.release import data_table, hash_facts, guarantee, nois
 from reticent.engine.veil.veiling import OMISSION_EPSILON, MAX_OMISSION_RATE, hash_persons
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
-from reticent.release.wording import LEDGER
+from reticent.release.wording import NOT_IN_LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -99,7 +99,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
     return SparkRelease(
         # The order of the input may follow something a reader knows; that of the published cells tells what they tell.
         frame=published.repartition(*names).sortWithinPartitions(*names),
-        guarantee=replace(told, not_covered=(*told.not_covered, LEDGER)),
+        guarantee=replace(told, not_covered=(*told.not_covered, NOT_IN_LEDGER)),
         counts=Counts(records, records, 0, 0),
         policy_hash=policy.hash,
         documents={"veil": house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}},

@@ -16,7 +16,7 @@ from reticent.connectors.sql.url import is_sql, parse_url
 from reticent.disk import open_new
 from reticent.errors import ConnectorError, PolicyError
 from reticent.read.load import parts_of
-from reticent.release.codebook import typed
+from reticent.release.codebook import apply_types
 from reticent.release.folder import read
 
 _ROWS = 10_000
@@ -29,7 +29,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
         raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
     about_release, parts, documents = _read_stream(folder) if folder.is_file() else read(folder)
     codebook = documents.get("codebook", {})
-    parts = {part: typed(data, codebook.get("columns", ())) for part, data in parts.items()}
+    parts = {part: apply_types(data, codebook.get("columns", ())) for part, data in parts.items()}
     engine = sa.create_engine(_engine_url(url))
     catalogue = sa.MetaData()
     tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}

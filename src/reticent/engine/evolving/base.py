@@ -21,7 +21,7 @@ from reticent.engine.spellings import merge_variants
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.wording import UNMET
+from reticent.release.wording import UNMET_REQUIREMENTS
 
 
 class ChangeIds(NamedTuple):
@@ -213,7 +213,7 @@ class EvolvingPublisher(Publisher):
     def guarantee(self) -> Guarantee:
         """What every publication claims."""
         asked = self.policy.privacy
-        unmet = () if asked.k is None and asked.t is None else (UNMET,)
+        unmet = () if asked.k is None and asked.t is None else (UNMET_REQUIREMENTS,)
         return replace(self._method_guarantee(), not_covered=(*self._method_guarantee().not_covered, *unmet))
 
     @abstractmethod

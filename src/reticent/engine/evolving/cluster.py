@@ -25,9 +25,9 @@ from reticent.errors import InternalError
 from reticent.policy import Policy
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Guarantee, Release
-from reticent.release.wording import AGAINST, EVOLVING, not_covered
+from reticent.release.wording import AGAINST, EVOLVING, exclusions
 
-NOT_COVERED = not_covered(*EVOLVING)
+NOT_COVERED = exclusions(*EVOLVING)
 
 
 class ClusterPublisher(EvolvingPublisher):

@@ -25,7 +25,7 @@ from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.settings.linked import PERSON, VISIT
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.wording import AGAINST, not_covered
+from reticent.release.wording import AGAINST, exclusions
 
 METHOD = "linked"
 
@@ -163,7 +163,7 @@ def _release(
         shape="linked",
         method=METHOD,
         tables=tables,
-        guarantee=Guarantee(claims, AGAINST["linked"], not_covered(*policy_exclusions(policy), *_uncounted_sentences(policy), persons=True)),
+        guarantee=Guarantee(claims, AGAINST["linked"], exclusions(*policy_exclusions(policy), *_uncounted_sentences(policy), persons=True)),
         counts=Counts(rows_in=rows_in, published=published, suppressed=rows_in - published),
         policy_hash=policy.hash,
         metrics={

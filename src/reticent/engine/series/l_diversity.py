@@ -30,7 +30,7 @@ from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.privacy import LSpec
 from reticent.release import Guarantee, Release, person_hashes
-from reticent.release.wording import AGAINST, L_DIVERSITY, not_covered
+from reticent.release.wording import AGAINST, L_DIVERSITY, exclusions
 
 
 class LDiversity(SeriesPublisher):
@@ -51,7 +51,7 @@ class LDiversity(SeriesPublisher):
     @property
     def guarantee(self) -> Guarantee:
         """What every release claims, by itself."""
-        open_ends = not_covered(*L_DIVERSITY) + policy_exclusions(self._policy_with_l)
+        open_ends = exclusions(*L_DIVERSITY) + policy_exclusions(self._policy_with_l)
         return Guarantee(claims(self._policy_with_l), AGAINST["generalised"], open_ends)
 
     def _publish(self, table: pa.Table) -> Release:

@@ -46,7 +46,7 @@ from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
 from reticent.release import Counts, Guarantee, Release, person_hashes
-from reticent.release.wording import AGAINST, SERIES, not_covered
+from reticent.release.wording import AGAINST, SERIES, exclusions
 
 HEADROOM = 4
 """Times the least group size for the limit: measured on progressing illnesses, it lets five releases pass almost without holding anybody back."""
@@ -73,7 +73,7 @@ class MDistinct(SeriesPublisher):
     def guarantee(self) -> Guarantee:
         """What every release claims beside those before it."""
         claims = {self.method: self.policy.m, "max_risk": self.policy.series.limit}
-        return Guarantee(claims, AGAINST["series"], not_covered(*SERIES))
+        return Guarantee(claims, AGAINST["series"], exclusions(*SERIES))
 
     def members(self) -> Members:
         """Who stood in which group of the last release."""

@@ -35,9 +35,9 @@ from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import HierarchyLevels, build_levels
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.wording import AGAINST, CASTLE, not_covered
+from reticent.release.wording import AGAINST, CASTLE, exclusions
 
-NOT_COVERED = not_covered(*CASTLE)
+NOT_COVERED = exclusions(*CASTLE)
 _NONE: UInt64s = np.empty(0, dtype=np.uint64)
 
 

@@ -39,10 +39,10 @@ from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.release import Guarantee, Release
-from reticent.release.wording import AGAINST, DELAY_FREE, not_covered
+from reticent.release.wording import AGAINST, DELAY_FREE, exclusions
 from reticent.utility.stream import sau_limit
 
-NOT_COVERED = not_covered(*DELAY_FREE)
+NOT_COVERED = exclusions(*DELAY_FREE)
 # The pool is weighed anew whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
 # evidence changes nothing that matters.
 _FIRST_REWEIGHT = 1_000

@@ -36,7 +36,7 @@ from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
-from reticent.release.wording import not_covered as readers
+from reticent.release.wording import exclusions as readers
 
 
 def anatomy_exclusions(policy: Policy) -> tuple[str, ...]:

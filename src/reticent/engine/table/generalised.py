@@ -19,7 +19,7 @@ from reticent.engine.table.levels import Levels
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.wording import AGAINST, RECORDS_IN_CLASS
-from reticent.release.wording import not_covered as readers
+from reticent.release.wording import exclusions as readers
 from reticent.utility.measures import Balance
 from reticent.utility.metrics import Metrics, measure
 
