@@ -19,7 +19,7 @@ from reticent.audit.published import read_release, text_table
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
-from reticent.report import Material, audit
+from reticent.report import AuditInputs, audit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ def _large(rows: int) -> dict[str, float]:
     policy = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"l": 10}, "table": {"method": "anatomy"}})
     release = anonymize(table, policy, seed=1)
     out: dict[str, float] = {"rows": rows}
-    for name, material in (("alone", Material(seed=1)), ("with_original", Material(original=table, seed=1))):
+    for name, material in (("alone", AuditInputs(seed=1)), ("with_original", AuditInputs(original=table, seed=1))):
         wall, cpu = time.perf_counter(), time.process_time()
         audit([release], policy, material)
         out[f"{name}_seconds"] = time.perf_counter() - wall

@@ -143,15 +143,15 @@ def audit(
         store: the store of the publication, whose ledger tells who stood in which group.
         seed: makes the attacks repeatable.
     """
-    from reticent.report import Material
+    from reticent.report import AuditInputs
     from reticent.report import audit as attack
 
     rules = policy_of(policy)
     ledger = None if store is None else ledger_of(store)
     if rules.tables is not None and original is not None:
-        material = Material(tables=_tables(original, rules)[0], ledger=ledger, seed=seed)
+        material = AuditInputs(tables=_tables(original, rules)[0], ledger=ledger, seed=seed)
     else:
-        material = Material(
+        material = AuditInputs(
             original=None if original is None else table_under(original, rules), ledger=ledger, seed=seed
         )
     return attack(sources_of(releases, rules), rules, material)

@@ -18,7 +18,7 @@ from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release.codebook import describe_columns, readme
 from reticent.release.folder import read_csv
 from reticent.release.wording import claims_in_words
-from reticent.report.page import html
+from reticent.report.page import render_html
 
 VALUES = [f"d{at}" for at in range(6)]
 TREE = {"*": {"low": VALUES[:3], "high": VALUES[3:]}}
@@ -350,4 +350,4 @@ def test_an_audit_of_an_empty_release_beside_its_input_is_an_answer(tmp_path):
 def test_a_policy_hash_of_no_form_is_shown_as_it_is(tmp_path):
     folder, policy = generalised(tmp_path)
     manifest(folder, lambda content: content.update(policy_hash=True))
-    assert html(audit(folder, policy))
+    assert render_html(audit(folder, policy))

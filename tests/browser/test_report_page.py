@@ -8,7 +8,7 @@ import pytest
 
 from reticent.api import anonymize
 from reticent.policy import Policy
-from reticent.report import Material, audit, compare, write_report
+from reticent.report import AuditInputs, audit, compare, write_report
 
 STICKING_OUT = """() => [...document.querySelectorAll('body *')].filter(e => {
   const box = e.getBoundingClientRect();
@@ -58,7 +58,7 @@ def report(tmp_path_factory):
         }
     )
     release = anonymize(table, policies[1][1], seed=1)
-    found = audit([release], policies[1][1], Material(original=table, population=10_000, seed=1))
+    found = audit([release], policies[1][1], AuditInputs(original=table, population=10_000, seed=1))
     folder = tmp_path_factory.mktemp("report")
     return write_report(folder / "report.html", found, compare(table, policies, seed=1), "reticent audit " + "x" * 200)[
         0

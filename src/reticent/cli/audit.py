@@ -57,10 +57,10 @@ def audit(
     from reticent.connectors.inputs import read_input
     from reticent.connectors.linked import read_tables
     from reticent.policy import Policy
-    from reticent.report import Material, write_report
+    from reticent.report import AuditInputs, write_report
     from reticent.report import audit as judge
     from reticent.report import compare as try_policies
-    from reticent.report.sections import shown_command
+    from reticent.report.sections import command_text
 
     if not releases and not compare:
         raise PolicyError("There is nothing to audit.", hint="Give release folders, or --compare with --original.")
@@ -72,7 +72,7 @@ def audit(
         step("Reading the tables")
         linked = rules.tables is not None and original is not None
         table = read_input(original, rules) if original is not None and not linked else None
-        material = Material(
+        material = AuditInputs(
             original=table,
             tables=read_tables(str(original), rules)[0] if linked else None,
             population=_population(population),
@@ -85,7 +85,7 @@ def audit(
         outcome = judge(sources_of(releases, rules), rules, material, progress=step) if releases else None
         tried = try_policies(table, candidates, seed=seed, progress=step) if table is not None and candidates else []
         step("Writing the report")
-        page, twin = write_report(output, outcome, tried, shown_command(sys.argv[1:]))
+        page, twin = write_report(output, outcome, tried, command_text(sys.argv[1:]))
     _say_results(outcome, tried)
     say(f"Report: {page}, figures: {twin}.")
     if json:

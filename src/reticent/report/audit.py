@@ -36,7 +36,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, repr=False)
-class Material:
+class AuditInputs:
     """What an audit may look at beside the releases.
 
     Attributes:
@@ -80,7 +80,7 @@ class Audit:
     seed: int
     against: str = ""
     not_covered: tuple[str, ...] = ()
-    material: Material = field(default_factory=Material)
+    material: AuditInputs = field(default_factory=AuditInputs)
 
     @property
     def refuted(self) -> bool:
@@ -136,7 +136,7 @@ def _bound_text(outcome: Outcome) -> str:
 def audit(
     sources: Sequence[str | Path | Release | pa.Table],
     policy: Policy,
-    material: Material = Material(),  # noqa: B008 - frozen
+    inputs: AuditInputs = AuditInputs(),  # noqa: B008 - frozen
     *,
     progress: Progress = lambda step: None,  # noqa: ARG005
 ) -> Audit:
@@ -150,13 +150,13 @@ def audit(
     """
     if not sources:
         raise PolicyError("There is no release to audit.", hint="Give the folder of a release.")
-    seed = secrets.randbits(32) if material.seed is None else material.seed
+    seed = secrets.randbits(32) if inputs.seed is None else inputs.seed
     progress("Recomputing the claims")
-    source = None if material.original is None else Input(material.original)
-    verdict = verify(list(sources), policy, ledger=material.ledger, original=source)
+    source = None if inputs.original is None else Input(inputs.original)
+    verdict = verify(list(sources), policy, ledger=inputs.ledger, original=source)
     try:
-        return _attacked(sources, policy, material, verdict, seed, progress)
-    except _FORMLESS:
+        return _build_audit(sources, policy, inputs, verdict, seed, progress)
+    except _MALFORMED_ERRORS:
         if verdict.holds:
             raise
         raise GuaranteeError(
@@ -165,17 +165,17 @@ def audit(
         ) from None
 
 
-_FORMLESS = (
+_MALFORMED_ERRORS = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError),
     *(RecursionError, pa.ArrowException),
 )
 """What attacks meet where files lack what every release of ours has."""
 
 
-def _attacked(
+def _build_audit(
     sources: Sequence[str | Path | Release | pa.Table],
     policy: Policy,
-    material: Material,
+    inputs: AuditInputs,
     verification: VerificationResult,
     seed: int,
     progress: Progress,
@@ -183,30 +183,30 @@ def _attacked(
     rng = np.random.default_rng(seed)
     progress("Reading the releases")
     releases = tuple(read_release(source, _name(source, number)) for number, source in enumerate(sources, 1))
-    original = text_table(material.original) if material.original is not None else None
+    original = text_table(inputs.original) if inputs.original is not None else None
     progress("Measuring the risk of being found")
-    population = material.population
+    population = inputs.population
     population = text_table(population) if isinstance(population, pa.Table) else population
-    risk = assess(releases[-1], policy, population=population, threshold=material.threshold)
-    initial = _initial(original, material, policy)
-    external = text_table(material.external) if material.external is not None else None
-    evidence = Evidence(releases, policy, original, external, material.ledger, key=_key(material.seed), rng=rng)
-    outcomes, skipped = _attack(evidence, progress)
+    risk = assess(releases[-1], policy, population=population, threshold=inputs.threshold)
+    initial = _initial(original, inputs, policy)
+    external = text_table(inputs.external) if inputs.external is not None else None
+    evidence = Evidence(releases, policy, original, external, inputs.ledger, key=_key(inputs.seed), rng=rng)
+    outcomes, skipped = _run_attacks(evidence, progress)
     progress("Weighing the utility")
-    useful = utility(releases, original, policy, rng, material.target)
+    useful = utility(releases, original, policy, rng, inputs.target)
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    words = _words(sources[-1])
-    return Audit(releases, policy, verification, risk, initial, outcomes, skipped, useful, now, seed, *words, material)
+    words = _guarantee_text(sources[-1])
+    return Audit(releases, policy, verification, risk, initial, outcomes, skipped, useful, now, seed, *words, inputs)
 
 
-def _initial(original: pa.Table | None, material: Material, policy: Policy) -> Risk | None:
+def _initial(original: pa.Table | None, inputs: AuditInputs, policy: Policy) -> Risk | None:
     """The risk if the data were published as they are: of the table, or of all tables joined."""
-    if material.tables is not None:
-        return prosecutor(original_views(material.tables, policy), material.threshold)
-    return initial_risk(original, policy, material.threshold) if original is not None else None
+    if inputs.tables is not None:
+        return prosecutor(original_views(inputs.tables, policy), inputs.threshold)
+    return initial_risk(original, policy, inputs.threshold) if original is not None else None
 
 
-def _words(source: str | Path | Release | pa.Table) -> tuple[str, tuple[str, ...]]:
+def _guarantee_text(source: str | Path | Release | pa.Table) -> tuple[str, tuple[str, ...]]:
     """Against whom a release claims to hold, and what it leaves open, in its own words."""
     if isinstance(source, pa.Table):
         return "nobody: the table claims nothing, what holds was measured", ()
@@ -217,7 +217,7 @@ def _words(source: str | Path | Release | pa.Table) -> tuple[str, tuple[str, ...
     return source.guarantee.against, tuple(source.guarantee.not_covered)
 
 
-def _attack(evidence: Evidence, progress: Progress) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
+def _run_attacks(evidence: Evidence, progress: Progress) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
     outcomes, skipped = [], []
     for name, attack in ATTACKS.items():
         progress(f"Attacking: {name}")

@@ -38,24 +38,24 @@ def anonymization_report(file: Path) -> str:
     if not isinstance(audit, dict) or audit.get("format") != FORMAT or "variables" not in audit:
         raise DataError(f"{file} is no audit of this version.", hint="Run reticent audit again.")
     parts = [
-        ("In brief", _brief(audit)),
+        ("In brief", _summary(audit)),
         ("1. The release", _release(audit)),
         ("2. Purpose, recipients and the environment of the data", _environment()),
         ("3. Variables", _variables(audit)),
         ("4. Adversaries, and what was tried", _attacks(audit)),
         ("5. Threshold", _threshold(audit)),
-        ("6. Risk before", _before(audit)),
+        ("6. Risk before", _initial_risk(audit)),
         ("7. Techniques and what they promise", _techniques(audit)),
-        ("8. Residual risk", _after(audit)),
+        ("8. Residual risk", _residual_risk(audit)),
         ("9. Utility", _utility(audit)),
-        ("10. What is not covered", _open(audit)),
+        ("10. What is not covered", _limits(audit)),
         ("11. Conclusion and sign-off", _conclusion(audit)),
     ]
     head = "# Anonymisation report\n\nIn the outline that EMA policy 0070 and Health Canada share. Figures are those of the audit."
     return "\n\n".join([head, *(f"## {title}\n\n{text}" for title, text in parts)]) + "\n"
 
 
-def gap(words: str) -> str:
+def placeholder(words: str) -> str:
     """What a person has to write."""
     return f"**[TO BE FILLED IN: {words}]**"
 
@@ -69,21 +69,21 @@ def _bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
-def _linked(audit: Mapping[str, Any]) -> bool:
+def _is_linked(audit: Mapping[str, Any]) -> bool:
     return bool(audit["releases"][-1]["shape"] == "linked")
 
 
 def _risk_unit(audit: Mapping[str, Any]) -> str:
     """What a risk is the risk of."""
-    return "person" if _linked(audit) else "record"
+    return "person" if _is_linked(audit) else "record"
 
 
-def _brief(audit: Mapping[str, Any]) -> str:
+def _summary(audit: Mapping[str, Any]) -> str:
     """What a member of the board reads first."""
     last, risk = audit["releases"][-1], audit["risk"]
     verdict = "SOME CLAIMS ARE REFUTED: do not release" if audit["refuted"] else "every claim holds"
     lines = [
-        f"What goes out: {SHAPES.get(last['shape'], last['shape'])}; {_published(last)} records.",
+        f"What goes out: {SHAPES.get(last['shape'], last['shape'])}; {_published_text(last)} records.",
         f"What was checked: its claims ({len(audit['verify']['findings'])} checks), attacks ({len(audit['attacks'])}): {verdict}.",
     ]
     if not risk["quasi_identifiers_as_they_are"]:
@@ -98,19 +98,19 @@ def _threshold_text(risk: Mapping[str, Any]) -> str:
     return f"{percent(high)}, {'at or below' if high <= limit else 'ABOVE'} the threshold of {percent(limit)}"
 
 
-def _published(release: Mapping[str, Any]) -> str:
+def _published_text(release: Mapping[str, Any]) -> str:
     return f"{release['counts'].get('published', 0):,} of {release['counts'].get('rows_in', 0):,}"
 
 
 def _release(audit: Mapping[str, Any]) -> str:
     rows = [
-        (one["name"] or "release", SHAPES.get(one["shape"], one["shape"]), one["method"], _published(one))
+        (one["name"] or "release", SHAPES.get(one["shape"], one["shape"]), one["method"], _published_text(one))
         for one in audit["releases"]
     ]
     versions = ", ".join(f"{name} {number}" for name, number in audit["versions"].items())
     return "\n\n".join(
         [
-            gap("name of the data or study, custodian, contact"),
+            placeholder("name of the data or study, custodian, contact"),
             _table(("Release", "What it is", "Method", "Records published"), rows),
             f"Policy SHA-256 {audit['policy_hash']}. Audited {audit['time']} with {versions}.",
         ]
@@ -120,8 +120,8 @@ def _release(audit: Mapping[str, Any]) -> str:
 def _environment() -> str:
     return "\n\n".join(
         [
-            gap("for what the data are released, and to whom: the public, registered users, partners under contract"),
-            gap("how they are shared, and which controls bind the recipients"),
+            placeholder("for what the data are released, and to whom: the public, registered users, partners under contract"),
+            placeholder("how they are shared, and which controls bind the recipients"),
         ]
     )
 
@@ -131,12 +131,12 @@ def _variables(audit: Mapping[str, Any]) -> str:
     return (
         _table(("Variable", "Role and why", "Technique"), rows)
         + "\n\n"
-        + gap("who decided the roles, and why each variable that is called plain or sensitive is not known to others")
+        + placeholder("who decided the roles, and why each variable that is called plain or sensitive is not known to others")
     )
 
 
 def _attacks(audit: Mapping[str, Any]) -> str:
-    against = audit["against"] or gap("against whom the release is to hold")
+    against = audit["against"] or placeholder("against whom the release is to hold")
     rows = [
         (
             TITLES.get(one["attack"], one["attack"]),
@@ -150,15 +150,15 @@ def _attacks(audit: Mapping[str, Any]) -> str:
     ]
     head = ("Attack", "The attacker", "Persons", "Right", "Conceded", "Result")
     skipped = [f"{TITLES.get(name, name)}: {WHY_NOT.get(name, 'does not apply')}" for name in audit["not_applicable"]]
-    if _linked(audit):  # the reasons above are those of one table
+    if _is_linked(audit):  # the reasons above are those of one table
         names = ", ".join(TITLES.get(name, name) for name in audit["not_applicable"])
         skipped = [f"these attacks on one table, or on several publications: {names}"]
     return "\n\n".join(
         [
             f"The release claims to hold against {against}.",
-            _table(head, rows) if rows else gap("no attack could be tried; audit with --original"),
+            _table(head, rows) if rows else placeholder("no attack could be tried; audit with --original"),
             "Not tried:\n\n" + _bullets(skipped) if skipped else "",
-            gap("how likely a deliberate attempt, an inadvertent recognition and a breach are with these recipients"),
+            placeholder("how likely a deliberate attempt, an inadvertent recognition and a breach are with these recipients"),
         ]
     )
 
@@ -168,14 +168,14 @@ def _threshold(audit: Mapping[str, Any]) -> str:
     return (
         f"A {_risk_unit(audit)} counts as exposed when its risk is above {risk['threshold']:g}; a class then needs {risk['needed_class']} {_risk_unit(audit)}s. EMA and "
         f"Health Canada name 0.09 for public release; 1/11 is above it, read strictly.\n\n"
-        + gap("why this threshold fits the recipients")
+        + placeholder("why this threshold fits the recipients")
     )
 
 
-def _before(audit: Mapping[str, Any]) -> str:
+def _initial_risk(audit: Mapping[str, Any]) -> str:
     risk = audit["initial_risk"]
     if risk is None:
-        return gap("the risk before; audit with --original to have it measured")
+        return placeholder("the risk before; audit with --original to have it measured")
     return _bullets(_risk(risk, _risk_unit(audit)))
 
 
@@ -189,10 +189,10 @@ def _risk(risk: Mapping[str, Any], unit: str) -> list[str]:
 
 def _techniques(audit: Mapping[str, Any]) -> str:
     claims = claims_in_words(audit["releases"][-1]["claims"])
-    return _bullets(claims) if claims else gap("the release claims nothing; say what was done")
+    return _bullets(claims) if claims else placeholder("the release claims nothing; say what was done")
 
 
-def _after(audit: Mapping[str, Any]) -> str:
+def _residual_risk(audit: Mapping[str, Any]) -> str:
     risk, sizes = audit["risk"], audit["risk"]["class_sizes"]
     figures = [
         *_risk(risk["prosecutor"], _risk_unit(audit)),
@@ -205,7 +205,7 @@ def _after(audit: Mapping[str, Any]) -> str:
             "Quasi-identifiers are published as they are: these figures say who can be found, not what is learned."
         )
     if risk["journalist"] is None:
-        parts.append(gap("the risk against the population; audit with --population to have it estimated"))
+        parts.append(placeholder("the risk against the population; audit with --population to have it estimated"))
     rows = []
     for criterion, names in _CRITERIA.items():
         tried = [one for one in audit["attacks"] if one["attack"] in names]
@@ -216,7 +216,7 @@ def _after(audit: Mapping[str, Any]) -> str:
             else f"{percent(worst['accuracy'])} right by {TITLES.get(worst['attack'], worst['attack'])}"
         )
         rows.append(
-            (criterion, said, "yes" if any(one["refuted"] for one in tried) else "no" if tried else gap("assess"))
+            (criterion, said, "yes" if any(one["refuted"] for one in tried) else "no" if tried else placeholder("assess"))
         )
     return "\n\n".join([*parts, _table(("Criterion", "Best attack", "Beyond what is conceded"), rows)])
 
@@ -224,21 +224,21 @@ def _after(audit: Mapping[str, Any]) -> str:
 def _utility(audit: Mapping[str, Any]) -> str:
     error = (audit["utility"].get("query_error") or {}).get("median")
     metrics = audit["releases"][-1].get("metrics", {})
-    if _linked(audit) and {"loss", "rows_kept"} <= set(metrics):
+    if _is_linked(audit) and {"loss", "rows_kept"} <= set(metrics):
         kept = f"{percent(metrics['rows_kept'])} of all rows are published; numbers of visits and diagnoses are lower bounds."
         lost = f"Of the detail of the quasi-identifiers {percent(metrics['loss'])} is lost (0%: as they were, 100%: nothing left)."
-        return f"{kept} {lost} Sensitive values are exact.\n\n" + gap("whether that serves the purpose of section 2")
+        return f"{kept} {lost} Sensitive values are exact.\n\n" + placeholder("whether that serves the purpose of section 2")
     said = (
-        gap("audit with --original to have it measured")
+        placeholder("audit with --original to have it measured")
         if error is None
         else f"Median error of random counts: {percent(error)}."
     )
-    return said + "\n\n" + gap("whether that serves the purpose of section 2")
+    return said + "\n\n" + placeholder("whether that serves the purpose of section 2")
 
 
-def _open(audit: Mapping[str, Any]) -> str:
+def _limits(audit: Mapping[str, Any]) -> str:
     words = audit["not_covered"]
-    return _bullets(words) if words else gap("what the release leaves open")
+    return _bullets(words) if words else placeholder("what the release leaves open")
 
 
 def _conclusion(audit: Mapping[str, Any]) -> str:
@@ -247,5 +247,5 @@ def _conclusion(audit: Mapping[str, Any]) -> str:
     lines = [f"The claims of the release {claims} ({len(audit['verify']['findings'])} checks)."]
     if not risk["quasi_identifiers_as_they_are"]:
         lines.append(f"The highest residual risk is {_threshold_text(risk)}.")
-    lines += [gap("the decision, and its conditions"), gap("names, signatures, date, and date of the next review")]
+    lines += [placeholder("the decision, and its conditions"), placeholder("names, signatures, date, and date of the next review")]
     return "\n\n".join(lines)

@@ -13,13 +13,13 @@ import numpy as np
 
 from reticent.arrays import Floats, Int64s
 from reticent.errors import PolicyError
-from reticent.report.spread import Column, Spread
+from reticent.report.spread import Column, Reconstruction
 
 ROWS = 5_000
 CLASSES = 20  # the most frequent sensitive values; the rest counts as one
 
 
-def classifier_scores(reconstruction: Spread, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
+def classifier_scores(reconstruction: Reconstruction, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
     """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one.
 
     The target is a published quasi-identifier, the sensitive value if left out.
@@ -37,12 +37,12 @@ def classifier_scores(reconstruction: Spread, rng: np.random.Generator, target: 
     truth = task.true_classes[test]
     out: dict[str, Any] = {"target": target or "the sensitive value"}
     sets = {
-        "original": (_homes(task.columns, learn), task.true_classes[learn]),
-        "release": (np.stack([c.label[released] for c in task.columns], axis=1), task.drawn),
+        "original": (_covering_labels(task.columns, learn), task.true_classes[learn]),
+        "release": (np.stack([c.label[released] for c in task.columns], axis=1), task.drawn_classes),
     }
     width = [column.within.shape[0] for column in task.columns]
     for name, (features, wanted) in sets.items():
-        guess = CategoricalNB(min_categories=width).fit(features, wanted).predict(_homes(task.columns, test))
+        guess = CategoricalNB(min_categories=width).fit(features, wanted).predict(_covering_labels(task.columns, test))
         out[f"{name}_accuracy"] = float((guess == truth).mean())
         out[f"{name}_f"] = float(f1_score(truth, guess, average="macro", zero_division=0))
     out["constant_accuracy"] = float(np.bincount(truth).max() / len(truth))
@@ -55,13 +55,13 @@ class _Task:
 
     columns: list[Column]
     true_classes: Int64s
-    drawn: Int64s
+    drawn_classes: Int64s
 
 
-def _task(reconstruction: Spread, released: Int64s, rng: np.random.Generator, target: str | None) -> _Task:
+def _task(reconstruction: Reconstruction, released: Int64s, rng: np.random.Generator, target: str | None) -> _Task:
     if target is None:
         labels = _targets(reconstruction.sensitive, len(reconstruction.values))
-        drawn = labels[_draw(reconstruction.offered(released), rng)]
+        drawn = labels[_draw(reconstruction.value_probabilities(released), rng)]
         return _Task(list(reconstruction.columns.values()), labels[reconstruction.sensitive], drawn)
     if target not in reconstruction.columns:
         raise PolicyError(
@@ -82,9 +82,9 @@ def _targets(values: Int64s, size: int) -> Int64s:
     return np.minimum(rank, CLASSES)
 
 
-def _homes(columns: list[Column], rows: Int64s) -> Int64s:
+def _covering_labels(columns: list[Column], rows: Int64s) -> Int64s:
     """Original records as the published labels that cover them, the narrowest where several do."""
-    return np.stack([column.home[column.source[rows]] for column in columns], axis=1)
+    return np.stack([column.narrowest_label[column.source[rows]] for column in columns], axis=1)
 
 
 def _draw(chances: Floats, rng: np.random.Generator) -> Int64s:

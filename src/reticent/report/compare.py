@@ -20,7 +20,7 @@ from reticent.report.utility import utility
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ComparedPolicy:
     """One policy, tried.
 
     Attributes:
@@ -53,24 +53,24 @@ def compare(
     *,
     seed: int | None = None,
     progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
-) -> list[Candidate]:
+) -> list[ComparedPolicy]:
     """Release the table under each policy, in memory only, and measure."""
     rows = []
     for name, policy in policies:
         progress(f"Trying {name}")
         rows.append(_evaluate(original, name, policy, seed))
-    return [replace(one, frontier=_undominated(one, rows)) for one in rows]
+    return [replace(one, frontier=_is_on_frontier(one, rows)) for one in rows]
 
 
-def _evaluate(original: pa.Table, name: str, policy: Policy, seed: int | None) -> Candidate:
+def _evaluate(original: pa.Table, name: str, policy: Policy, seed: int | None) -> ComparedPolicy:
     try:
         release = tables.publish(original.select(list(policy.columns)), policy, seed=seed).release
     except GuaranteeError:
-        return Candidate(name, policy.table.method, met=False)
+        return ComparedPolicy(name, policy.table.method, met=False)
     seen = read_release(release, name)
     guess = homogeneity(Evidence((seen,), policy))
     measured = utility([seen], text_table(original), policy, np.random.default_rng(seed or 0))
-    return Candidate(
+    return ComparedPolicy(
         name,
         policy.table.method,
         met=True,
@@ -81,7 +81,7 @@ def _evaluate(original: pa.Table, name: str, policy: Policy, seed: int | None) -
     )
 
 
-def _undominated(one: Candidate, others: Sequence[Candidate]) -> bool:
+def _is_on_frontier(one: ComparedPolicy, others: Sequence[ComparedPolicy]) -> bool:
     if one.guess is None or one.query_error is None:
         return False
     return not any(

@@ -11,7 +11,7 @@ from typing import Any
 from reticent.connectors.files.atomic import write_errors, write_text
 from reticent.report import sections
 from reticent.report.audit import Audit
-from reticent.report.compare import Candidate
+from reticent.report.compare import ComparedPolicy
 from reticent.report.markup import tag
 
 _PAGE = """<!doctype html>
@@ -25,26 +25,26 @@ _PAGE = """<!doctype html>
 """
 
 
-def html(audit: Audit | None, candidates: Sequence[Candidate] = (), command: str = "") -> str:
+def render_html(audit: Audit | None, candidates: Sequence[ComparedPolicy] = (), command: str = "") -> str:
     """The whole page."""
     parts = []
     if audit is not None:
         parts += [
             ("summary", "Summary", sections.summary(audit)),
-            ("released", "What was released", sections.released(audit)),
+            ("released", "What was released", sections.releases(audit)),
             ("guarantee", "What is guaranteed, and against whom", sections.guarantee(audit)),
             ("checks", "Claims, recomputed from the release alone", sections.checks(audit)),
             ("risk", "Risk of being found", sections.risk(audit)),
             ("attacks", "What was tried", sections.attacks(audit)),
             ("utility", "What the release is still good for", sections.utility(audit)),
-            ("harbor", "HIPAA Safe Harbor check", sections.harbor(audit)),
+            ("harbor", "HIPAA Safe Harbor check", sections.safe_harbor(audit)),
         ]
     if candidates:
         parts.append(("compare", "Candidate policies compared", sections.comparison(candidates)))
     if audit is not None:
         parts += [
             ("roles", "Columns, roles and why", sections.roles(audit)),
-            ("repeat", "How to repeat this", sections.repeat(audit, command)),
+            ("repeat", "How to repeat this", sections.reproduction(audit, command)),
             ("sign", "Sign-off", sections.sign_off()),
         ]
     links = tag(
@@ -60,7 +60,7 @@ def html(audit: Audit | None, candidates: Sequence[Candidate] = (), command: str
 
 
 def write_report(
-    path: Path, audit: Audit | None, candidates: Sequence[Candidate] = (), command: str = ""
+    path: Path, audit: Audit | None, candidates: Sequence[ComparedPolicy] = (), command: str = ""
 ) -> tuple[Path, Path]:
     """Write the page and `audit.json` beside it; both readable by their owner only."""
     figures: dict[str, Any] = audit.to_dict() if audit is not None else {"format": 1}
@@ -69,6 +69,6 @@ def write_report(
     twin = path.with_name("audit.json")
     with write_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, html(audit, candidates, command))
+    write_text(path, render_html(audit, candidates, command))
     write_text(twin, json.dumps(figures, indent=2, allow_nan=False, default=str) + "\n")
     return path, twin

@@ -12,14 +12,14 @@ from reticent.audit.attack.outcome import BINS
 from reticent.release import wording
 from reticent.report import words
 from reticent.report.audit import Audit
-from reticent.report.compare import Candidate
+from reticent.report.compare import ComparedPolicy
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
 from reticent.svg import Bar, Point, Range, bars, frontier, pairs, ranges
 
-_KEY_GONE = (
+_KEY_DISCARDED = (
     "Persons appear by keyed pseudonyms; the key of this run is not kept, so nobody can trace them from this file."
 )
-_KEY_KEPT = (
+_KEY_FROM_SEED = (
     "Pseudonyms follow from the seed and the row numbers of the original: made for tests, so keep this report inside."
 )
 
@@ -52,7 +52,7 @@ def summary(audit: Audit) -> str:
     return paragraph(" · ".join(hints), "soft") + banner + tiles(shown)
 
 
-def released(audit: Audit) -> str:
+def releases(audit: Audit) -> str:
     """Which releases, by which method, under which policy."""
     rows = [
         (
@@ -158,7 +158,7 @@ def attacks(audit: Audit) -> str:
     if audit.skipped:
         out += tag("h3", "Not applicable")
         out += bullets(f"{words.TITLES.get(n, n)}: {words.WHY_NOT.get(n, 'does not apply')}." for n in audit.skipped)
-    return out + tag("h3", "The three questions of the European data-protection board") + _three(audit)
+    return out + tag("h3", "The three questions of the European data-protection board") + _data_protection_criteria(audit)
 
 
 def utility(audit: Audit) -> str:
@@ -218,7 +218,7 @@ def utility(audit: Audit) -> str:
     return out + bullets(lines)
 
 
-def harbor(audit: Audit) -> str:
+def safe_harbor(audit: Audit) -> str:
     """The eighteen identifiers of the Safe Harbor rule."""
     rows = [
         (
@@ -232,7 +232,7 @@ def harbor(audit: Audit) -> str:
     return paragraph(intro) + table(("Identifier", "Result", "Columns"), rows)
 
 
-def comparison(candidates: Sequence[Candidate]) -> str:
+def comparison(candidates: Sequence[ComparedPolicy]) -> str:
     """The frontier of risk and utility."""
     tried = [c for c in candidates if c.guess is not None and c.query_error is not None]
     points = [Point(c.name, c.guess or 0.0, c.query_error or 0.0, c.frontier) for c in tried]
@@ -262,14 +262,14 @@ def roles(audit: Audit) -> str:
     return table(("Column", "Role and why", "Technique"), words.rationale(audit.policy))
 
 
-def repeat(audit: Audit, command: str) -> str:
+def reproduction(audit: Audit, command: str) -> str:
     """What is needed to get the same figures again."""
     figures = audit.to_dict()
     versions = ", ".join(f"{name} {number}" for name, number in figures["versions"].items())
     out = tag("pre", command) if command else ""
     lines = [
         f"Random choices of the auditor: seed {audit.seed}. With --seed {audit.seed} the sampled attacks come out the same.",
-        _KEY_KEPT if audit.material.seed is not None else _KEY_GONE,
+        _KEY_FROM_SEED if audit.material.seed is not None else _KEY_DISCARDED,
         f"Made with {versions} on {audit.time}. Machine-readable twin: audit.json beside this file.",
     ]
     return out + bullets(lines)
@@ -286,7 +286,7 @@ def sign_off() -> str:
     return f'<div class="sign">{"".join(tag("div", name) for name in names)}</div>'
 
 
-def shown_command(args: Sequence[str]) -> str:
+def command_text(args: Sequence[str]) -> str:
     """A command line as it can be typed."""
     return "reticent " + shlex.join(args)
 
@@ -316,7 +316,7 @@ def _attack(outcome: Outcome) -> str:
     return out + (bullets(outcome.notes) if outcome.notes else "")
 
 
-def _three(audit: Audit) -> str:
+def _data_protection_criteria(audit: Audit) -> str:
     by_name = {outcome.attack: outcome for outcome in audit.outcomes}
     linked, guess = by_name.get("linkage"), by_name.get("join-or-open") or by_name.get("homogeneity")
     return bullets(

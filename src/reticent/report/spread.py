@@ -40,7 +40,7 @@ class Column:
     label: Int64s
     within: csr_array
     covered: Int64s
-    home: Int64s
+    narrowest_label: Int64s
     values: tuple[str | None, ...] = ()
     labels: tuple[str | None, ...] = ()
 
@@ -50,7 +50,7 @@ class Column:
 
 
 @dataclass(frozen=True, repr=False)
-class Spread:
+class Reconstruction:
     """A release beside its original.
 
     Attributes:
@@ -71,7 +71,7 @@ class Spread:
         """Of each sensitive value: before, and as a reader would reconstruct them."""
         return _shares(self.sensitive, self.group_share, self.group)
 
-    def offered(self, rows: Int64s | slice) -> Floats:
+    def value_probabilities(self, rows: Int64s | slice) -> Floats:
         """Probability of each sensitive value for some published records."""
         return np.asarray(self.group_share[self.group[rows]].toarray())
 
@@ -82,7 +82,7 @@ def _shares(source: Int64s, within: csr_array, label: Int64s) -> Shares:
     return before, np.asarray(within.T @ often / max(1, len(label)))
 
 
-def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | None:
+def reconstruct(release: Published, original: pa.Table, policy: Policy) -> Reconstruction | None:
     """Put a release beside its original; None for streams of generalised records and releases without values."""
     if not policy.sensitive or policy.sensitive[0] not in original.column_names:
         return None
@@ -99,7 +99,7 @@ def spread(release: Published, original: pa.Table, policy: Policy) -> Spread | N
     weight = offers.shares()
     places = (offers.group[inside], known[offers.value[inside]])
     share = csr_array((weight[inside], places), shape=(offers.size, len(values)))
-    return Spread(columns, sensitive, share, shown.group, values)
+    return Reconstruction(columns, sensitive, share, shown.group, values)
 
 
 def _column(before: pa.ChunkedArray, after: pa.ChunkedArray, policy: Policy, name: str) -> Column:

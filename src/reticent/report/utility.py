@@ -17,7 +17,7 @@ from reticent.audit.attack.grouped import group_stream
 from reticent.audit.published import Published
 from reticent.policy import Policy
 from reticent.report.classifier import classifier_scores
-from reticent.report.spread import Column, Spread, spread
+from reticent.report.spread import Column, Reconstruction, reconstruct
 from reticent.utility.measures import attribute_loss
 from reticent.utility.stream import sau, sau_limit
 from reticent.utility.workload import relative_error
@@ -37,7 +37,7 @@ def utility(
     latest = releases[-1]
     out: dict[str, Any] = {"stated": {k: v for k, v in latest.metrics.items() if isinstance(v, int | float)}}
     out |= _uncertainty(releases, policy)
-    beside = spread(latest, original, policy) if original is not None else None
+    beside = reconstruct(latest, original, policy) if original is not None else None
     if beside is None:
         return out
     rows_in = len(beside.sensitive)
@@ -46,7 +46,7 @@ def utility(
             "loss": _loss(column, rows_in),
             "coarser": float((column.covered[column.label] > 1).mean()),
             "distance": _distance(*column.shares()),
-            "association": _kept(beside, column, rng),
+            "association": _association(beside, column, rng),
             "distribution": distribution(column),
         }
         for name, column in beside.columns.items()
@@ -85,17 +85,17 @@ def _distance(before: Floats, after: Floats) -> float:
     return float(np.abs(before - after).sum() / 2)
 
 
-def _kept(reconstruction: Spread, column: Column, rng: np.random.Generator) -> dict[str, float]:
+def _association(reconstruction: Reconstruction, column: Column, rng: np.random.Generator) -> dict[str, float]:
     """Association of the attribute with the sensitive value (Cramer's V), in the original and in the release.
 
     Before: of the original values as they are; the correction for small samples keeps fine attributes from looking associated by
     their fineness alone. After: of the published labels with what their records offer.
     """
-    chosen = _some(len(column.label), rng)
+    chosen = _sample_rows(len(column.label), rng)
     labels = column.within.shape[0]
     member = csr_array((np.ones(len(chosen)), (column.label[chosen], np.arange(len(chosen)))), (labels, len(chosen)))
     after = csr_array(member @ reconstruction.group_share[reconstruction.group[chosen]])
-    members = _some(len(column.source), rng)
+    members = _sample_rows(len(column.source), rng)
     pairs = column.source[members], reconstruction.sensitive[members]
     before = csr_array((np.ones(len(members)), pairs), (column.within.shape[1], len(reconstruction.values)))
     return {"before": cramer(before), "after": cramer(after)}
@@ -115,7 +115,7 @@ def cramer(table: csr_array) -> float:
     return float(min(1.0, np.sqrt(phi / least))) if least > 0 else 0.0
 
 
-def _query_error(reconstruction: Spread, rng: np.random.Generator) -> dict[str, float]:
+def _query_error(reconstruction: Reconstruction, rng: np.random.Generator) -> dict[str, float]:
     """Median relative error of random counts: a part of one attribute's values and some sensitive values."""
     truth, estimate = [], []
     names = list(reconstruction.columns)
@@ -133,7 +133,7 @@ def _query_error(reconstruction: Spread, rng: np.random.Generator) -> dict[str, 
     return {"median": float(np.median(errors)), "p90": float(np.quantile(errors, 0.9)), "queries": len(errors)}
 
 
-def _some(rows: int, rng: np.random.Generator) -> Int64s:
+def _sample_rows(rows: int, rng: np.random.Generator) -> Int64s:
     return np.sort(rng.permutation(rows)[:ROWS]) if rows > ROWS else np.arange(rows)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reticent.policy import Policy
     from reticent.read.received import Received
     from reticent.release import Guarantee, Release
-    from reticent.report.spread import Spread
+    from reticent.report.spread import Reconstruction
 
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 """Sizes of groups that the curve of risk is drawn for."""
@@ -207,14 +207,14 @@ def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any
     from reticent.audit.published import read_release, text_table
     from reticent.audit.risk import assess
     from reticent.read.received import read
-    from reticent.report.spread import spread
+    from reticent.report.spread import reconstruct
     from reticent.report.utility import utility
 
     text = text_table(table)
     seen = read_release(release, "draft")
     guess = homogeneity(Evidence((seen,), policy))
     useful = utility([seen], text, policy, np.random.default_rng(0))
-    beside = spread(seen, text, policy)
+    beside = reconstruct(seen, text, policy)
     losses = {name: float(one["loss"]) for name, one in useful.get("attributes", {}).items()}
     asked, veiled = {}, None
     if policy.sensitive:
@@ -277,7 +277,7 @@ def _columns(table: pa.Table, release: Release, policy: Policy, losses: dict[str
     ]
 
 
-def _distributions(reconstruction: Spread, policy: Policy) -> dict[str, Any]:
+def _distributions(reconstruction: Reconstruction, policy: Policy) -> dict[str, Any]:
     """Shares of values before, and after as a reader would reconstruct them; numbers in bins, words by frequency."""
     columns = {policy.sensitive[0]: reconstruction} | dict(reconstruction.columns)
     return {name: _bars(list(column.values), *column.shares()) for name, column in columns.items()}

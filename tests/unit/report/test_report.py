@@ -14,8 +14,8 @@ import pytest
 from reticent.api import anonymize
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.report import Material, audit, compare, write_report
-from reticent.report.page import html
+from reticent.report import AuditInputs, audit, compare, write_report
+from reticent.report.page import render_html
 from reticent.svg import Bar, Point, Range, bars, frontier, ranges
 
 COLUMNS = {
@@ -47,7 +47,7 @@ def people(n=400, seed=0):
 def audited():
     rules, table = policy({"k": 5, "l": 3}), people()
     release = anonymize(table, rules, seed=1)
-    return audit([release], rules, Material(original=table, population=50_000, seed=7)), release, table
+    return audit([release], rules, AuditInputs(original=table, population=50_000, seed=7)), release, table
 
 
 class Tags(HTMLParser):
@@ -76,7 +76,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_needs_nothing_from_outside_and_is_well_formed(audited):
-    page = html(audited[0])
+    page = render_html(audited[0])
     tags = Tags()
     tags.feed(page)
     assert tags.open == []
@@ -115,7 +115,7 @@ def test_the_twin_holds_every_figure(audited):
 
 def test_the_same_seed_gives_the_same_figures(audited):
     found, release, table = audited
-    again = audit([release], found.policy, Material(original=table, population=50_000, seed=7))
+    again = audit([release], found.policy, AuditInputs(original=table, population=50_000, seed=7))
     one, two = found.to_dict(), again.to_dict()
     del one["time"], two["time"]
     assert one == two
@@ -125,7 +125,7 @@ def test_a_release_published_as_it_is_loses_nothing(audited):
     table = people()
     rows = list(zip(*[table[name].cast(pa.string()).to_pylist() for name in ("age", "town", "ill")], strict=True))
     plain = cases.generalised(rows, {}, quasi=("age", "town"))
-    use = audit([plain], policy({"k": 2}), Material(original=table, seed=1)).utility
+    use = audit([plain], policy({"k": 2}), AuditInputs(original=table, seed=1)).utility
     assert use["attributes"]["age"]["loss"] == 0
     assert use["attributes"]["age"]["distance"] == 0
     assert use["query_error"]["median"] == pytest.approx(0, abs=1e-12)
@@ -137,13 +137,13 @@ def test_a_refuted_claim_shows_in_red_and_in_the_result():
     rules = policy({"k": 2, "l": 2})
     found = audit([cases.generalised(rows, {"k": 2, "l": {"distinct": 2}}, quasi=("age", "town"))], rules)
     assert found.refuted
-    assert "REFUTED" in html(found)
+    assert "REFUTED" in render_html(found)
 
 
 def test_texts_from_outside_are_escaped():
     rules = Policy.from_dict({"version": 1, "columns": {"<b>age": "quasi", "ill": "sensitive"}, "privacy": {"k": 2}})
     release = cases.generalised([("x", "y")] * 3, {"<script>": "<i>"}, quasi=("<b>age",))
-    page = html(audit([release], rules), command="reticent audit '<script>'")
+    page = render_html(audit([release], rules), command="reticent audit '<script>'")
     assert "<script" not in page
     assert "<b>age" not in page
 

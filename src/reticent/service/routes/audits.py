@@ -92,9 +92,9 @@ def _verify_releases(releases: list[Release], policy: Policy, *, report: bool) -
     if not report:
         return verify(releases, policy).to_dict(), "", {}
     from reticent.report import audit as attack
-    from reticent.report.page import html
+    from reticent.report.page import render_html
 
     outcome = attack(releases, policy)
     figures = outcome.to_dict()
     more = {name: figures[name] for name in ("refuted", "risk", "attacks", "not_applicable")}
-    return outcome.verdict.to_dict(), html(outcome), more
+    return outcome.verdict.to_dict(), render_html(outcome), more
