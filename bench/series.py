@@ -69,7 +69,7 @@ def release(pool: Any, n: int) -> dict[str, float]:
 
 
 def queries(pool: Any, n: int, count: int) -> dict[str, float]:
-    from reticent.reproduce.m_distinct import Queries, errors  # `bench.compared` has versions without it
+    from reticent.reproduce.m_distinct import Queries, relative_errors  # `bench.compared` has versions without it
 
     made = Series("m-distinct", 4, diameter(10))
     for table in snapshots(setting(n), pool):
@@ -78,7 +78,7 @@ def queries(pool: Any, n: int, count: int) -> dict[str, float]:
     start = time.perf_counter()
     estimate = asked.estimate(grouping, table.quasi)
     seconds = time.perf_counter() - start
-    error = float(np.median(errors(estimate, asked.count(table.records))))
+    error = float(np.median(relative_errors(estimate, asked.count(table.records))))
     return {"queries": count, "groups": len(grouping), "seconds": seconds, "median_error": error}
 
 

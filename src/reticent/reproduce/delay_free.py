@@ -50,13 +50,13 @@ PAPER = {
 
 DELTAS = (10, 100, 1_000, 10_000)
 LS = (5, 10, 15, 20, 25)
-PAST = 2_000
+PAST_RECORDS = 2_000
 LITERAL = {
     f"literal, {pool} pool": {"generation": "literal", "pool": pool, "draw_limit": 100_000}
     for pool in ("uniform", "empirical")
 }
 """The paper's own generation of candidates, by the pool it draws from."""
-GENERATIONS: dict[str, dict[str, Any]] = {"delay-free": {}, **LITERAL}
+VARIANTS: dict[str, dict[str, Any]] = {"delay-free": {}, **LITERAL}
 EDUCATION = (
     *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad", "Some-college"),
     *("Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school", "Doctorate"),
@@ -78,7 +78,7 @@ class Stream:
     table: pa.Table
     quasi: tuple[str, ...]
     sensitive: str
-    past: dict[str, int]
+    past_counts: dict[str, int]
     queries: dict[str, Query]
     fixed: int
     trees: dict[str, dict[str, list[str]]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Stream:
         }
         path = folder / f"{self.name}.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([("value", "count"), *self.past.items()])
+            csv.writer(file).writerows([("value", "count"), *self.past_counts.items()])
         rules = {"version": 1, "columns": columns, "prior": {"file": path.name}, "stream": settings}
         return Policy.from_dict(rules | ({"privacy": {"k": k}} if k else {}), base=folder)
 
@@ -104,7 +104,7 @@ def demographic(folder: Path, rows: int) -> Stream:
     degrees = pc.add(pc.index_in(table.column("education"), value_set=pa.array(EDUCATION)), 1)
     table = table.set_column(table.column_names.index("education"), "education", degrees)
     values = table.column(adult.STREAM_SENSITIVE).to_pylist()
-    past = dict.fromkeys(sorted(set(values)), 0) | Counter(values[:PAST])
+    past = dict.fromkeys(sorted(set(values)), 0) | Counter(values[:PAST_RECORDS])
     every = -(-table.num_rows // 100)  # a hundred windows, the last one a little shorter
     sales = [value for value in past if "Sales" in value and "<=" in value]
     female, divorced = {"sex": ["Female"]}, {"marital-status": ["Divorced"]}
@@ -148,7 +148,7 @@ def run(
     quick: bool = False,
     seed: int = 1,
     data: Path | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Runs every figure, writes `figures.json` and one plot per figure into `out`, and returns the figures.
 
@@ -169,7 +169,7 @@ def run(
             for title, make in FIGURES.items():
                 start = time.perf_counter()
                 figures[f"{title} {stream.name}"] = make(study, stream)
-                say(f"figure {title}, {stream.name}: {time.perf_counter() - start:.1f} s")
+                progress(f"figure {title}, {stream.name}: {time.perf_counter() - start:.1f} s")
         literal = {stream.name: study.literal(stream) for stream in streams}
     ours = compare_with_paper(figures) | {"largest share of records that CASTLE suppressed": study.suppressed}
     summary = {"figures": figures, "paper": PAPER, "ours": ours, "literal": literal, "quick": quick}
@@ -199,7 +199,7 @@ class Study:
         """The diversities that are run."""
         return LS[:2] if self.quick else LS
 
-    def immediate(self, stream: Stream, rows: int | None = None, **settings: Any) -> dict[str, float | None]:
+    def measure_delay_free(self, stream: Stream, rows: int | None = None, **settings: Any) -> dict[str, float | None]:
         """Time per tuple and information loss without delay; None where the generation does not come to an end."""
         publisher = self.build(stream, **settings)
         table = stream.table.slice(0, rows)
@@ -219,7 +219,7 @@ class Study:
         assert isinstance(publisher, DelayFree)  # noqa: S101
         return publisher
 
-    def accumulated(
+    def measure_castle(
         self, stream: Stream, delta: int, l: int = 10, *, dimensions: int | None = None, rows: int | None = None
     ) -> dict[str, float]:
         """The same for CASTLE; a tuple's time is what all tuples cost until it leaves."""
@@ -240,7 +240,7 @@ class Study:
             "cells": metrics.get("loss", 1.0),
         }
 
-    def unvalidated(self, stream: Stream, **settings: Any) -> float | None:
+    def sau_without_validation(self, stream: Stream, **settings: Any) -> float | None:
         """SAU without late validation: a group is closed to everybody but the record that opened it."""
         publisher = self.build(stream, retire_after=1, **settings)
         table = stream.table.slice(0, 1_000)
@@ -278,17 +278,17 @@ def _loss(release: Release, quasi: int) -> float:
 def by_dimension(study: Study, stream: Stream) -> dict[str, Curves]:
     """Figures 3 and 4: time per tuple and information loss against the number of quasi-identifiers; equation (5) for CASTLE besides."""
     sizes = list(range(1, len(stream.quasi) + 1))
-    return _compared(study, stream, sizes, lambda size: {"dimensions": size})
+    return _compare_methods(study, stream, sizes, lambda size: {"dimensions": size})
 
 
 def by_records(study: Study, stream: Stream) -> dict[str, Curves]:
     """Figures 5 and 6: the same against the number of records."""
     total = stream.table.num_rows
     sizes = [total * part // 5 for part in range(1, 6)]
-    return _compared(study, stream, sizes, lambda size: {"rows": size, "dimensions": stream.fixed})
+    return _compare_methods(study, stream, sizes, lambda size: {"rows": size, "dimensions": stream.fixed})
 
 
-def _compared(
+def _compare_methods(
     study: Study, stream: Stream, sizes: list[int], setting: Callable[[int], dict[str, int]]
 ) -> dict[str, Curves]:
     times: Curves = {"x": [float(size) for size in sizes]}
@@ -296,9 +296,9 @@ def _compared(
     cells: Curves = {"x": times["x"]}
     deltas = DELTAS[:2] if study.quick else DELTAS
     runs: dict[str, Callable[..., Mapping[str, float | None]]] = {
-        name: partial(study.immediate, stream, l=10, **extra) for name, extra in GENERATIONS.items()
+        name: partial(study.measure_delay_free, stream, l=10, **extra) for name, extra in VARIANTS.items()
     }
-    runs |= {f"CASTLE, delta = {delta}": partial(study.accumulated, stream, delta) for delta in deltas}
+    runs |= {f"CASTLE, delta = {delta}": partial(study.measure_castle, stream, delta) for delta in deltas}
     for name, make in runs.items():
         figures = [make(**setting(size)) for size in sizes]
         times[name] = [one["ms"] for one in figures]
@@ -312,8 +312,8 @@ def by_l(study: Study, stream: Stream) -> dict[str, Curves]:
     """Figure 7: time per tuple and information loss against l."""
     times: Curves = {"x": [float(l) for l in study.ls]}
     losses: Curves = {"x": times["x"]}
-    for name, settings in GENERATIONS.items():
-        runs = [study.immediate(stream, l=l, **settings) for l in study.ls]
+    for name, settings in VARIANTS.items():
+        runs = [study.measure_delay_free(stream, l=l, **settings) for l in study.ls]
         times[name] = [one["ms"] for one in runs]
         losses[name] = [one["loss"] for one in runs]
     return {"time": times, "loss": losses}
@@ -332,7 +332,7 @@ def uncertainty(study: Study, stream: Stream) -> dict[str, Curves]:
             if name == "matched":
                 curves[f"limit, l = {l}"] = [publisher.metrics["sau_limit"]] * len(ends)
             if name != "empirical":
-                alone = study.unvalidated(stream, l=l, **settings)
+                alone = study.sau_without_validation(stream, l=l, **settings)
                 curves[f"without late validation, {name}, l = {l}"] = [alone] * len(ends)
     return {"sau": curves}
 

@@ -39,7 +39,7 @@ PAPER = {
 }
 """What the paper's text says; its figures are only drawn."""
 
-WHOLE = {"veil": "veil", "indexed, whole engine": "indexed"}
+WHOLE_ENGINES = {"veil": "veil", "indexed, whole engine": "indexed"}
 """Measured with everything around the kernels (finding records by person, hashing, dictionaries): the veil has no classes."""
 
 
@@ -58,10 +58,10 @@ QUICK = Scale(sizes=(2_000, 5_000, 10_000), slow=5_000, red_by_one=2_000)
 
 
 def run(
-    out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
+    out: Path, *, quick: bool = False, seed: int = 1, progress: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Runs the figures, writes `figures.json` and one plot per figure into `out`, and returns what was found."""
-    from reticent.reproduce.plots import draw_evolving as draw
+    from reticent.reproduce.plots import draw_evolving_figures as draw
 
     scale = QUICK if quick else FULL
     study = Study(scale, Census(int(scale.sizes[-1] * 1.1), seed))
@@ -69,7 +69,7 @@ def run(
     for name, make in FIGURES.items():
         start = time.perf_counter()
         figures[name] = make(study)
-        say(f"{name}: {time.perf_counter() - start:.1f} s")
+        progress(f"{name}: {time.perf_counter() - start:.1f} s")
     summary = {"figures": figures, "paper": PAPER, "ours": compare_with_paper(figures), "setting": vars(scale) | {"seed": seed}}
     out.mkdir(parents=True, exist_ok=True)
     (out / "figures.json").write_text(json.dumps(summary, indent=2) + "\n")
@@ -130,21 +130,21 @@ class Study:
     def insertion(self, method: str, n: int) -> float:
         """Milliseconds to insert 10% into n records, as one batch."""
         rows = np.arange(n, n + n // 10, dtype=np.uint32)
-        if method in WHOLE:
-            engine = self._engine(WHOLE[method], n)
-            return _timed(lambda: engine.push(self.data.table.slice(n, n // 10)))
+        if method in WHOLE_ENGINES:
+            engine = self._engine(WHOLE_ENGINES[method], n)
+            return _measure_ms(lambda: engine.push(self.data.table.slice(n, n // 10)))
         core = self.data.classes(method, n, self.scale.l)
-        return _timed(lambda: core.insert(rows, self.data.values[rows], self.data.quasi[rows], key=bytes(32)))
+        return _measure_ms(lambda: core.insert(rows, self.data.values[rows], self.data.quasi[rows], key=bytes(32)))
 
     def deletion(self, method: str, n: int, *, each: bool = False, l: int | None = None) -> float:
         """Milliseconds to delete a random 10% of n records, as one batch or one by one."""
         gone = np.random.default_rng(n).permutation(n)[: n // 10].astype(np.uint32)
-        if method in WHOLE:
-            engine = self._engine(WHOLE[method], n)
+        if method in WHOLE_ENGINES:
+            engine = self._engine(WHOLE_ENGINES[method], n)
             ids = self.data.table.column("person_id").take(pa.array(gone))
-            return _timed(lambda: engine.delete(ids))
+            return _measure_ms(lambda: engine.delete(ids))
         core = self.data.classes(method, n, l or self.scale.l)
-        return _timed(lambda: core.delete(gone, key=bytes(32), each=each))
+        return _measure_ms(lambda: core.delete(gone, key=bytes(32), each=each))
 
     def _engine(self, method: str, n: int) -> Any:
         engine = publisher(policy(method, self.scale.l), "evolving", method, rng=Rng.from_seed(1))
@@ -157,7 +157,7 @@ class Study:
         return [n for n in self.scale.sizes if limit is None or n <= limit]
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def _measure_ms(work: Callable[[], Any]) -> float:
     """Milliseconds of processor time: all of this runs on one core, and a busy machine then tells the same."""
     start = time.process_time()
     work()
@@ -170,7 +170,7 @@ def figure_8(study: Study) -> Curve:
     slow = study.sizes(study.scale.slow)
     return {
         method: {n: study.insertion(method, n) for n in (slow if method == "eac" else sizes)}
-        for method in ("red", "eac", "enc", "indexed", *WHOLE)
+        for method in ("red", "eac", "enc", "indexed", *WHOLE_ENGINES)
     }
 
 
@@ -179,7 +179,7 @@ def figure_9(study: Study) -> Curve:
     slow = {"eac": study.scale.slow}
     return {
         method: {n: study.deletion(method, n) for n in study.sizes(slow.get(method))}
-        for method in ("red", "eac", "enc", "encc", "indexed", *WHOLE)
+        for method in ("red", "eac", "enc", "encc", "indexed", *WHOLE_ENGINES)
     }
 
 
@@ -224,6 +224,6 @@ def compare_with_paper(figures: dict[str, Curve]) -> dict[str, Any]:
         "deletion in a batch, EAC / ENC": ratio("figure 9", "eac", "enc"),
         "deletion in a batch, ENC / ENCC": ratio("figure 9", "enc", "encc"),
         "deletion in a batch, ENCC / indexed": ratio("figure 9", "encc", "indexed"),
-        "deletion in a batch, veil / indexed": ratio("figure 9", *WHOLE),
+        "deletion in a batch, veil / indexed": ratio("figure 9", *WHOLE_ENGINES),
         "ENCC faster with larger l": by_l == sorted(by_l, reverse=True),
     }

@@ -60,7 +60,7 @@ QUICK = Scale(
 
 
 def run(
-    out: Path, *, quick: bool = False, seed: int = 1, say: Callable[[str], None] = lambda _: None
+    out: Path, *, quick: bool = False, seed: int = 1, progress: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Runs every figure, writes `figures.json`, `summary.json` and one plot per figure into `out`, and returns the figures."""
     from reticent.reproduce.plots import draw_m_distinct as draw
@@ -73,7 +73,7 @@ def run(
     for name, make in FIGURES.items():
         start = time.perf_counter()
         figures[name] = make(study)
-        say(f"{name}: {time.perf_counter() - start:.1f} s")
+        progress(f"{name}: {time.perf_counter() - start:.1f} s")
         draw({name: figures[name]}, out)
         (out / "figures.json").write_text(json.dumps(figures, indent=2, default=float) + "\n")
     summary = {"paper": PAPER, "ours": compare_with_paper(figures), "setting": vars(scale.setting) | {"quick": quick}}
@@ -87,7 +87,7 @@ class Study:
 
     scale: Scale
     pool: npt.NDArray[np.int32]
-    known: dict[tuple[str, int, int, int], Run] = field(default_factory=dict)
+    cache: dict[tuple[str, int, int, int], Run] = field(default_factory=dict)
 
     @property
     def checkpoints(self) -> list[float]:
@@ -104,9 +104,9 @@ class Study:
         setting = self.scale.setting
         setting = replace(setting, diameter=diameter or setting.diameter, deleted=deleted or setting.deleted)
         key = method, m, setting.diameter, setting.deleted
-        if key not in self.known:
-            self.known[key] = self._publish(method, m, setting)
-        return self.known[key]
+        if key not in self.cache:
+            self.cache[key] = self._publish(method, m, setting)
+        return self.cache[key]
 
     def _publish(self, method: str, m: int, setting: Setting) -> Run:
         series = Series(method, m, diameter(setting.diameter))
@@ -124,7 +124,7 @@ class Study:
     def error(self, table: Snapshot, grouping: Grouping, theta: float, count: int) -> float:
         """The median error of random queries."""
         queries = Queries.draw(list(SIZES.values()), theta, count, np.random.default_rng(7))
-        return float(np.median(errors(queries.estimate(grouping, table.quasi), queries.count(table.records))))
+        return float(np.median(relative_errors(queries.estimate(grouping, table.quasi), queries.count(table.records))))
 
 
 def _vulnerable(series: Series) -> float:
@@ -187,7 +187,7 @@ def figure_6(study: Study) -> Curve:
     return {"d": _floats(study.scale.ds), "m = 4": points}
 
 
-def _hard(study: Study, m: int, d: int) -> list[float]:
+def _counterfeits_per_group(study: Study, m: int, d: int) -> list[float]:
     """Counterfeits per group, release by release, with 3,000 deleted."""
     deleted = study.scale.setting.deleted * 3 // 2
     return study.series("m-distinct", m, diameter=d, deleted=deleted)["counterfeits"]
@@ -195,20 +195,20 @@ def _hard(study: Study, m: int, d: int) -> list[float]:
 
 def figure_7(study: Study) -> Curve:
     """Counterfeits per group over time, m = 6, d = 5, 3,000 deleted; and at the default setting."""
-    return {"m = 6, d = 5": _hard(study, 6, 5), "m = 4, default": study.series("m-distinct", 4)["counterfeits"]}
+    return {"m = 6, d = 5": _counterfeits_per_group(study, 6, 5), "m = 4, default": study.series("m-distinct", 4)["counterfeits"]}
 
 
 def figure_8a(study: Study) -> Curve:
     """Counterfeits per group by diameter, m = 6, 3,000 deleted, mean over the releases."""
     return {
         "d": _floats(study.scale.ds),
-        "m = 6": [float(np.mean(_hard(study, 6, d))) for d in study.scale.ds],
+        "m = 6": [float(np.mean(_counterfeits_per_group(study, 6, d))) for d in study.scale.ds],
     }
 
 
 def figure_8b(study: Study) -> Curve:
     """Counterfeits per group by m, d = 5, 3,000 deleted: mean over the releases, and the worst release."""
-    curves = [_hard(study, m, 5) for m in study.scale.ms]
+    curves = [_counterfeits_per_group(study, m, 5) for m in study.scale.ms]
     return {
         "m": _floats(study.scale.ms),
         "d = 5": [float(np.mean(values)) for values in curves],
@@ -219,12 +219,12 @@ def figure_8b(study: Study) -> Curve:
 def figure_9(study: Study) -> Curve:
     """Processor seconds for the second release, by diameter (m = 4) and by m."""
     out: Curve = {"d": _floats(study.scale.ds), "m": _floats(study.scale.ms)}
-    out["by d"] = [_second(study, 4, d) for d in study.scale.ds]
-    out["by m"] = [_second(study, m, study.scale.setting.diameter) for m in study.scale.ms]
+    out["by d"] = [_second_release_seconds(study, 4, d) for d in study.scale.ds]
+    out["by m"] = [_second_release_seconds(study, m, study.scale.setting.diameter) for m in study.scale.ms]
     return out
 
 
-def _second(study: Study, m: int, d: int) -> float:
+def _second_release_seconds(study: Study, m: int, d: int) -> float:
     """The least of three runs, in processor time: the machine has other work, and the paper's program had one thread."""
     setting = replace(study.scale.setting, diameter=d, releases=2)
     series = Series("m-distinct", m, diameter(d))
@@ -299,7 +299,7 @@ class Queries:
         )
 
 
-def errors(estimate: npt.NDArray[np.float64], true_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def relative_errors(estimate: npt.NDArray[np.float64], true_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The paper's error |R* - R| / R*, R* being the estimate; 0 where both are 0, infinite where only the estimate is."""
     off = np.abs(estimate - true_counts)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -30,7 +30,7 @@ _STYLES: dict[str, Any] = {
     "literal, empirical": (0, (5, 1, 1, 1, 1, 1)),
     "without": (0, (1, 4)),
 }
-_MANY = 4
+_MANY_CURVES = 4
 EVOLVING = {
     "figure 8": "Insertion of 10% in one batch, l = 10",
     "figure 9": "Deletion of 10% in one batch, l = 10",
@@ -78,16 +78,16 @@ def draw_delay_free(figures: dict[str, Any], out: Path) -> None:
         for part, curves in parts.items():
             number, words, x, y = DELAY_FREE.get((title, part), ("9-10", f"Query {part}", "window", "records"))
             name = re.sub(r"[^a-zA-Z0-9-]+", "-", f"{number}-{part}" if title == "9 and 10" else number)
-            many = len(set(curves) - _NOT_CURVES) > _MANY
+            many = len(set(curves) - _NOT_CURVES) > _MANY_CURVES
             named = {"title": f"Figure {number}: {words} ({stream})", "xlabel": x, "ylabel": y}
             size = (9.0, 4.6) if many else (6.4, 4.0)
             with _plot(out / f"figure-{name}-{stream}.png", size, named, beside=many, small=6) as axes:
-                _styled(axes, curves)
+                _draw_curves(axes, curves)
                 if number in ("3", "5"):
                     axes.set_yscale("log")
 
 
-def _styled(axes: Any, curves: dict[str, Any]) -> None:
+def _draw_curves(axes: Any, curves: dict[str, Any]) -> None:
     colours: dict[str, str] = {}
     for label, values in curves.items():
         if label in _NOT_CURVES or (label.startswith("without") and "matched" not in label):
@@ -99,7 +99,7 @@ def _styled(axes: Any, curves: dict[str, Any]) -> None:
         axes.plot(curves["x"], numbers, linestyle=style, color=colour, linewidth=1.2, label=label)
 
 
-def draw_evolving(figures: dict[str, dict[str, dict[int, float]]], out: Path) -> None:
+def draw_evolving_figures(figures: dict[str, dict[str, dict[int, float]]], out: Path) -> None:
     """One plot per figure, time over size, both on logarithmic axes since the methods lie far apart."""
     for name, curves in figures.items():
         file = out / f"{name.replace(', ', '-').replace(' ', '-')}.png"
@@ -123,7 +123,7 @@ def draw_m_distinct(figures: dict[str, dict[str, list[float]]], out: Path) -> No
         with _plot(out / f"figure-{name}.png", (6.4, 3.4), words) as axes:
             for label, values in curves.items():
                 if label not in AXES:
-                    axes.plot(_abscissa(curves, label, len(values)), values, marker="o", markersize=3, label=label)
+                    axes.plot(_x_values(curves, label, len(values)), values, marker="o", markersize=3, label=label)
             if name == "3a":
                 axes.axhline(0.66, color="grey", linestyle=":", label="paper, l = 2, release 20")
             axes.set_ylim(bottom=0)
@@ -131,7 +131,7 @@ def draw_m_distinct(figures: dict[str, dict[str, list[float]]], out: Path) -> No
                 axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _abscissa(curves: dict[str, list[float]], label: str, n: int) -> list[float]:
+def _x_values(curves: dict[str, list[float]], label: str, n: int) -> list[float]:
     """The x values that belong to a curve; releases are counted from 1."""
     named = label.removeprefix("by ")
     if named in curves and named != label:

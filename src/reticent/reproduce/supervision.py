@@ -65,7 +65,7 @@ class Data:
     table: pa.Table
     columns: dict[str, Any]
 
-    def under(self, privacy: dict[str, Any], *, size: int) -> EncodedTable:
+    def encode_under(self, privacy: dict[str, Any], *, size: int) -> EncodedTable:
         """The table under a policy."""
         section = {"supervision": {"sample": size}}
         rules = {"version": 1, "columns": self.columns, "privacy": privacy, "table": section}
@@ -98,7 +98,7 @@ def run(
     data: Path | None = None,
     quick: bool = False,
     seed: int = 1,
-    say: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Runs both tables and the figure, writes `supervision.json` and the plots into `out`, and returns the figures."""
     from reticent.reproduce.plots import draw_supervision as draw
@@ -110,22 +110,22 @@ def run(
     summary: dict[str, Any] = {"paper": PAPER, "margins": MARGINS, "data": {}}
     out.mkdir(parents=True, exist_ok=True)
     for each in sets:
-        say(f"{each.name}: {each.table.num_rows:,} records")
-        summary["data"][each.name] = study(each, 400 if quick else 3_000, seed, say)
+        progress(f"{each.name}: {each.table.num_rows:,} records")
+        summary["data"][each.name] = run_study(each, 400 if quick else 3_000, seed, progress)
         (out / "supervision.json").write_text(json.dumps(summary, indent=2) + "\n")
     draw(summary, out)
     for line in report(summary):
-        say(line)
+        progress(line)
     return summary
 
 
-def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+def run_study(data: Data, size: int, seed: int, progress: Callable[[str], None]) -> dict[str, Any]:
     """The utility tree of one table, and the scores of every release."""
-    encoded = data.under({"k": 4}, size=size)
+    encoded = data.encode_under({"k": 4}, size=size)
     critic = make_scorer(encoded, data.table, Rng.from_seed(seed))
     tree = utility_tree(encoded.quasi, critic.f_measure_of)
-    say(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
-    fresh = UtilityScorer(encoded, critic.target_codes, others(critic, size, Rng.from_seed(seed + 1)), critic.classifier)
+    progress(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
+    fresh = UtilityScorer(encoded, critic.target_codes, test_sample(critic, size, Rng.from_seed(seed + 1)), critic.classifier)
     raw = [Levels(encoded.hierarchies[name], encoded.codes(name), 0) for name in encoded.quasi]
     figures: dict[str, Any] = {
         "tree": [[list(names), score] for names, score in zip(tree.sets, tree.scores, strict=True)],
@@ -133,7 +133,7 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
         "original": asdict(fresh.scores(raw)),
     }
     for name, privacy in SETTINGS.items():
-        ruled = data.under(privacy, size=size)
+        ruled = data.encode_under(privacy, size=size)
         makers: dict[str, Callable[[], Outcome]] = {
             "global": partial(generalize, ruled, [ruled.quasi], "global"),
             "optimal": partial(_optimal, ruled),
@@ -154,12 +154,12 @@ def study(data: Data, size: int, seed: int, say: Callable[[str], None]) -> dict[
                     a.level if isinstance(a.level, int) else round(float(a.level.mean()), 3) for a in attributes
                 ],
             }
-        say(f"  {name} done")
+        progress(f"  {name} done")
     figures["limit of t-closeness"] = closeness_limit(critic.target_codes, SETTINGS["t-closeness"]["t"])
     return figures
 
 
-def others(critic: UtilityScorer, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
+def test_sample(critic: UtilityScorer, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
     """A second sample with as many of each class, none of it among the records that the order was learned from."""
     rest = np.setdiff1d(np.arange(len(critic.target_codes)), critic.rows)
     return rest[sample(critic.target_codes[rest], size, critic.classifier.folds, rng)]
@@ -196,7 +196,7 @@ def report(summary: dict[str, Any]) -> list[str]:
         for setting in SETTINGS:
             parts = [f"{how} {scores['accuracy']:.1%}" for how, scores in figures[setting].items()]
             lines.append(f"  {setting} [{paper[setting][2]:.1%}]: " + "; ".join(parts))
-            lines.append(f"    gain of supervision: {gains(figures[setting])} [paper on Adult +{MARGINS[setting]:.0%}]")
+            lines.append(f"    gain of supervision: {accuracy_gains(figures[setting])} [paper on Adult +{MARGINS[setting]:.0%}]")
         if figures["limit of t-closeness"] is not None:
             lines.append(
                 f"  no t-close release allows more than {figures['limit of t-closeness']:.1%} on equal classes"
@@ -204,7 +204,7 @@ def report(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def gains(scores: dict[str, dict[str, float]]) -> str:
+def accuracy_gains(scores: dict[str, dict[str, float]]) -> str:
     """Points of accuracy gained over the same recoding without supervision."""
     plain = {how.split(",")[0]: s["accuracy"] for how, s in scores.items() if "supervised" not in how}
     return ", ".join(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reticent.reproduce.delay_free import EDUCATION, FIGURES, GENERATIONS, demographic, run
+from reticent.reproduce.delay_free import EDUCATION, FIGURES, VARIANTS, demographic, run
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +12,7 @@ def found(tmp_path_factory):
     folder, said = tmp_path_factory.mktemp("study"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RETICENT_DATA", str(folder))  # no Adult, whoever has it
-        summary = run(folder, quick=True, say=said.append)
+        summary = run(folder, quick=True, progress=said.append)
     assert len(said) == len(FIGURES)
     return folder, summary
 
@@ -44,7 +44,7 @@ def test_the_literal_generation_stands_beside_ours(figures):
     for title in ("3 and 4", "5 and 6", "7"):
         for part in ("time", "loss"):
             curves = figures[f"{title} nps"][part]
-            assert set(GENERATIONS) <= set(curves)
+            assert set(VARIANTS) <= set(curves)
             assert all(len(curve) == len(curves["x"]) for curve in curves.values())
 
 

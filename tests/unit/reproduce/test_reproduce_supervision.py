@@ -9,7 +9,7 @@ import pytest
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.supervision import make_scorer
-from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, others, report, run, synthetic
+from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, test_sample, report, run, synthetic
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_the_papers_accuracy_is_the_mean_of_sensitivity_and_specificity_in_its_f
 
 def test_no_record_is_both_learned_from_and_scored():
     data = synthetic(1500, 1)
-    encoded = data.under({"k": 4}, size=400)
+    encoded = data.encode_under({"k": 4}, size=400)
     critic = make_scorer(encoded, data.table, Rng.from_seed(1))
-    fresh = others(critic, 400, Rng.from_seed(2))
+    fresh = test_sample(critic, 400, Rng.from_seed(2))
     assert len(fresh) == len(critic.rows) == 400
     assert not set(fresh.tolist()) & set(critic.rows.tolist())
     assert np.bincount(critic.target_codes[fresh]).tolist() == [200, 200]

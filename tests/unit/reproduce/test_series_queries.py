@@ -6,7 +6,7 @@ import pytest
 from reticent.engine.series.grouping import Grouping
 from reticent.errors import GuaranteeError
 from reticent.reproduce.census_series import l_diverse
-from reticent.reproduce.m_distinct import Queries, errors
+from reticent.reproduce.m_distinct import Queries, relative_errors
 
 
 def estimate_twin(queries, grouping, positions):
@@ -50,7 +50,7 @@ def test_ranges_cover_the_share_asked_for():
 
 
 def test_error_is_the_papers():
-    found = errors(np.array([2.0, 4.0, 0.0, 0.0]), np.array([1, 5, 0, 3]))
+    found = relative_errors(np.array([2.0, 4.0, 0.0, 0.0]), np.array([1, 5, 0, 3]))
     assert found.tolist() == [0.5, 0.25, 0.0, np.inf]
 
 
