@@ -31,7 +31,7 @@ from websockets.sync.client import connect
 from bench.service import BATCH, FEEDS, STEADY, Plan, Server, load, pushed
 from reticent.datasets import hospital
 from reticent.service.access import COOKIE
-from reticent.service.demo import renamed
+from reticent.service.demo import rename_persons
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
 from reticent.service.pages.plan import Plan as DraftPlan
@@ -89,7 +89,7 @@ class Studio(threading.Thread):
         self._server, self._over = server, threading.Event()
         self._visits: dict[str, list[float]] = {path.split("?")[0]: [] for path in (*self.PAGES, *self.QUESTIONS)}
         body = io.BytesIO()
-        pacsv.write_csv(renamed(hospital.generate(rows, 1), "H"), body)  # nobody whom the feeds bring
+        pacsv.write_csv(rename_persons(hospital.generate(rows, 1), "H"), body)  # nobody whom the feeds bring
         with server.client() as client:
             sent = client.post("/tables?name=large", content=body.getvalue(), headers={"Content-Type": "text/csv"})
             self._table = str(sent.raise_for_status().json()["id"])

@@ -114,7 +114,7 @@ def tried(server: InThread, table: str, names: list[str]) -> str:
 
     hub = server.hub
     plan = Plan.of(hub, table)
-    plan.take(hub, yaml.safe_dump(policy(names) | {"table": {"method": "mondrian"}}), {})
+    plan.adopt(hub, yaml.safe_dump(policy(names) | {"table": {"method": "mondrian"}}), {})
     drafts.begin(hub, plan, [(HOSTILE[4], {})])
     for job in hub.jobs.all():
         assert hub.jobs.wait(job["id"])["state"] == "done", job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from driving import at
 
 from reticent.datasets import hospital
-from reticent.service.demo import csv as csv_bytes
-from reticent.service.demo import renamed
+from reticent.service.demo import csv_bytes as csv_bytes
+from reticent.service.demo import rename_persons
 
 NAME = "(() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.innerText || e.labels?.[0]?.innerText || ''; })()"
 
@@ -26,7 +26,7 @@ def test_a_table_is_published_by_the_keyboard_alone(custodian):
     page, address = custodian
     page.goto(address)
     page.get_by_text("Send a table").wait_for()
-    table = renamed(hospital.generate(300, 9), "Q").drop(["diagnosis", "ward"])
+    table = rename_persons(hospital.generate(300, 9), "Q").drop(["diagnosis", "ward"])
     with page.expect_file_chooser() as chooser:
         press(page, "Choose a file")
     data = csv_bytes(table)

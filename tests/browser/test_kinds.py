@@ -14,7 +14,7 @@ from reticent.datasets import feed, hospital, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
 from reticent.policy import Policy
-from reticent.service.demo import csv, renamed
+from reticent.service.demo import csv_bytes, rename_persons
 
 
 def send_policy(page, files: dict[str, str], place: int) -> None:
@@ -25,7 +25,7 @@ def send_policy(page, files: dict[str, str], place: int) -> None:
 def prepared(page, address: str, name: str, table: pa.Table, files: dict[str, str]) -> None:
     """A sample, and the policy it goes under, sent to the page of roles; then on to the page that begins the source."""
     page.goto(address)
-    send(page, name, csv(table))
+    send(page, name, csv_bytes(table))
     page.get_by_text(f"The columns of {name}").wait_for()
     page.get_by_role("button", name="Policy as a file").click()
     send_policy(page, files, 1)
@@ -79,11 +79,11 @@ def test_a_stream_is_begun_fed_watched_and_stopped(custodian):
         "prior.csv": csv_text(feed.strata()),
         "kernel.csv": csv_text(feed.kernel()),
     }
-    table = renamed(feed.generate(600, 3), of(page.size, "GI"))
+    table = rename_persons(feed.generate(600, 3), of(page.size, "GI"))
     prepared(page, address, f"feed-{page.size}.csv", table, files)
     begun(page, "a stream")
     page.get_by_text("It takes records.").wait_for()
-    send(page, "now.csv", csv(table))
+    send(page, "now.csv", csv_bytes(table))
     page.get_by_text("600 records were taken in").wait_for()
     count = page.get_by_text("records so far").locator("..").locator(".r-figure")
     page.wait_for_function("() => document.querySelector('.r-figure').innerText === '600'")
@@ -92,7 +92,7 @@ def test_a_stream_is_begun_fed_watched_and_stopped(custodian):
     stays_in_width(page)
     page.get_by_role("button", name="Stop").click()
     page.get_by_text("Stopped: it takes no more records").wait_for()
-    send(page, "more.csv", csv(table.slice(0, 10)))
+    send(page, "more.csv", csv_bytes(table.slice(0, 10)))
     page.get_by_text("The stream is stopped; nothing was released.").wait_for()
     page.reload()
     page.get_by_role("button", name="Go on").click()
@@ -109,7 +109,7 @@ def test_a_stream_is_begun_fed_watched_and_stopped(custodian):
 def test_an_evolving_table_is_changed_and_published(custodian, tmp_path):
     page, address = custodian
     files = {"policy.yaml": policy_yaml("hospital"), "prior.csv": csv_text(hospital.prior())}
-    table = renamed(hospital.generate(400, 9), of(page.size, "KL"))
+    table = rename_persons(hospital.generate(400, 9), of(page.size, "KL"))
     prepared(page, address, f"ev-{page.size}.csv", table, files)
     name = begun(page, "an evolving table")
 
@@ -117,7 +117,7 @@ def test_an_evolving_table_is_changed_and_published(custodian, tmp_path):
         page.get_by_text("Change it").wait_for()
         page.get_by_label("What the file holds").click()
         page.get_by_role("option", name=op).click()
-        send(page, "part.csv", csv(part))
+        send(page, "part.csv", csv_bytes(part))
         page.get_by_text(words).wait_for()
 
     changed("insert", table.slice(0, 300), "300 inserted")
@@ -146,14 +146,14 @@ def test_a_series_gets_its_next_release_and_one_is_withdrawn(custodian, tmp_path
         "prior.csv": csv_text(series.prior()),
         "updates.csv": csv_text(series.updates()),
     }
-    tables = [renamed(table, of(page.size, "MN")) for table in series.generate(300, 2, 4)]
+    tables = [rename_persons(table, of(page.size, "MN")) for table in series.generate(300, 2, 4)]
     prepared(page, address, f"se-{page.size}.csv", tables[0], files)
     begun(page, "a series")
     places = []
     for number, table in enumerate(tables, 1):
         page.get_by_text(f"Release {number}", exact=True).wait_for()
         place = page.url
-        send(page, "all.csv", csv(table))
+        send(page, "all.csv", csv_bytes(table))
         page.get_by_text(f"records are ready to be published as release {number}").wait_for()
         places.append(published(page, tmp_path / str(number)))
         last, _ = page.url, page.goto(place)

@@ -9,7 +9,7 @@ from driving import at, send, stays_in_width
 from reticent.datasets import feed, hospital
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
-from reticent.service.demo import csv, renamed
+from reticent.service.demo import csv_bytes, rename_persons
 
 LOST = {
     "/live?stream=lost": "There is no such stream",
@@ -46,7 +46,7 @@ def test_a_click_too_many_does_nothing_twice(custodian):
     page, address = custodian
     letter = {"desktop": "V", "phone": "W"}[page.size]
     page.goto(address)
-    send(page, f"twice-{page.size}.csv", csv(renamed(hospital.generate(200, 8), letter)))
+    send(page, f"twice-{page.size}.csv", csv_bytes(rename_persons(hospital.generate(200, 8), letter)))
     page.get_by_role("button", name="Next").click()
     page.get_by_text("Drafts are private").wait_for()
     page.get_by_role("button", name="Try", exact=True).dblclick()
@@ -57,7 +57,7 @@ def test_a_click_too_many_does_nothing_twice(custodian):
     begin(page, address, "an evolving table", f"twice-{page.size}", files)
     page.get_by_text("Change it").wait_for()
     place = page.url
-    send(page, "all.csv", csv(renamed(hospital.generate(200, 9), letter.lower())))
+    send(page, "all.csv", csv_bytes(rename_persons(hospital.generate(200, 9), letter.lower())))
     page.get_by_text("200 inserted").wait_for()
     page.get_by_text("This cannot be undone").click()
     page.get_by_role("button", name=re.compile("for good")).dblclick()
@@ -75,7 +75,7 @@ def test_a_file_that_is_fed_twice_is_said_to_be_there(custodian):
     prior = {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}
     begin(page, address, "a stream", name, {"policy.yaml": policy_yaml("feed")} | prior)
     page.get_by_text("It takes records.").wait_for()
-    data = csv(renamed(feed.generate(2_500, 3), {"desktop": "X", "phone": "Y"}[page.size]))
+    data = csv_bytes(rename_persons(feed.generate(2_500, 3), {"desktop": "X", "phone": "Y"}[page.size]))
     send(page, "now.csv", data)
     page.get_by_text("2,500 records were taken in").wait_for()
     # The figures are those of the last record, however quickly the batches came.
@@ -108,7 +108,7 @@ def test_a_table_is_forgotten_only_after_a_second_word(custodian):
     page, address = custodian
     page.goto(address)
     name = f"kept-{page.size}.csv"
-    send(page, name, csv(hospital.generate(20, 3)))
+    send(page, name, csv_bytes(hospital.generate(20, 3)))
     page.get_by_text("The columns of").wait_for()
     for answer, left in (("Leave it", 1), ("Forget it", 0)):
         page.goto(address)

@@ -14,8 +14,8 @@ from reticent import verify
 from reticent.datasets import hospital
 from reticent.policy import Policy
 from reticent.release import Release
-from reticent.service.demo import csv as csv_bytes
-from reticent.service.demo import renamed
+from reticent.service.demo import csv_bytes as csv_bytes
+from reticent.service.demo import rename_persons
 
 MOST = 10
 
@@ -33,7 +33,7 @@ def test_from_data_to_a_verified_publication(custodian, tmp_path):
     before = len(releases(page, address))
     page.goto(address)
     name = f"ward-{page.size}.csv"
-    table = renamed(hospital.generate(300, 5), letter)
+    table = rename_persons(hospital.generate(300, 5), letter)
     send(page, name, csv_bytes(table))
     page.get_by_text(f"The columns of {name}").wait_for()
     stays_in_width(page)

@@ -11,8 +11,8 @@ from serving import InThread, csv, feed_policy, lines, until_done
 
 from reticent.datasets import feed, hospital
 from reticent.service import questions
-from reticent.service.asking import Asking, Place, opened
-from reticent.service.demo import renamed
+from reticent.service.asking import QueryProcess, ReleaseHandle, open_received_release
+from reticent.service.demo import rename_persons
 from reticent.service.problems import ServiceError
 
 HIDDEN = ("patient_id", "name", "birth_date", "admission_date", "ward", "postcode", "admission_route")
@@ -41,17 +41,17 @@ def release(running):
         return until_done(client, job.raise_for_status().json()["id"])["release"]
 
 
-def here(place: Place):
-    return opened(*place.load())
+def here(place: ReleaseHandle):
+    return open_received_release(*place.load())
 
 
 def test_a_release_answers_as_its_recipient_would_count(running, release):
     place = running.hub.releases.place(release)
-    about = running.hub.asking.ask(place, questions.about)
-    assert about == questions.about(here(place))
+    about = running.hub.asking.ask(place, questions.summarize)
+    assert about == questions.summarize(here(place))
     asked = ([], [], [about.sensitive], False)
-    answer = running.hub.asking.ask(place, questions.counted, *asked)
-    assert answer.to_list() == questions.counted(here(place), *asked).to_list()
+    answer = running.hub.asking.ask(place, questions.count_or_share, *asked)
+    assert answer.to_list() == questions.count_or_share(here(place), *asked).to_list()
 
 
 def test_a_stream_answers_too(running):
@@ -60,49 +60,49 @@ def test_a_stream_answers_too(running):
     with running.client() as client:
         client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": "one"}
-        body = lines(renamed(feed.generate(400, 1), "W"))
+        body = lines(rename_persons(feed.generate(400, 1), "W"))
         client.post("/streams/s/records", content=body, headers=headers).raise_for_status()
     place = open_release(running.hub, "stream:s")
-    assert running.hub.asking.ask(place, questions.about).records == 400
+    assert running.hub.asking.ask(place, questions.summarize).records == 400
     assert running.hub.asking.ask(place, questions.windows, "influenza") == questions.windows(here(place), "influenza")
-    assert running.hub.asking.ask(place, questions.lively) == questions.lively(here(place))
+    assert running.hub.asking.ask(place, questions.most_uneven_value) == questions.most_uneven_value(here(place))
 
 
 def test_what_is_wrong_with_a_question_is_told(running, release):
     place = running.hub.releases.place(release)
     with pytest.raises(ServiceError, match="column"):
-        running.hub.asking.ask(place, questions.counted, [], ["nothing=1"], [], False)
-    assert running.hub.asking.ask(place, questions.about).records
+        running.hub.asking.ask(place, questions.count_or_share, [], ["nothing=1"], [], False)
+    assert running.hub.asking.ask(place, questions.summarize).records
 
 
 def test_the_process_may_end_and_comes_again(running, release):
     place, asking = running.hub.releases.place(release), running.hub.asking
-    asking.ask(place, questions.about)
+    asking.ask(place, questions.summarize)
     asking._apart._process.kill()
     asking._apart._process.join()
-    assert asking.ask(place, questions.about).records
+    assert asking.ask(place, questions.summarize).records
     os.kill(asking._apart._process.pid, signal.SIGSTOP)
     timer = threading.Timer(0.5, asking._apart._process.kill)
     timer.start()
     with pytest.raises(ServiceError, match="ended early"):
-        asking.ask(place, questions.about)
+        asking.ask(place, questions.summarize)
     timer.join()
-    assert asking.ask(place, questions.about).records
+    assert asking.ask(place, questions.summarize).records
 
 
 def test_a_release_that_cannot_be_loaded_harms_nobody_after(running, release):
     def gone():
         raise ServiceError(404, "not-found", "There is no such release.", "Check its id.")
 
-    asking = Asking()
+    asking = QueryProcess()
     with pytest.raises(ServiceError, match="no such release"):
-        asking.ask(Place("gone", gone), questions.about)
-    assert asking.ask(running.hub.releases.place(release), questions.about).records
+        asking.ask(ReleaseHandle("gone", gone), questions.summarize)
+    assert asking.ask(running.hub.releases.place(release), questions.summarize).records
     asking.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="only POSIX systems let a process step back")
 def test_it_lets_others_go_first(running, release):
-    running.hub.asking.ask(running.hub.releases.place(release), questions.about)
+    running.hub.asking.ask(running.hub.releases.place(release), questions.summarize)
     asking = os.getpriority(os.PRIO_PROCESS, running.hub.asking._apart._process.pid)
     assert asking == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)

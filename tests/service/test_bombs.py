@@ -14,7 +14,7 @@ from serving import NDJSON, feed_policy
 
 from reticent.datasets import feed, hospital
 from reticent.errors import DataError, PolicyError
-from reticent.service.shelf import parse
+from reticent.service.shelf import parse_policy
 from reticent.service.tokens import Role
 from reticent.service.unpacked import refuse_bombs
 from reticent.service.uploads import ARROW, read_upload
@@ -124,4 +124,4 @@ def test_a_policy_of_anchors_is_not_written_out():
     laughs += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9))
     for text in (laughs, "a: &a [*a]", "a: &a {b: *a}"):
         with pytest.raises(PolicyError, match="aliases"):
-            parse(text)
+            parse_policy(text)

@@ -9,7 +9,7 @@ from serving import InThread, csv, until_done
 from store_scenes import BASE, people
 
 from reticent.errors import PolicyError
-from reticent.service.expiry import read_days
+from reticent.service.expiry import parse_days
 
 CANARY = b"Zyxwv8731Qq"
 KEEP = {"jobs": 30.0, "tables": 7.0, "releases": 90.0}
@@ -83,5 +83,5 @@ def test_the_same_table_is_not_published_anew_when_its_release_is_gone(running):
 @pytest.mark.parametrize("word", ["jobs", "jobs=x", "people=3", "tables=-1", "jobs=nan", "jobs=inf", "jobs=1e9"])
 def test_words_that_say_nothing_are_refused(word):
     with pytest.raises(PolicyError, match="--keep"):
-        read_days([word])
-    assert read_days(["jobs=3", "tables=0.5"]) == {"jobs": 3.0, "tables": 0.5}
+        parse_days([word])
+    assert parse_days(["jobs=3", "tables=0.5"]) == {"jobs": 3.0, "tables": 0.5}

@@ -8,7 +8,7 @@ import pytest
 from starlette.middleware.base import BaseHTTPMiddleware
 
 from reticent.service.guard import Guard
-from reticent.service.problems import Quiet
+from reticent.service.problems import RedactingFilter
 from reticent.service.settings import Settings
 
 SCOPE = {"type": "http", "path": "/", "method": "POST", "headers": [], "query_string": b""}
@@ -57,7 +57,7 @@ def test_a_request_that_nobody_answers_still_is():
 def test_an_answer_that_nobody_takes_is_not_logged():
     def logged(error):
         record = logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "", None, (type(error), error, None))
-        return Quiet().filter(record)
+        return RedactingFilter().filter(record)
 
     assert not logged(RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed"))
     assert logged(RuntimeError("another"))

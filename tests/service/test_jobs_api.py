@@ -20,10 +20,10 @@ from reticent.datasets.writers import csv_text
 from reticent.publication import gate
 from reticent.release import Release
 from reticent.service import jobs as jobs_module
-from reticent.service.demo import renamed
+from reticent.service.demo import rename_persons
 from reticent.service.hub import Hub
-from reticent.service.routes.tables import keep
-from reticent.service.shelf import parse
+from reticent.service.routes.tables import store_table
+from reticent.service.shelf import parse_policy
 from reticent.store import Store
 
 CSV = {"Content-Type": "text/csv"}
@@ -67,7 +67,7 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
 
 
 def test_what_was_guessed_is_a_policy_that_jobs_take(client):
-    body = csv(renamed(hospital.generate(300, 9), "G"))
+    body = csv(rename_persons(hospital.generate(300, 9), "G"))
     table = client.post("/tables", params={"name": "g.csv"}, content=body, headers=CSV).json()
     guess = client.get(f"/tables/{table['id']}/guess").json()
     job = client.post(f"/tables/{table['id']}/jobs", json={"policy": guess["policy"]}).json()
@@ -130,7 +130,7 @@ def test_large_bodies_are_refused(tmp_path):
 def test_an_evolving_table_is_changed_and_published(client):
     policy = yaml.safe_load(policy_yaml("hospital"))
     client.post("/evolving", json={"name": "ev", "policy": policy, "files": PRIOR}).raise_for_status()
-    table = renamed(hospital.generate(600, 2), "E")  # others of this server have the same names
+    table = rename_persons(hospital.generate(600, 2), "E")  # others of this server have the same names
     headers = CSV | {"Idempotency-Key": "first"}
     one = client.post("/evolving/ev/changes", content=csv(table.slice(0, 500)), headers=headers).json()
     again = client.post("/evolving/ev/changes", content=csv(table.slice(0, 500)), headers=headers).json()
@@ -154,7 +154,7 @@ def test_a_series_is_published_once_per_key(client):
     policy = yaml.safe_load(policy_yaml("series"))
     client.post("/series", json={"name": "se", "policy": policy, "files": files}).raise_for_status()
     for i, people in enumerate(series.generate(300, 2, 1)):
-        table = renamed(people, "S")  # others of this server have the same names
+        table = rename_persons(people, "S")  # others of this server have the same names
         headers = CSV | {"Idempotency-Key": f"r{i}"}
         job = client.post("/series/se/releases", content=csv(table), headers=headers).json()
         assert until_done(client, job["id"])["state"] == "done"
@@ -275,8 +275,8 @@ def test_a_job_that_ends_the_server_is_tried_three_times(tmp_path, monkeypatch):
 
     monkeypatch.setattr(jobs_module, "publish_table", poison)
     store, hub = opened()
-    table = keep(hub, csv(hospital.generate(50, 1)), "h.csv")
-    policy = hub.accept(parse(policy_yaml("hospital"), PRIOR))
+    table = store_table(hub, csv(hospital.generate(50, 1)), "h.csv")
+    policy = hub.accept(parse_policy(policy_yaml("hospital"), PRIOR))
     job = hub.jobs.begin("table", "h.csv", {"table": table["id"], "policy_hash": policy.hash, "method": None})["id"]
     for _ in range(5):
         hub.close()

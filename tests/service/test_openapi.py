@@ -10,12 +10,12 @@ from schemathesis import checks
 from serving import NDJSON, InThread, csv, feed_policy, lines
 
 from reticent.datasets import feed, hospital
-from reticent.service.uploads import KINDS
+from reticent.service.uploads import CONTENT_TYPES
 
 CELLS = feed.generate(30, 1)
 
 
-@schemathesis.serializer(*(kind for kind in KINDS if kind != "application/octet-stream"))
+@schemathesis.serializer(*(kind for kind in CONTENT_TYPES if kind != "application/octet-stream"))
 def as_it_is(_, value):
     """Bodies of records and tables are bytes of any kind."""
     return value if isinstance(value, bytes) else str(value).encode(errors="replace")

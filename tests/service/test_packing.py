@@ -6,7 +6,7 @@ import io
 import zipfile
 
 from reticent.service import packing
-from reticent.service.packing import Packer
+from reticent.service.packing import ZipCache
 
 
 class Release:
@@ -21,7 +21,7 @@ class Release:
 
 def test_one_file_for_all_readers_and_only_a_few_files(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "_FILES", 2)
-    packer = Packer(tmp_path / "packed")
+    packer = ZipCache(tmp_path / "packed")
     with packer.open("a", "csv", Release) as first, packer.open("a", "csv", Release) as second:
         for name in ("b", "c"):
             packer.open(name, "csv", Release).close()
@@ -36,7 +36,7 @@ def test_one_file_for_all_readers_and_only_a_few_files(tmp_path, monkeypatch):
 
 def test_a_file_that_cannot_go_yet_goes_later(tmp_path, monkeypatch):
     """On Windows a file stays as long as somebody reads it."""
-    packer = Packer(tmp_path / "packed")
+    packer = ZipCache(tmp_path / "packed")
     packer.open("a", "csv", Release).close()
     with monkeypatch.context() as windows:
 

@@ -81,8 +81,8 @@ def test_the_reader_of_pages_finds_what_it_looks_for(line):
 
 def test_a_name_stays_a_value():
     with Client(page("")):
-        button = safe.labelled(ui.button("x"), HOSTILE)
-        table = safe.grid([HOSTILE, ":title"], [[HOSTILE, 1]])
+        button = safe.set_label(ui.button("x"), HOSTILE)
+        table = safe.data_table([HOSTILE, ":title"], [[HOSTILE, 1]])
     assert button.props["aria-label"] == HOSTILE
     assert not {"innerHTML", ":title"} & set(button.props)
     assert [column["label"] for column in table.columns] == [HOSTILE, ":title"]
@@ -92,7 +92,7 @@ def test_a_name_stays_a_value():
 @pytest.mark.parametrize("name", ["innerHTML", "onclick", "href", "src", "style", ":title", "v_html"])
 def test_no_value_fills_an_attribute_that_acts(name):
     with Client(page("")), pytest.raises(ValueError):
-        safe.attributed(ui.button("x"), **{name: "1"})
+        safe.set_attributes(ui.button("x"), **{name: "1"})
 
 
 def test_a_chart_runs_no_name():

@@ -7,7 +7,7 @@ from serving import InThread, csv
 
 from reticent.datasets import feed
 from reticent.policy.levels import propose_levels
-from reticent.service.routes.tables import keep
+from reticent.service.routes.tables import store_table
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_the_veil_shows_proposed_levels_unless_some_were_chosen(hub):
     from reticent.service.pages.plan import Plan
 
     table = feed.generate(2_000, 3)
-    plan = Plan.of(hub, keep(hub, csv(table), "ward.csv")["id"])
+    plan = Plan.of(hub, store_table(hub, csv(table), "ward.csv")["id"])
     levels = plan.propose_levels(hub)
     policy = hub.shelf.policy(plan.bundle())
     assert levels == {name: level for name, level in propose_levels(table, policy).items() if level}
@@ -36,8 +36,8 @@ def test_a_policy_that_was_sent_stays_as_it_is(hub):
     pytest.importorskip("nicegui")
     from reticent.service.pages.plan import Plan
 
-    plan = Plan.of(hub, keep(hub, csv(feed.generate(300, 3)), "ward.csv")["id"])
-    plan.take(hub, plan.yaml(), {})
+    plan = Plan.of(hub, store_table(hub, csv(feed.generate(300, 3)), "ward.csv")["id"])
+    plan.adopt(hub, plan.yaml(), {})
     plan.save(hub)
     again = Plan.of(hub, plan.table["id"])
     assert again.propose_levels(hub) == {}

@@ -10,13 +10,13 @@ from reticent.datasets import feed, hospital
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
 from reticent.errors import PolicyError
-from reticent.service.demo import ndjson, renamed
+from reticent.service.demo import ndjson_bytes, rename_persons
 from reticent.service.pages import drafts
 from reticent.service.pages.explore import open_release
 from reticent.service.pages.plan import Plan, parse_spec, spec_text
 from reticent.service.pages.publish import ask_ledger
 from reticent.service.problems import ServiceError
-from reticent.service.routes.tables import keep
+from reticent.service.routes.tables import store_table
 from reticent.service.tokens import Role, Tokens
 from reticent.service.tryout import measure
 from reticent.service.uploads import read_upload
@@ -35,8 +35,8 @@ def running(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plan(running):
-    table = renamed(hospital.generate(300, 1), "A").drop_columns(["birth_date", "admission_date", "ward"])
-    return Plan.of(running.hub, keep(running.hub, csv(table), "a.csv")["id"])
+    table = rename_persons(hospital.generate(300, 1), "A").drop_columns(["birth_date", "admission_date", "ward"])
+    return Plan.of(running.hub, store_table(running.hub, csv(table), "a.csv")["id"])
 
 
 def publish(running, plan, k, *, despite=False):
@@ -48,7 +48,7 @@ def publish(running, plan, k, *, despite=False):
 
 def test_a_draft_publishes_nothing_and_the_ledger_is_asked(running, plan):
     hub = running.hub
-    drafts.begin(hub, plan, drafts.strengths(plan, ["mondrian"], [3], PRIVACY))
+    drafts.begin(hub, plan, drafts.table_variants(plan, ["mondrian"], [3], PRIVACY))
     (draft,) = drafts.of_table(hub, plan.table["id"])
     job = next(job for job in hub.jobs.documents.all() if job["kind"] == "try")
     assert hub.jobs.wait(job["id"])["state"] == "done"
@@ -120,7 +120,7 @@ def test_added_persons_are_counted_once(running, plan):
 def test_a_stopped_stream_takes_nothing_until_it_goes_on(running):
     files = {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}
     body = {"name": "s", "policy": policy_yaml("feed"), "files": files}
-    batch = ndjson(next(feed.batches(40, 7, 40)))
+    batch = ndjson_bytes(next(feed.batches(40, 7, 40)))
     with running.client() as client:
         client.post("/streams", json=body).raise_for_status()
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": "one"}
@@ -151,5 +151,5 @@ def test_a_policy_that_does_not_fit_is_not_taken(running, plan):
         plan.take(running.hub, "version: 1\ncolumns: {other: quasi}\nprivacy: {k: 2}\n", {})
     assert plan.yaml() == before
     again = Plan(plan.table, {}, why=dict(plan.why))
-    again.take(running.hub, before, {})
+    again.adopt(running.hub, before, {})
     assert again.yaml() == before

@@ -26,7 +26,7 @@ class Stream:
         self.now += after
         for _ in range(batches):
             with self.store.transaction() as tx:
-                self.retention.note(tx, tx.put_outbox("s", "ndjson", b"x"))
+                self.retention.record_batch(tx, tx.put_outbox("s", "ndjson", b"x"))
 
     @property
     def kept(self) -> list[int]:
@@ -54,7 +54,7 @@ def test_old_batches_go_a_few_at_a_time_and_young_ones_stay(store):
     stream.release(5, after=2 * DAY)  # the first ones may be a moment younger than two days
     assert stream.kept == list(range(25))
     stream.release(1, after=HOUR)
-    assert stream.kept == list(range(retention._FEW, 26))
+    assert stream.kept == list(range(retention._MAX_REMOVALS, 26))
     stream.release(3)
     assert stream.kept == list(range(20, 29))
     stream.release(1, after=DAY)
@@ -67,7 +67,7 @@ def test_a_restart_goes_on_where_it_was(store):
     first.release(1, after=2 * DAY)
     second = Stream(store, 1)
     second.now = first.now
-    assert second.retention.oldest == first.retention.oldest == retention._FEW
+    assert second.retention.oldest == first.retention.oldest == retention._MAX_REMOVALS
     second.release(2)
     assert second.kept == [20, 21, 22]
 

@@ -18,7 +18,7 @@ from reticent.datasets import feed
 from reticent.publication import stream_publication
 from reticent.service import live
 from reticent.service import tokens as tokens_module
-from reticent.service.demo import renamed
+from reticent.service.demo import rename_persons
 from reticent.service.live import LiveStream
 from reticent.service.tokens import Role, Tokens
 from reticent.store import rewriting
@@ -80,7 +80,7 @@ def test_a_second_house_takes_other_persons_only(stream):
     answer = push(stream, "five", lines(feed.generate(30, 2)))
     assert answer.status_code == 409
     assert "stand in another publication" in answer.text
-    assert push(stream, "five", lines(renamed(feed.generate(30, 2), "Q"))).status_code == 200
+    assert push(stream, "five", lines(rename_persons(feed.generate(30, 2), "Q"))).status_code == 200
 
 
 def test_a_key_is_used_once(stream):
@@ -231,7 +231,7 @@ def test_castle_holds_and_readers_get_it(server):
     policy["policy"]["privacy"] = {"k": 3}
     with server.client() as client:
         client.post("/streams", json={"name": "held", **policy}).raise_for_status()
-        table = renamed(feed.generate(200, 7), "C")  # others of this server have the same names
+        table = rename_persons(feed.generate(200, 7), "C")  # others of this server have the same names
         answers = [push(client, "held", lines(table.slice(i * 50, 50)), f"k{i}") for i in range(4)]
         assert {answer.status_code for answer in answers} == {202}
         assert {push(client, "held", lines(table.slice(0, 50)), "k0").status_code} == {202}
@@ -354,13 +354,13 @@ def test_events_end_with_their_token(server, stream, monkeypatch):
     with httpx.stream("GET", where, params={"cursor": cursor}, headers=headers, timeout=20) as answer:
         said = answer.iter_text()
         assert next(said).startswith(": reticent")
-        push(stream, "s", lines(renamed(feed.generate(3, 77), "V")))
+        push(stream, "s", lines(rename_persons(feed.generate(3, 77), "V")))
         seen = ""
         while "event: batch" not in seen:
             seen += next(said)
         Tokens(server.hub.store).revoke(token.id)
         server.hub.tokens._known.clear()
-        push(stream, "s", lines(renamed(feed.generate(3, 78), "U")))
+        push(stream, "s", lines(rename_persons(feed.generate(3, 78), "U")))
         rest = ""
         for part in said:  # it ends by itself
             rest += part

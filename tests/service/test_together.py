@@ -14,8 +14,8 @@ from serving import NDJSON, InThread, feed_policy, lines
 from reticent.datasets import feed
 from reticent.publication.stream_publication import StreamPublication
 from reticent.service import live, writer
-from reticent.service.demo import renamed
-from reticent.service.live import LiveStream, parted
+from reticent.service.demo import rename_persons
+from reticent.service.live import LiveStream, split_lines
 
 FEEDS, SIZE = 12, 7
 
@@ -44,7 +44,7 @@ def held(tmp_path, monkeypatch):
 
 
 def batches(*, mixed: bool = False) -> list[list[dict]]:
-    rows = renamed(feed.generate(FEEDS * SIZE, 5), "T").to_pylist()
+    rows = rename_persons(feed.generate(FEEDS * SIZE, 5), "T").to_pylist()
     marked = [row | {"admitted": f"{n // SIZE}/{n % SIZE}"} for n, row in enumerate(rows)]
     if mixed:  # one feed writes numbers where another writes text
         marked = [row | {"admitted": n} if n // SIZE % 2 else row for n, row in enumerate(marked)]
@@ -60,7 +60,7 @@ def sent(running, go_on, bodies: dict[str, bytes]) -> dict[str, object]:
             return client.post("/streams/s/records", content=body, headers=headers)
 
     with ThreadPoolExecutor(len(bodies) + 1) as pool:
-        ahead = pool.submit(push, "ahead", lines(renamed(feed.generate(1, 9), "A")))
+        ahead = pool.submit(push, "ahead", lines(rename_persons(feed.generate(1, 9), "A")))
         while not running.hub.writer.waiting and not live_group(running):
             time.sleep(0.01)
         answers = {key: pool.submit(push, key, body) for key, body in bodies.items()}
@@ -127,7 +127,7 @@ def test_one_that_cannot_be_released_does_not_harm_the_others(held):
         for name, policy in (("s", feed_policy()), ("other", other)):
             client.post("/streams", json={"name": name, **policy}).raise_for_status()
         go_on.set()
-        taken = lines(renamed(feed.generate(SIZE, 6), "O"))
+        taken = lines(rename_persons(feed.generate(SIZE, 6), "O"))
         headers = {"Content-Type": NDJSON, "Idempotency-Key": "there"}
         client.post("/streams/other/records", content=taken, headers=headers).raise_for_status()
         go_on.clear()
@@ -154,9 +154,9 @@ def test_large_groups_are_placed_in_parts(held, monkeypatch):
 def test_lines_are_parted_by_their_records():
     group, line = b'{"type":"group","group":1}\n', b'{"type":"tuple","seq":1}\n'
     whole = group + line + line + group + group + line + line
-    assert parted(whole, [1, 2, 1]) == [group + line, line + group + group + line, line]
-    assert parted(b"", [3, 4]) == [b"", b""]
-    assert parted(whole, [4]) == [whole]
+    assert split_lines(whole, [1, 2, 1]) == [group + line, line + group + group + line, line]
+    assert split_lines(b"", [3, 4]) == [b"", b""]
+    assert split_lines(whole, [4]) == [whole]
 
 
 class _Step:
@@ -202,14 +202,14 @@ def test_who_comes_alone_waits_for_nobody_and_who_came_in_company_does(tmp_path,
 def test_tables_of_other_types_are_joined_as_json():
     from reticent.policy import Policy
     from reticent.publication.records import RecordReader
-    from reticent.service.live import joined
+    from reticent.service.live import concat_batches
 
     columns = {"id": "identifier", "age": {"role": "quasi"}, "d": "sensitive"}
     policy = Policy.model_validate({"version": 1, "columns": columns, "privacy": {"l": 2}})
     reader = RecordReader(policy)
     first = reader.ndjson(b'{"id":"a","age":5,"d":"x"}\n{"id":"b","age":null,"d":"x"}')
     second = reader.table(pa.table({"id": ["c"], "age": ["5"], "d": ["y"]}))
-    both = joined([first, second])
+    both = concat_batches([first, second])
     assert both.table.column("age").to_pylist() == ["5", None, "5"]
     assert both.tokens["age"].to_pylist() == ["5", None, '"5"']
     assert (both.total, both.rows.tolist()) == (3, [0, 1, 2])
@@ -217,7 +217,7 @@ def test_tables_of_other_types_are_joined_as_json():
 
 def test_the_figures_of_a_quiet_stream_are_those_of_its_last_record(tmp_path):
     """Batches that come within a moment are looked at once; when no more come, all of them are."""
-    running, table = InThread(tmp_path), renamed(feed.generate(400, 5), "U")
+    running, table = InThread(tmp_path), rename_persons(feed.generate(400, 5), "U")
     try:
         with running.client() as client:
             client.post("/streams", json={"name": "ward"} | feed_policy()).raise_for_status()

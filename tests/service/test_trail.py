@@ -67,7 +67,7 @@ def filled(store: Store) -> AuditLog:
     for number in range(5):
         Tokens(store).create(f"ward {number}", Role.FEED)
     trail = AuditLog(store)
-    assert trail.broken() is None
+    assert trail.first_broken_entry() is None
     assert trail.head()["entries"] == 5
     return trail
 
@@ -85,14 +85,14 @@ def test_a_change_is_seen(store, at, change):
             tx.put(OWNER, "trail", _key((at + 1) % 5), here)
         else:
             tx.put(OWNER, "trail", _key(at), json.dumps(json.loads(here) | {"name": "nobody"}, sort_keys=True).encode())
-    assert trail.broken() is not None
+    assert trail.first_broken_entry() is not None
 
 
 def test_a_shortened_trail_is_seen(store):
     trail = filled(store)
     with store.transaction() as tx:
         tx.delete(OWNER, "trail", _key(4))
-    assert trail.broken() == 4
+    assert trail.first_broken_entry() == 4
 
 
 def _fail_after(_: None) -> None:
@@ -102,9 +102,9 @@ def _fail_after(_: None) -> None:
 def test_an_act_that_fails_leaves_no_entry(store):
     trail = filled(store)
     with pytest.raises(RuntimeError), store.transaction() as tx:
-        _fail_after(trail.note(tx, "publish", "release:x"))
+        _fail_after(trail.append(tx, "publish", "release:x"))
     assert trail.head()["entries"] == 5
-    assert trail.broken() is None
+    assert trail.first_broken_entry() is None
 
 
 def test_several_processes_write_one_trail(store, tmp_path):
@@ -117,4 +117,4 @@ def test_several_processes_write_one_trail(store, tmp_path):
     assert [process.wait() for process in running] == [0, 0]
     trail = AuditLog(store)
     assert trail.head()["entries"] == 40
-    assert trail.broken() is None
+    assert trail.first_broken_entry() is None

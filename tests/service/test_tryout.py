@@ -18,7 +18,7 @@ from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.policy.settings.kinds import SeriesSettings
 from reticent.service.pages import drafts
-from reticent.service.shelf import PolicyRegistry, parse
+from reticent.service.shelf import PolicyRegistry, parse_policy
 from reticent.service.tryout import measure, measure_in_subprocess
 
 
@@ -27,7 +27,7 @@ def test_a_try_out_that_is_not_wanted_any_more_ends_its_process():
     data, policy = endless(3)
     looks = iter([False, True])
     with pytest.raises(UnwantedError):
-        measure_in_subprocess(data, Bundle.pack(Policy.from_dict(policy)).to_bytes(), unwanted=lambda: next(looks))
+        measure_in_subprocess(data, Bundle.pack(Policy.from_dict(policy)).to_bytes(), is_cancelled=lambda: next(looks))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_every_kind_is_tried(kind, method, l):
     own = {"method": method} | ({"m": l} if kind == "series" and method != "veil" else {})
     settings |= {kind: own, "privacy": {"l": l} | ({"k": 5} if method == "castle" else {})}
     with contextlib.closing(PolicyRegistry()) as shelf:
-        policy = shelf.policy(parse(settings, {file: csv_text(content) for file, content in files.items()}))
+        policy = shelf.policy(parse_policy(settings, {file: csv_text(content) for file, content in files.items()}))
         figures = measure(table, policy, kind)
     assert figures["method"] == method
     assert figures["claims"]

@@ -67,7 +67,7 @@ def serve(
     if (certificate is None) != (key is None):
         raise PolicyError("TLS needs both a certificate and its key.", hint="Give --certificate and --key.")
     try:
-        from reticent.service.expiry import read_days
+        from reticent.service.expiry import parse_days
         from reticent.service.oidc import OidcSettings
         from reticent.service.run import run
         from reticent.service.settings import Settings
@@ -82,10 +82,10 @@ def serve(
         max_body=max_body << 20,
         rate=rate,
         keep_days=keep_days,
-        keep=read_days(keep),
+        keep=parse_days(keep),
         certificate=certificate,
         key=key,
-        plain=plain_http,
+        plain_http=plain_http,
         oidc=OidcSettings.read(oidc) if oidc else None,
     )
     run(settings)

@@ -19,36 +19,36 @@ from reticent.service.settings import Settings, is_loopback
 from reticent.service.tokens import Role, Token, Tokens
 
 COOKIE = "reticent_session"
-_CALLERS = 10_000
+_MAX_CALLERS = 10_000
 """Callers whose allowances are remembered."""
 _DEMO = Token("demo", "demonstration", Role.CUSTODIAN, "", 0.0)
 
 
-class Rate:
+class RateLimiter:
     """A bucket of allowances per caller that fills as time passes: `rate` calls per second, and bursts of two seconds' worth."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._burst = max(2 * rate, 1.0)
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def allows(self, caller: str) -> bool:
         """Whether the caller may go on; counts the call if so."""
         now = time.monotonic()
-        left, at = self._left.get(caller, (self._burst, now))
+        left, at = self._allowances.get(caller, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
         if left < 1:
             return False
-        self._left[caller] = (left - 1, now)
-        self._left.move_to_end(caller)
-        if len(self._left) > _CALLERS:
-            self._left.popitem(last=False)
+        self._allowances[caller] = (left - 1, now)
+        self._allowances.move_to_end(caller)
+        if len(self._allowances) > _MAX_CALLERS:
+            self._allowances.popitem(last=False)
         return True
 
 
 @dataclass(frozen=True)
 class _Session:
-    who: str | Token
+    credential: str | Token
     """A token's text, looked up each time; or somebody whom the provider knows."""
     until: float
 
@@ -59,8 +59,8 @@ class Access:
     def __init__(self, settings: Settings, tokens: Tokens) -> None:
         self._settings = settings
         self._tokens = tokens
-        self._calls = Rate(settings.rate)
-        self._refused = Rate(settings.refusals)
+        self._calls = RateLimiter(settings.rate)
+        self._failures = RateLimiter(settings.wrong_token_rate)
         self._sessions: dict[str, _Session] = {}
 
     def caller(self, request: HTTPConnection) -> Token:
@@ -77,21 +77,21 @@ class Access:
             raise ServiceError(429, "rate", "Too many requests with this token.", "Send larger batches, less often.")
         return token
 
-    def stays(self, request: HTTPConnection) -> bool:
+    def is_still_valid(self, request: HTTPConnection) -> bool:
         """Whether the token of a request that is still being answered is still valid."""
         text = request.headers.get("authorization", "")
         return self._tokens.find(text[7:]) is not None if text else self.is_demo(request)
 
     def is_demo(self, request: HTTPConnection) -> bool:
         """Whether this is the demonstration's own user: on loopback, and not sent here by another site."""
-        if not self._settings.open or request.client is None or not is_loopback(request.client.host):
+        if not self._settings.allows_anonymous or request.client is None or not is_loopback(request.client.host):
             return False
         host = request.headers.get("host", "")
         # A name that merely resolves to loopback would let a foreign page read our answers.
-        return is_loopback(host.rsplit(":", 1)[0]) and self.is_own(request)
+        return is_loopback(host.rsplit(":", 1)[0]) and self.is_same_origin(request)
 
     @staticmethod
-    def is_own(request: HTTPConnection) -> bool:
+    def is_same_origin(request: HTTPConnection) -> bool:
         """Whether no other site's page sent this; a browser names the page's origin with all that changes or opens."""
         origin = request.headers.get("origin")
         return origin is None or origin.split("://", 1)[-1] == request.headers.get("host", "")
@@ -100,7 +100,7 @@ class Access:
         token = self._tokens.find(text)
         if token is None:
             # A right token passes whatever others try from the same address, such as a proxy's.
-            if not self._refused.allows(request.client.host if request.client else "unknown"):
+            if not self._failures.allows(request.client.host if request.client else "unknown"):
                 raise ServiceError(
                     429, "rate", "Too many wrong tokens from this address.", "Wait, then use a right one."
                 )
@@ -124,10 +124,10 @@ class Access:
         act_as(token)
         return self._begin(text.strip(), self._settings.session)
 
-    def admit(self, visitor: Token, seconds: float) -> str:
+    def admit(self, user: Token, seconds: float) -> str:
         """Begins a session for somebody whom the provider knows; gives the cookie's value."""
-        act_as(visitor)
-        return self._begin(visitor, min(seconds, self._settings.session))
+        act_as(user)
+        return self._begin(user, min(seconds, self._settings.session))
 
     def _begin(self, who: str | Token, seconds: float) -> str:
         now = time.monotonic()
@@ -140,19 +140,19 @@ class Access:
         """Ends a session."""
         self._sessions.pop(request.cookies.get(COOKIE, ""), None)
 
-    def visitor(self, request: HTTPConnection) -> Token | None:
+    def user_of(self, request: HTTPConnection) -> Token | None:
         """The token behind a page; None when nobody is signed in."""
-        if not self.is_own(request):
+        if not self.is_same_origin(request):
             return None
         if self.is_demo(request):
             return _DEMO
         session = self._sessions.get(request.cookies.get(COOKIE, ""))
         if session is None or session.until <= time.monotonic():
             return None
-        return session.who if isinstance(session.who, Token) else self._tokens.find(session.who)
+        return session.credential if isinstance(session.credential, Token) else self._tokens.find(session.credential)
 
 
-def needs(*roles: Role, kind: str = "") -> Callable[[Request], Coroutine[Any, Any, Token]]:
+def require_role(*roles: Role, kind: str = "") -> Callable[[Request], Coroutine[Any, Any, Token]]:
     """A dependency of a route: callers with one of the roles whose scope holds the source that its `name` names; a custodian may do all."""
     allowed = {Role.CUSTODIAN, *roles}
 
@@ -162,7 +162,7 @@ def needs(*roles: Role, kind: str = "") -> Callable[[Request], Coroutine[Any, An
         if token.role not in allowed:
             raise ServiceError(403, "role", f"The role {token.role} may not do this.", "Ask a custodian.")
         name = request.path_params.get("name")
-        if kind and name is not None and not token.reaches(kind, name):
+        if kind and name is not None and not token.can_access(kind, name):
             raise ServiceError(403, "scope", "This token is for other sources.", "Ask a custodian.")
         act_as(token)
         return token
@@ -171,7 +171,7 @@ def needs(*roles: Role, kind: str = "") -> Callable[[Request], Coroutine[Any, An
     return check
 
 
-class ClosedRoute(APIRoute):
+class AuthenticatedRoute(APIRoute):
     """A route that asks who is calling before it reads a body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -179,9 +179,9 @@ class ClosedRoute(APIRoute):
         handler = super().get_route_handler()
         checks = [part.dependency for part in self.dependencies if part.dependency is not None]
 
-        async def guarded(request: Request) -> Response:
+        async def handle(request: Request) -> Response:
             for check in checks:
                 await check(request)
             return await handler(request)
 
-        return guarded
+        return handle

@@ -25,7 +25,7 @@ def actor() -> Token | None:
     return _ACTOR.get()
 
 
-def reaches(kind: str, name: str) -> bool:
+def can_access(kind: str, name: str) -> bool:
     """Whether the actor's scope holds a source."""
     token = actor()
-    return token is None or token.reaches(kind, name)
+    return token is None or token.can_access(kind, name)

@@ -12,7 +12,7 @@ class ChildProcess:
 
     def __init__(self, work: Callable[..., None], *values: Any) -> None:
         context = multiprocessing.get_context("spawn")
-        self.link, theirs = context.Pipe()
+        self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(theirs, *values), name="reticent-apart", daemon=True)
         self._process.start()
         theirs.close()  # ours alone stays open, so that its end is seen on either side

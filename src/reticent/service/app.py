@@ -14,14 +14,14 @@ from reticent.service.access import Access
 from reticent.service.guard import Guard
 from reticent.service.hub import Hub
 from reticent.service.oidc import Oidc
-from reticent.service.problems import hush
+from reticent.service.problems import redact_logger
 from reticent.service.routes.feeds import FastPush
 from reticent.store import Store
 
 if TYPE_CHECKING:
     from reticent.service.settings import Settings
 
-WORDS = """\
+DESCRIPTION = """\
 Releases health data that keeps changing, without telling who has what.
 
 Send `Authorization: Bearer rt_...`. Roles: `feed` may push, `analyst` may read releases, `custodian` may do all.
@@ -48,7 +48,7 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Reticent",
         version=version("reticent"),
-        description=WORDS,
+        description=DESCRIPTION,
         openapi_url=f"{routes.PREFIX}/openapi.json",
         docs_url=None,  # the usual pages load their scripts from another host
         redoc_url=None,
@@ -59,7 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.access = Access(settings, hub.tokens)
     app.state.oidc = Oidc(settings.oidc) if settings.oidc else None
     problems.install(app)
-    hush("uvicorn.error")
+    redact_logger("uvicorn.error")
     app.include_router(routes.router())
     if settings.studio:
         from reticent.service.pages import mount

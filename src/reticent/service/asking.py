@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reticent.disk import step_back
 from reticent.service.apart import ChildProcess
-from reticent.service.problems import ServiceError, described
+from reticent.service.problems import ServiceError, to_service_error
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from reticent.read.received import Received
 
 T = TypeVar("T")
-_OPEN = 2
+_MAX_OPEN = 2
 """Releases that stay open, with all that their estimators have worked out."""
 
 
 @dataclass(frozen=True, repr=False)
-class Place:
+class ReleaseHandle:
     """A release by its name, and how to get at it: its bytes alone, or the lines of a stream and their codebook."""
 
     name: str
     load: Callable[[], tuple[bytes, bytes]]
 
 
-class Asking:
+class QueryProcess:
     """The process, as the server sees it."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._process: ChildProcess | None = None
 
-    def ask(self, place: Place, work: Callable[..., T], *about: Any) -> T:
+    def ask(self, handle: ReleaseHandle, work: Callable[..., T], *about: Any) -> T:
         """Calls a function of a module with the release of a place and plain values, over there; not for the event loop."""
-        with self._turn:
+        with self._lock:
             try:
-                answer, problem = self._asked(place, work, about)
+                answer, problem = self._exchange(handle, work, about)
             except (EOFError, OSError):
                 self.close()
                 words = "The question ended early, perhaps for want of memory."
@@ -60,10 +60,10 @@ class Asking:
             raise problem
         return answer
 
-    def _asked(self, place: Place, work: Callable[..., T], about: tuple[Any, ...]) -> tuple[T, ServiceError | None]:
+    def _exchange(self, place: ReleaseHandle, work: Callable[..., T], about: tuple[Any, ...]) -> tuple[T, ServiceError | None]:
         if self._process is None or not self._process.alive:
-            self._process = ChildProcess(_answer)
-        link = self._process.link
+            self._process = ChildProcess(_serve_questions)
+        link = self._process.pipe
         link.send((place.name, work, about))
         if not link.recv():
             try:
@@ -80,7 +80,7 @@ class Asking:
             self._process.end()
 
 
-def _answer(link: Connection) -> None:
+def _serve_questions(link: Connection) -> None:
     """The other side: a question, the release where it is not open yet, and the answer."""
     step_back()
     known: OrderedDict[str, Received] = OrderedDict()
@@ -93,16 +93,16 @@ def _answer(link: Connection) -> None:
             return
         try:
             if data is not None:
-                known[name] = opened(*data)
+                known[name] = open_received_release(*data)
             known.move_to_end(name)
-            if len(known) > _OPEN:
+            if len(known) > _MAX_OPEN:
                 known.popitem(last=False)
             link.send((work(known[name], *about), None))
         except Exception as error:  # noqa: BLE001 - it is told on the other side
-            link.send((None, described(error)))
+            link.send((None, to_service_error(error)))
 
 
-def opened(data: bytes, codebook: bytes) -> Received:
+def open_received_release(data: bytes, codebook: bytes) -> Received:
     """A release as its recipient has it; with a codebook, the lines of a stream."""
     import orjson
 

@@ -18,53 +18,53 @@ from asyncio import TimerHandle
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_HEADERS = 64 << 10
-_REST = 8 << 20
-_PROGRESS = 64 << 10
+_MAX_HEADERS = 64 << 10
+_MAX_UNREAD = 8 << 20
+_MIN_PROGRESS = 64 << 10
 
 
 class Connection(HttpToolsProtocol):
     """uvicorn's protocol with its patience limited."""
 
-    heading = 10.0
+    header_timeout = 10.0
     """Seconds a client may take to send the headers of a request, or what is left of a body after its answer."""
-    reading = 15.0
+    read_timeout = 15.0
     """Seconds in which a reader has to take 64 KiB."""
     _timer: TimerHandle | None = None
-    _stall: TimerHandle | None = None
-    _seen = 0
+    _stall_timer: TimerHandle | None = None
+    _byte_count = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The clock starts before the first byte."""
         super().connection_made(transport)
-        self._begin()
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
-        self._settle()
+        self._cancel_timer()
         self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Bytes that belong to no request in progress must become one in time."""
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
-            self._begin()
+            self._start_timer()
         super().data_received(data)
         if self._timer is not None:
-            self._seen += len(data)
+            self._byte_count += len(data)
             rest = self.cycle is not None and self.cycle.more_body
-            if self._seen > (_REST if rest else _HEADERS):
-                self._cut()
+            if self._byte_count > (_MAX_UNREAD if rest else _MAX_HEADERS):
+                self._abort()
 
     def on_headers_complete(self) -> None:
         """The request is the app's now."""
-        self._settle()
+        self._cancel_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """What was left of a body has come."""
         late = self._timer is not None
-        self._settle()
+        self._cancel_timer()
         super().on_message_complete()
         if self.cycle is not None and self.cycle.response_complete:
             self.cycle.more_body = False
@@ -77,7 +77,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         unread = self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
         if unread and self._timer is None:
-            self._begin()
+            self._start_timer()
 
     def timeout_keep_alive_handler(self) -> None:
         """Idle for too long; what it has not read by now it does not want."""
@@ -90,31 +90,31 @@ class Connection(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         """The reader has caught up."""
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
         if self.flow is not None:
             super().resume_writing()
 
     def _start_stall_timer(self, waiting: int) -> None:
-        self._stall = self.loop.call_later(self.reading, self._look, waiting)
+        self._stall_timer = self.loop.call_later(self.read_timeout, self._check_progress, waiting)
 
-    def _look(self, before: int) -> None:
+    def _check_progress(self, before: int) -> None:
         waiting = self.transport.get_write_buffer_size()
-        if waiting > before - _PROGRESS:
-            self._cut()
+        if waiting > before - _MIN_PROGRESS:
+            self._abort()
         else:
             self._start_stall_timer(waiting)
 
-    def _begin(self) -> None:
-        self._seen = 0
-        self._timer = self.loop.call_later(self.heading, self._cut)
+    def _start_timer(self) -> None:
+        self._byte_count = 0
+        self._timer = self.loop.call_later(self.header_timeout, self._abort)
 
-    def _settle(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         if self.transport is not None:
             self.transport.abort()

@@ -18,9 +18,9 @@ from reticent.service.pages.plan import Plan
 from reticent.service.routes.audits import audit
 from reticent.service.routes.evolving import change_table
 from reticent.service.routes.feeds import PushStep
-from reticent.service.routes.series import begin
-from reticent.service.routes.tables import keep
-from reticent.service.shelf import parse
+from reticent.service.routes.series import queue_release
+from reticent.service.routes.tables import store_table
+from reticent.service.shelf import parse_policy
 from reticent.service.uploads import NDJSON
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 STREAM, EVOLVING, SERIES = "admissions", "hospital", "patients"
 TABLE, CLINIC = "hospital.csv", "clinic.csv"
 # Ten days of the stream are there at once, with an outbreak in their middle.
-_PAST, _OUTBREAK, _PUSHED = 12_000, "influenza", 1_000
+_PAST_RECORDS, _OUTBREAK, _PUSH_SIZE = 12_000, "influenza", 1_000
 _SEED = 2026
 _ROWS = 3_000
 _BATCH, _PAUSE = 5, 0.25
@@ -49,7 +49,7 @@ class Demo:
         fill(self._hub, _ROWS)
         self._thread.start()
         if fresh:
-            threading.Thread(target=look_closer, args=(self._hub,), name="reticent-demo-audit", daemon=True).start()
+            threading.Thread(target=add_drafts_and_audit, args=(self._hub,), name="reticent-demo-audit", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,7 +66,7 @@ class Demo:
             if self._stop.wait(_PAUSE):
                 return
             try:
-                self._hub.writer.submit(PushStep(stream, ndjson(batch), NDJSON, None)).result(30)
+                self._hub.writer.submit(PushStep(stream, ndjson_bytes(batch), NDJSON, None)).result(30)
             except Exception as error:  # noqa: BLE001 - the server is stopping, or says so itself
                 LOG.warning("the demonstration's feed stopped: %s", type(error).__name__)
                 return
@@ -77,28 +77,28 @@ def fill(hub: Hub, rows: int) -> None:
     if STREAM in hub.streams:
         return
     prior, kernel, updates = map(csv_text, (feed.strata(), feed.kernel(), series.updates()))
-    hub.create("stream", STREAM, parse(policy_yaml("feed"), {"prior.csv": prior, "kernel.csv": kernel}))
+    hub.create("stream", STREAM, parse_policy(policy_yaml("feed"), {"prior.csv": prior, "kernel.csv": kernel}))
     files = {"updates.csv": updates, "prior.csv": csv_text(series.prior())}
-    hub.create("series", SERIES, parse(policy_yaml("series"), files))
-    hub.create("evolving", EVOLVING, parse(policy_yaml("hospital"), {"prior.csv": csv_text(hospital.prior())}))
-    table = renamed(hospital.generate(rows, _SEED), "H")
-    keep(hub, csv(table), TABLE)
+    hub.create("series", SERIES, parse_policy(policy_yaml("series"), files))
+    hub.create("evolving", EVOLVING, parse_policy(policy_yaml("hospital"), {"prior.csv": csv_text(hospital.prior())}))
+    table = rename_persons(hospital.generate(rows, _SEED), "H")
+    store_table(hub, csv_bytes(table), TABLE)
     half = rows // 2
     evolving = hub.evolving_table(EVOLVING)
     for part in (table.slice(0, half), table.slice(half)):
         change_table(evolving, part)
         hub.jobs.wait(hub.jobs.begin("evolving", EVOLVING, {})["id"])
     for release in series.generate(max(200, rows // 5), 3, _SEED):
-        hub.jobs.wait(begin(hub, SERIES, csv(renamed(release, "S")))["id"])
-    publish_table(hub, renamed(hospital.generate(1_000, _SEED + 1), "T"))
-    for batch in feed.batches(_PAST, _SEED, _PUSHED, outbreak=_OUTBREAK):
-        hub.writer.submit(PushStep(hub.stream(STREAM), ndjson(batch), NDJSON, None)).result(30)
+        hub.jobs.wait(queue_release(hub, SERIES, csv_bytes(rename_persons(release, "S")))["id"])
+    publish_table(hub, rename_persons(hospital.generate(1_000, _SEED + 1), "T"))
+    for batch in feed.batches(_PAST_RECORDS, _SEED, _PUSH_SIZE, outbreak=_OUTBREAK):
+        hub.writer.submit(PushStep(hub.stream(STREAM), ndjson_bytes(batch), NDJSON, None)).result(30)
     hub.stream(STREAM).trend.clear()  # ten days in a second are no rate
 
 
 def publish_table(hub: Hub, table: pa.Table) -> None:
     """One table from its roles to its publication, as a custodian would take it there."""
-    plan = Plan.of(hub, keep(hub, csv(table), CLINIC)["id"])
+    plan = Plan.of(hub, store_table(hub, csv_bytes(table), CLINIC)["id"])
     plan.set_role(["ward"], "identifier")  # it often gives the diagnosis away
     plan.save(hub)
     policy = hub.accept(plan.bundle(table={"method": "mondrian"}))
@@ -106,30 +106,30 @@ def publish_table(hub: Hub, table: pa.Table) -> None:
     hub.jobs.wait(hub.jobs.begin("table", CLINIC, request)["id"])
 
 
-def look_closer(hub: Hub) -> None:
+def add_drafts_and_audit(hub: Hub) -> None:
     """Private drafts of the hospital's table, and an audit; they take their time beside the feed."""
     try:
         table = next(doc for doc in hub.tables.all() if doc["name"] == TABLE)
         plan = Plan.of(hub, table["id"])
         privacy = {"l": 3, "suppression": 0.02}
-        drafts.begin(hub, plan, drafts.strengths(plan, ["mondrian", "optimal"], [3, 10], privacy))
+        drafts.begin(hub, plan, drafts.table_variants(plan, ["mondrian", "optimal"], [3, 10], privacy))
         release = next(doc for doc in hub.releases.all() if doc["kind"] == "table")
         audit(hub, [release["id"]], report=True)
     except Exception as error:  # noqa: BLE001 - the server is stopping, or says so itself
         LOG.warning("the demonstration's audit stopped: %s", type(error).__name__)
 
 
-def renamed(table: pa.Table, letter: str) -> pa.Table:
+def rename_persons(table: pa.Table, letter: str) -> pa.Table:
     """The same records of other people: nobody may stand in two publications of one store."""
     names = pc.replace_substring(table["patient_id"], "P", letter)
     return table.set_column(table.column_names.index("patient_id"), "patient_id", names)
 
 
-def csv(table: pa.Table) -> bytes:
+def csv_bytes(table: pa.Table) -> bytes:
     """A table as the bytes of a CSV file."""
     return csv_text(table).encode()
 
 
-def ndjson(table: pa.Table) -> bytes:
+def ndjson_bytes(table: pa.Table) -> bytes:
     """A table as lines of JSON."""
     return b"".join(map(to_ndjson, table.to_batches()))

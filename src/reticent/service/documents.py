@@ -13,7 +13,7 @@ from reticent.store import Store, Transaction
 OWNER = "service"
 
 
-def fresh_id() -> str:
+def new_id() -> str:
     """A new id; it cannot be guessed."""
     return secrets.token_hex(8)
 
@@ -43,7 +43,7 @@ class Documents:
         """A document, or 404."""
         data = self._store.get(OWNER, self._space, ident)
         if data is None:
-            raise self.missing()
+            raise self.not_found_error()
         document: dict[str, Any] = json.loads(data)
         return document
 
@@ -60,7 +60,7 @@ class Documents:
         """The blob of a document, or 404."""
         data = self._store.get(OWNER, f"{self._space}-data", ident)
         if data is None:
-            raise self.missing()
+            raise self.not_found_error()
         return data
 
     def delete(self, tx: Transaction, ident: str) -> None:
@@ -68,6 +68,6 @@ class Documents:
         tx.delete(OWNER, self._space, ident)
         tx.delete(OWNER, f"{self._space}-data", ident)
 
-    def missing(self) -> ServiceError:
+    def not_found_error(self) -> ServiceError:
         """The error for an id nobody knows."""
         return ServiceError(404, "not-found", f"There is no such {self._space}.", "Check its id.")

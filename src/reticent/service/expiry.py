@@ -15,7 +15,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError, ReticentError
-from reticent.service.jobs import OPEN, PARKED
+from reticent.service.jobs import OPEN_STATES, PARKED
 from reticent.store.database import cut_log
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 KINDS = ("jobs", "tables", "releases")
 _HOUR = 3600.0
-_WANTED = (*OPEN, PARKED)
-_LONGEST = 36_500
+_ACTIVE_STATES = (*OPEN_STATES, PARKED)
+_MAX_DAYS = 36_500
 """Days; before them there is no date to compare with."""
 
 
-def read_days(words: Sequence[str]) -> dict[str, float]:
+def parse_days(words: Sequence[str]) -> dict[str, float]:
     """Days by kind, from words as `jobs=30`."""
     days = {}
     for word in words:
@@ -40,7 +40,7 @@ def read_days(words: Sequence[str]) -> dict[str, float]:
             days[kind] = float(number)
         except ValueError:
             days[kind] = -1.0
-        if kind not in KINDS or not 0 <= days[kind] <= _LONGEST:
+        if kind not in KINDS or not 0 <= days[kind] <= _MAX_DAYS:
             raise PolicyError(f"--keep {word}: what is kept for how long?", hint=f"KIND=DAYS with {', '.join(KINDS)}.")
     return days
 
@@ -51,10 +51,10 @@ class Expiry:
     def __init__(self, hub: Hub, days: Mapping[str, float]) -> None:
         self._hub, self._days = hub, days
         self._end = threading.Event()
-        self._work: dict[str, Callable[[str], int]] = {
-            "jobs": self._jobs,
-            "tables": self._tables,
-            "releases": self._releases,
+        self._deleters: dict[str, Callable[[str], int]] = {
+            "jobs": self._delete_jobs,
+            "tables": self._delete_tables,
+            "releases": self._delete_releases,
         }
         self._thread = threading.Thread(target=self._run, name="reticent-expiry", daemon=True)
         if days:
@@ -70,7 +70,7 @@ class Expiry:
         """Forgets what is too old; gives how many of each kind went."""
         now = now or dt.datetime.now(dt.UTC)
         gone = {
-            kind: self._work[kind]((now - dt.timedelta(days=days)).isoformat(timespec="milliseconds"))
+            kind: self._deleters[kind]((now - dt.timedelta(days=days)).isoformat(timespec="milliseconds"))
             for kind, days in self._days.items()
         }
         if any(gone.values()):
@@ -85,28 +85,28 @@ class Expiry:
                 LOG.warning("what is too old could not be forgotten: %s", error)
             self._end.wait(_HOUR)
 
-    def _jobs(self, before: str) -> int:
+    def _delete_jobs(self, before: str) -> int:
         documents = self._hub.jobs.documents
-        old = [job["id"] for job in documents.all() if job["created"] < before and job["state"] not in _WANTED]
+        old = [job["id"] for job in documents.all() if job["created"] < before and job["state"] not in _ACTIVE_STATES]
         for ident in old:
             self._hub.write(partial(documents.delete, ident=ident))
         return len(old)
 
-    def _tables(self, before: str) -> int:
-        wanted = {job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] in _WANTED}
+    def _delete_tables(self, before: str) -> int:
+        wanted = {job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] in _ACTIVE_STATES}
         old = [
             table["id"] for table in self._hub.tables.all() if table["created"] < before and table["id"] not in wanted
         ]
         for ident in old:
-            self._hub.forget(ident)
+            self._hub.delete_table(ident)
         return len(old)
 
-    def _releases(self, before: str) -> int:
+    def _delete_releases(self, before: str) -> int:
         old = [
-            release for release in self._hub.releases.all() if release["created"] < before and self._is_kept(release)
+            release for release in self._hub.releases.all() if release["created"] < before and self._is_pending_deletion(release)
         ]
         if old:
-            self._hub.asking.close()  # it may have one of them open
+            self._hub.query_process.close()  # it may have one of them open
         for release in old:
             self._hub.write(partial(self._hub.releases.withdraw, ident=release["id"]))
             self._hub.releases.drop(release["id"])
@@ -116,7 +116,7 @@ class Expiry:
                     self._hub.write(methodcaller("forget_outbox", publisher, below))
         return len(old)
 
-    def _is_kept(self, release: dict[str, Any]) -> bool:
+    def _is_pending_deletion(self, release: dict[str, Any]) -> bool:
         """Whether something of it is still to go."""
         if not release["withdrawn"]:
             return True

@@ -14,11 +14,11 @@ from reticent.service.settings import Settings
 
 _YEAR = 365 * 86_400
 # Bytes a second below which a body is too slow, once the time for a short one is over.
-_SLOWEST = 32 << 10
-_API = "default-src 'none'; frame-ancestors 'none'"
+_MIN_BYTES_PER_SECOND = 32 << 10
+_API_CSP = "default-src 'none'; frame-ancestors 'none'"
 # The kit compiles its templates in the browser and sets styles in elements, hence the two 'unsafe' words that are left.
 # No script runs that the template did not mark; nothing is let in from another host, and nothing goes out to one.
-_PAGES = (
+_PAGES_CSP = (
     "default-src 'self'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; script-src-attr 'none'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
     "worker-src 'none'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -39,31 +39,31 @@ class Guard:
             return
         api = scope["path"].startswith("/api/")
         scope["nonce"] = "" if api else secrets.token_urlsafe(16)
-        policy = _API if api else _PAGES.format(nonce=scope["nonce"])
+        policy = _API_CSP if api else _PAGES_CSP.format(nonce=scope["nonce"])
         body = _Body(scope, receive, self._settings)
         answered = replaced = False
 
-        async def sending(message: Message) -> None:
+        async def send_answer(message: Message) -> None:
             nonlocal answered, replaced
             if message["type"] == "http.response.start":
                 if body.problem is not None and not answered:  # frameworks make a plain 400 of it
                     answered = replaced = True
-                    await response(body.problem)(scope, receive, marked)
+                    await response(body.problem)(scope, receive, send_with_headers)
                 answered = True
             if not replaced:
-                await marked(message)
+                await send_with_headers(message)
 
-        async def marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 _add_headers(MutableHeaders(scope=message), policy, api=api, secure=self._secure)
             await send(message)
 
         try:
-            await body.passed_to(self._app, scope, sending)
+            await body.pass_to(self._app, scope, send_answer)
         except ServiceError as problem:
             if answered:
                 raise
-            await response(problem)(scope, receive, marked)
+            await response(problem)(scope, receive, send_with_headers)
 
 
 class _Body:
@@ -73,37 +73,37 @@ class _Body:
         self._receive, self._limit, self._timeout = receive, settings.max_body, settings.timeout
         length = dict(scope["headers"]).get(b"content-length", b"0")
         self._declared = int(length) if length.isdigit() else 0
-        self._seen, self._whole, self._began = 0, False, time.monotonic()
+        self._byte_count, self._complete, self._began = 0, False, time.monotonic()
         self.problem: ServiceError | None = None
-        self._gone = False
+        self._disconnected = False
 
-    async def passed_to(self, app: ASGIApp, scope: Scope, send: Send) -> None:
+    async def pass_to(self, app: ASGIApp, scope: Scope, send: Send) -> None:
         """Lets an app read it; who hangs up gets no answer, which the kit's layers (starlette's `base.py`) call an error."""
         try:
             await app(scope, self.receive, send)
         except RuntimeError:
-            if not self._gone:
+            if not self._disconnected:
                 raise
 
     async def receive(self) -> Message:
         """The next part."""
-        if self._whole:  # only a disconnect can follow, and an open stream may wait for it as long as it likes
-            return self._noted(await self._receive())
+        if self._complete:  # only a disconnect can follow, and an open stream may wait for it as long as it likes
+            return self._note_disconnect(await self._receive())
         self._check(self._declared)
-        left = self._began + self._timeout + self._seen / _SLOWEST - time.monotonic()
+        left = self._began + self._timeout + self._byte_count / _MIN_BYTES_PER_SECOND - time.monotonic()
         try:
             message = await asyncio.wait_for(self._receive(), left)
         except TimeoutError:
             self.problem = ServiceError(408, "timeout", "The body did not arrive in time.", "Send it again.")
             raise self.problem from None
-        self._noted(message)
-        self._seen += len(message.get("body", b""))
-        self._whole = not message.get("more_body", False)
-        self._check(self._seen)
+        self._note_disconnect(message)
+        self._byte_count += len(message.get("body", b""))
+        self._complete = not message.get("more_body", False)
+        self._check(self._byte_count)
         return message
 
-    def _noted(self, message: Message) -> Message:
-        self._gone |= message["type"] == "http.disconnect"
+    def _note_disconnect(self, message: Message) -> Message:
+        self._disconnected |= message["type"] == "http.disconnect"
         return message
 
     def _check(self, size: int) -> None:

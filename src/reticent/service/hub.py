@@ -16,13 +16,13 @@ from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.publication.evolving import Evolving
 from reticent.publication.series import Series
-from reticent.service.actor import actor, reaches
-from reticent.service.asking import Asking
+from reticent.service.actor import actor, can_access
+from reticent.service.asking import QueryProcess
 from reticent.service.documents import OWNER, Documents, now
 from reticent.service.expiry import Expiry
 from reticent.service.jobs import Jobs
 from reticent.service.live import LiveStream
-from reticent.service.packing import Packer
+from reticent.service.packing import ZipCache
 from reticent.service.problems import ServiceError
 from reticent.service.releases import Releases
 from reticent.service.shelf import PolicyRegistry
@@ -32,7 +32,7 @@ from reticent.service.writer import Step, Writer
 from reticent.store import Store, Transaction
 from reticent.store.database import cut_log
 
-NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
+NAME_PATTERN = r"[a-z0-9][a-z0-9_-]{0,63}"
 T = TypeVar("T")
 
 
@@ -60,9 +60,9 @@ class Hub:
         self._locks = self._exit.enter_context(contextlib.ExitStack())
         self.tokens = Tokens(self.store)
         self.audit_log = AuditLog(self.store)
-        self.asking = Asking()
-        self._exit.callback(self.asking.close)
-        self.releases = Releases(self.store, Packer(self.policy_registry.folder / "packed"), self.note)
+        self.query_process = QueryProcess()
+        self._exit.callback(self.query_process.close)
+        self.releases = Releases(self.store, ZipCache(self.policy_registry.folder / "packed"), self.log)
         self.tables = Documents(self.store, "table")
         self.audits = Documents(self.store, "audit")
         self.plans = Documents(self.store, "plan")
@@ -70,14 +70,14 @@ class Hub:
         self.streams: dict[str, LiveStream] = {}
         self.evolving: dict[str, Evolving] = {}
         self.series: dict[str, Series] = {}
-        self._making = threading.Lock()
+        self._create_lock = threading.Lock()
         self._logged_reads: set[tuple[str, str, str]] = set()
         self.writer = Writer(self.store)
         self._exit.callback(self.writer.close)
         for publisher in self.store.publishers():
             kind, _, name = publisher.partition(":")
             if kind in ("stream", "evolving", "series") and name:
-                self._bring(kind, name)
+                self._load_source(kind, name)
         self.jobs = Jobs(self)
         self._exit.callback(self.jobs.close)
         self.expiry = Expiry(self, self._keep)
@@ -93,29 +93,29 @@ class Hub:
         future: Future[T] = self.writer.submit(Step(lambda tx: context.run(change, tx)))
         return future.result()
 
-    def act(self, act: str, on: str, change: Callable[[Transaction], T]) -> T:
+    def write_and_log(self, action: str, target: str, change: Callable[[Transaction], T]) -> T:
         """Changes the store, with an entry of the audit trail in the same transaction."""
 
         def step(tx: Transaction) -> T:
-            self.audit_log.note(tx, act, on)
+            self.audit_log.append(tx, action, target)
             return change(tx)
 
         return self.write(step)
 
-    def note(self, act: str, on: str) -> None:
+    def log(self, action: str, target: str) -> None:
         """Adds an act of the present actor to the audit trail; returns when it is on disk."""
-        self.write(lambda tx: self.audit_log.note(tx, act, on))
+        self.write(lambda tx: self.audit_log.append(tx, action, target))
 
-    def log_read(self, on: str) -> None:
+    def log_read(self, target: str) -> None:
         """Adds to the audit trail that the actor reads a stream or asks a release: once a day, not at every page."""
         who, day = actor(), now()[:10]
-        key = (who.id if who else "", on, day)
+        key = (who.id if who else "", target, day)
         if who is None or key in self._logged_reads:
             return
         self._logged_reads = {known for known in self._logged_reads if known[2] == day} | {key}
-        self.note("read", on)
+        self.log("read", target)
 
-    def forget(self, table: str, *, at_once: bool = False) -> None:
+    def delete_table(self, table: str, *, at_once: bool = False) -> None:
         """Removes a table that was sent, and at once from the log of the store too; its releases stay."""
         document = self.tables.get(table)
         drafts = [draft["id"] for draft in self.drafts.all() if draft["table"] == table]
@@ -126,7 +126,7 @@ class Hub:
             for draft in drafts:
                 self.drafts.delete(tx, draft)
 
-        self.act("delete", f"table:{document['name']}", remove)
+        self.write_and_log("delete", f"table:{document['name']}", remove)
         if at_once:
             cut_log(self.store.engine)
 
@@ -134,12 +134,12 @@ class Hub:
         """Hands a release out no more; whoever has it keeps it."""
         document = self.releases.get(release)
         on = f"{document['kind']}:{document['source']}"
-        return self.act("withdraw", on, lambda tx: self.releases.withdraw(tx, release))
+        return self.write_and_log("withdraw", on, lambda tx: self.releases.withdraw(tx, release))
 
     def halt(self, stream: str, *, stop: bool) -> None:
         """Stops a stream, or lets it go on."""
         running = self.stream(stream)
-        self.act("stop" if stop else "go on", running.publisher, running.stop if stop else running.go_on)
+        self.write_and_log("stop" if stop else "go on", running.publisher, running.stop if stop else running.resume)
 
     # Policies
 
@@ -165,9 +165,9 @@ class Hub:
     def create(self, kind: str, name: str, bundle: Bundle) -> Policy:
         """Begins a stream, an evolving table or a series under a policy."""
         publisher = f"{kind}:{name}"
-        if not re.fullmatch(NAME, name):
+        if not re.fullmatch(NAME_PATTERN, name):
             raise ServiceError(422, "request", "A name has 1 to 64 of a-z, 0-9, - and _.", "Choose another name.")
-        with self._making:
+        with self._create_lock:
             if publisher in self.store.publishers():
                 raise ServiceError(409, "exists", f"There is a {kind} of this name already.", "Choose another name.")
             policy = self.accept(bundle)
@@ -177,12 +177,12 @@ class Hub:
             if digest := engine.pin_digest(policy):
                 self.store.veil_key(digest)
 
-            self.act("create", publisher, lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
+            self.write_and_log("create", publisher, lambda tx: tx.put(publisher, "policy", "bundle", bundle.to_bytes()))
             self.store.register(publisher, policy_hash=policy.hash)
-            self._bring(kind, name)
+            self._load_source(kind, name)
         return policy
 
-    def _bring(self, kind: str, name: str) -> None:
+    def _load_source(self, kind: str, name: str) -> None:
         publisher = f"{kind}:{name}"
         data = self.store.get(publisher, "policy", "bundle")
         if data is None:
@@ -200,20 +200,20 @@ class Hub:
 
     def stream(self, name: str) -> LiveStream:
         """A running stream, or 404; 403 where the actor's scope does not hold it."""
-        if not reaches("stream", name):
+        if not can_access("stream", name):
             raise ServiceError(403, "scope", "This token is for other sources.", "Ask a custodian.")
-        return _known(self.streams, name, "stream")
+        return _find(self.streams, name, "stream")
 
     def evolving_table(self, name: str) -> Evolving:
         """An evolving table, or 404."""
-        return _known(self.evolving, name, "evolving table")
+        return _find(self.evolving, name, "evolving table")
 
-    def a_series(self, name: str) -> Series:
+    def series_by_name(self, name: str) -> Series:
         """A series, or 404."""
-        return _known(self.series, name, "series")
+        return _find(self.series, name, "series")
 
 
-def _known(among: dict[str, T], name: str, word: str) -> T:
+def _find(among: dict[str, T], name: str, word: str) -> T:
     if name not in among:
         raise ServiceError(404, "not-found", f"There is no such {word}.", "Check its name, or create it first.")
     return among[name]

@@ -22,8 +22,8 @@ from reticent.errors import UnwantedError
 from reticent.publication.single import publish as publish_table
 from reticent.publication.single import find_publication
 from reticent.service.actor import act_as, actor
-from reticent.service.documents import OWNER, Documents, fresh_id, now
-from reticent.service.problems import ServiceError, described
+from reticent.service.documents import OWNER, Documents, new_id, now
+from reticent.service.problems import ServiceError, to_service_error
 from reticent.service.tokens import Token
 from reticent.service.tryout import measure_in_subprocess
 from reticent.service.uploads import read_upload
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reticent.service.hub import Hub
     from reticent.store import Transaction
 
-OPEN = ("queued", "running")
+OPEN_STATES = ("queued", "running")
 """States of a job that is still to come to something."""
 PARKED = "parked"
 _MAX_ATTEMPTS = 3
@@ -50,18 +50,18 @@ class Jobs:
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reticent-job")
         self._running: dict[str, Future[None]] = {}
         self._progress: dict[str, tuple[float, str]] = {}
-        self._watches: dict[str, _core.table.CancellationToken] = {}
+        self._cancellations: dict[str, _core.table.CancellationToken] = {}
         self._stopping = threading.Event()
         self._work: dict[str, Callable[[dict[str, Any]], None]] = {
-            "table": self._table,
+            "table": self._run_table,
             "try": self._run_draft,
-            "series": self._series,
-            "evolving": self._evolving,
+            "series": self._run_series,
+            "evolving": self._run_evolving_table,
         }
         for job in reversed(self.documents.all()):
             if job["state"] == "running" and job["tries"] >= _MAX_ATTEMPTS:
                 hub.write(partial(self._park, ident=job["id"]))
-            elif job["state"] in OPEN:
+            elif job["state"] in OPEN_STATES:
                 self._start(job)
 
     def close(self) -> None:
@@ -71,10 +71,10 @@ class Jobs:
 
     def add(self, tx: Transaction, kind: str, source: str, request: dict[str, Any]) -> dict[str, Any]:
         """Queues a job within a transaction; `begin` starts it afterwards."""
-        self._hub.audit_log.note(tx, "job", f"{kind}:{source}")
+        self._hub.audit_log.append(tx, "job", f"{kind}:{source}")
         who = actor()
         job: dict[str, Any] = {
-            "id": fresh_id(),
+            "id": new_id(),
             "created": now(),
             "kind": kind,
             "source": source,
@@ -98,7 +98,7 @@ class Jobs:
             known = tx.get(OWNER, "job-key", place) if key else None
             if known is not None:
                 ident, _, said = known.decode().partition(" ")
-                return self._known(tx, ident), said
+                return self._find_by_key(tx, ident), said
             job = self.add(tx, kind, source, request)
             if key:
                 tx.put(OWNER, "job-key", place, f"{job['id']} {digest}".encode())
@@ -111,7 +111,7 @@ class Jobs:
             self._start(job)
         return self.show(job)
 
-    def _known(self, tx: Transaction, ident: str) -> dict[str, Any]:
+    def _find_by_key(self, tx: Transaction, ident: str) -> dict[str, Any]:
         """The job of a key that was used before."""
         job = self.documents.find(tx, ident)
         if job is None:
@@ -119,7 +119,7 @@ class Jobs:
         return job
 
     def _start(self, job: dict[str, Any]) -> None:
-        self._watches[job["id"]] = _core.table.CancellationToken()
+        self._cancellations[job["id"]] = _core.table.CancellationToken()
         self._running[job["id"]] = self._pool.submit(self._run, job["id"])
 
     def get(self, ident: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Jobs:
     def show(self, job: dict[str, Any]) -> dict[str, Any]:
         """A job with its progress and without its request."""
         done, stage = self._progress.get(job["id"], (0.0, "waiting"))
-        if job["state"] not in OPEN:
+        if job["state"] not in OPEN_STATES:
             done, stage = 1.0, job["state"]
         hidden = ("request", "who")
         return {key: value for key, value in job.items() if key not in hidden} | {"progress": done, "stage": stage}
@@ -150,15 +150,15 @@ class Jobs:
 
         def set_state(tx: Transaction) -> dict[str, Any]:
             job = self.documents.find(tx, ident) or known
-            if job["state"] in (*OPEN, PARKED):
-                self._hub.audit_log.note(tx, "cancel", f"{job['kind']}:{job['source']}")
+            if job["state"] in (*OPEN_STATES, PARKED):
+                self._hub.audit_log.append(tx, "cancel", f"{job['kind']}:{job['source']}")
                 job["state"] = "cancelled"
-                self._let_go(tx, job)
+                self._store_end(tx, job)
             return job
 
         known = self.documents.get(ident)
         job = self._hub.write(set_state)
-        watch = self._watches.get(ident)
+        watch = self._cancellations.get(ident)
         if watch is not None and job["state"] == "cancelled":
             watch.cancel()
         return self.show(job)
@@ -172,7 +172,7 @@ class Jobs:
             if again:
                 job |= {"state": "queued", "tries": 0, "error": None}
                 self.documents.put(tx, ident, job)
-                self._hub.audit_log.note(tx, "job", f"{job['kind']}:{job['source']}")
+                self._hub.audit_log.append(tx, "job", f"{job['kind']}:{job['source']}")
             return job, again
 
         known = self.documents.get(ident)
@@ -194,21 +194,21 @@ class Jobs:
         except UnwantedError:
             pass
         except Exception as error:  # noqa: BLE001 - it becomes the job's answer
-            problem = described(error).body
+            problem = to_service_error(error).body
             self._hub.write(lambda tx: self._end(tx, ident, state="failed", error=problem))
         finally:
             act_as(None)
             self._progress.pop(ident, None)
             self._running.pop(ident, None)
-            self._watches.pop(ident, None)
+            self._cancellations.pop(ident, None)
 
-    def _open(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
+    def _find_open(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
         """A job that is still wanted."""
         job = self.documents.find(tx, ident)
-        return job if job is not None and job["state"] in OPEN else None
+        return job if job is not None and job["state"] in OPEN_STATES else None
 
     def _start_attempt(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
-        job = self._open(tx, ident)
+        job = self._find_open(tx, ident)
         if job is not None:
             job |= {"state": "running", "tries": job["tries"] + 1}
             self.documents.put(tx, ident, job)
@@ -226,43 +226,43 @@ class Jobs:
 
     def _end(self, tx: Transaction, ident: str, **end: Any) -> None:
         """Stores how a job ended, unless it was cancelled meanwhile."""
-        job = self._open(tx, ident)
+        job = self._find_open(tx, ident)
         if job is not None:
-            self._let_go(tx, job | end)
+            self._store_end(tx, job | end)
 
     def _finish(self, ident: str, publisher: str) -> TransactionHook:
         """What the publishing transaction does for the job: the release is listed, and the job is done."""
 
         def finish(tx: Transaction, passed: VerifiedRelease) -> None:
-            job = self._open(tx, ident)
+            job = self._find_open(tx, ident)
             if job is None:
                 raise UnwantedError("The job was cancelled; nothing was published.")
             release = self._hub.releases.add(tx, passed, publisher, source=job["source"])
-            self._hub.audit_log.note(tx, "publish", f"release:{release}")
-            self._let_go(tx, job | {"state": "done", "release": release})
+            self._hub.audit_log.append(tx, "publish", f"release:{release}")
+            self._store_end(tx, job | {"state": "done", "release": release})
 
         return finish
 
-    def _let_go(self, tx: Transaction, job: dict[str, Any]) -> None:
+    def _store_end(self, tx: Transaction, job: dict[str, Any]) -> None:
         """Stores the end of a job and forgets the data that was sent for it alone."""
         self.documents.put(tx, job["id"], job)
         if job["kind"] == "series":
             self._hub.tables.delete(tx, job["request"]["table"])
 
-    def _data(self, job: dict[str, Any]) -> pa.Table:
+    def _read_table(self, job: dict[str, Any]) -> pa.Table:
         self._progress[job["id"]] = (0.1, "reading")
         return read_upload(self._hub.tables.blob(job["request"]["table"]))
 
-    def _table(self, job: dict[str, Any]) -> None:
+    def _run_table(self, job: dict[str, Any]) -> None:
         request, ident = job["request"], job["id"]
         policy = self._hub.policy(request["policy_hash"])
-        table = self._data(job)
+        table = self._read_table(job)
         policy.check_columns(table.column_names)
         self._progress[ident] = (0.3, "searching")
         name, store, method = f"table-{ident}", self._hub.store, request["method"]
         before = find_publication(table, policy, store, method=method)
         if before is not None:
-            release = self._hub.releases.of(before)
+            release = self._hub.releases.find_by_publisher(before)
             self._hub.write(lambda tx: self._end(tx, ident, state="done", release=release))
             return
         publish_table(
@@ -271,7 +271,7 @@ class Jobs:
             store,
             method=method,
             allow_republication=bool(request.get("despite")),
-            cancellation=self._watches[ident],
+            cancellation=self._cancellations[ident],
             name=name,
             commit=self._hub.write,
             hook=self._finish(ident, name),
@@ -281,28 +281,28 @@ class Jobs:
         """Measures a private draft in a process of its own; nothing is published."""
         draft = self._hub.drafts.get(job["request"]["draft"])
         self._progress[job["id"]] = (0.3, "trying")
-        watch = self._watches[job["id"]]
+        watch = self._cancellations[job["id"]]
         figures = measure_in_subprocess(
             self._hub.tables.blob(draft["table"]),
             self._hub.bundle(draft["policy_hash"]).to_bytes(),
             draft["kind"],
-            unwanted=lambda: watch.cancelled or self._stopping.is_set(),  # the next server begins it anew
+            is_cancelled=lambda: watch.cancelled or self._stopping.is_set(),  # the next server begins it anew
         )
 
         def end(tx: Transaction) -> None:
-            if self._open(tx, job["id"]) and self._hub.drafts.find(tx, draft["id"]):
+            if self._find_open(tx, job["id"]) and self._hub.drafts.find(tx, draft["id"]):
                 self._hub.drafts.put(tx, draft["id"], draft | {"figures": figures})
             self._end(tx, job["id"], state="done")
 
         self._hub.write(end)
 
-    def _series(self, job: dict[str, Any]) -> None:
-        table = self._data(job)
+    def _run_series(self, job: dict[str, Any]) -> None:
+        table = self._read_table(job)
         self._progress[job["id"]] = (0.3, "grouping")
-        series = self._hub.a_series(job["source"])
+        series = self._hub.series_by_name(job["source"])
         series.publish(table, hook=self._finish(job["id"], series.name))
 
-    def _evolving(self, job: dict[str, Any]) -> None:
+    def _run_evolving_table(self, job: dict[str, Any]) -> None:
         self._progress[job["id"]] = (0.3, "publishing")
         table = self._hub.evolving_table(job["source"])
         table.publish(again=bool(job["request"].get("again")), hook=self._finish(job["id"], table.name))

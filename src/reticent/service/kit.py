@@ -23,7 +23,7 @@ from starlette.routing import Match, Mount
 from starlette.types import Scope
 
 from reticent.service.actor import act_as
-from reticent.service.problems import hush, named
+from reticent.service.problems import redact_logger, error_location
 from reticent.service.tokens import Token
 
 Handler = Callable[..., Any]
@@ -31,7 +31,7 @@ Handler = Callable[..., Any]
 _NONCE = '<script nonce="{{ request.scope.nonce }}"'
 
 
-class _Nonced(BaseLoader):
+class _NonceLoader(BaseLoader):
     """Marks the scripts of a template before anything is filled in, so that no data can carry the mark."""
 
     def __init__(self, loader: BaseLoader) -> None:
@@ -43,7 +43,7 @@ class _Nonced(BaseLoader):
         return text.replace("<script", _NONCE), path, fresh
 
 
-class _Pages(Mount):
+class _PagesMount(Mount):
     """The kit's place in the app: all addresses but those of the API, which speaks for itself."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -51,29 +51,29 @@ class _Pages(Mount):
         return (Match.NONE, {}) if scope.get("path", "").startswith("/api/") else super().matches(scope)
 
 
-def reopen() -> None:
+def reset() -> None:
     """Lets the kit, of which there is one per process, be mounted into a further app."""
     core.app.middleware_stack = None
     core.app.user_middleware.clear()
 
 
-def close(app: FastAPI) -> None:
+def secure(app: FastAPI) -> None:
     """Closes the kit that has just been mounted into an app."""
     routes = app.router.routes
     routes[:] = [
-        _Pages("", core.app) if isinstance(route, Mount) and route.app is core.app else route for route in routes
+        _PagesMount("", core.app) if isinstance(route, Mount) and route.app is core.app else route for route in routes
     ]
-    core.app.exception_handlers[404] = core.app.exception_handlers[RequestValidationError] = _missing
-    core.app.exception_handlers[Exception] = _broken
-    hush("nicegui")
+    core.app.exception_handlers[404] = core.app.exception_handlers[RequestValidationError] = _respond_404
+    core.app.exception_handlers[Exception] = _respond_500
+    redact_logger("nicegui")
     environment = kit_client.templates.env
-    if not isinstance(environment.loader, _Nonced):  # the kit is one per process, apps may be several
+    if not isinstance(environment.loader, _NonceLoader):  # the kit is one per process, apps may be several
         assert environment.loader is not None  # noqa: S101 - the kit's own folder
-        environment.loader = _Nonced(environment.loader)
-        _own_events()
+        environment.loader = _NonceLoader(environment.loader)
+        _check_event_owners()
 
 
-def _own_events() -> None:
+def _check_event_owners() -> None:
     sio = core.sio
     # Long polling would let one request after the other speak for a socket.
     sio.eio.transports = ["websocket"]
@@ -82,56 +82,56 @@ def _own_events() -> None:
     handlers = sio.handlers["/"]
     for name, handler in list(handlers.items()):
         if name == "connect":
-            handlers[name] = _connected(handler)
+            handlers[name] = _check_connect(handler)
         elif name != "disconnect":
-            handlers[name] = _owned(handler)
+            handlers[name] = _require_owner(handler)
 
 
-def _owned(handler: Handler) -> Handler:
-    async def checked(sid: str, message: dict[str, Any]) -> Any:
-        if not owns(core.sio.get_environ(sid), message.get("client_id")):
+def _require_owner(handler: Handler) -> Handler:
+    async def handle(sid: str, message: dict[str, Any]) -> Any:
+        if not is_page_owner(core.sio.get_environ(sid), message.get("client_id")):
             await core.sio.disconnect(sid)
             return False
         act_as(kit_client.Client.instances[message["client_id"]].request.scope["reticent"][1])
-        return await _awaited(handler(sid, message))
+        return await _resolve(handler(sid, message))
 
-    return checked
+    return handle
 
 
-def _connected(handler: Handler) -> Handler:
-    async def checked(sid: str, environ: dict[str, Any], auth: Any = None) -> Any:
+def _check_connect(handler: Handler) -> Handler:
+    async def handle(sid: str, environ: dict[str, Any], auth: Any = None) -> Any:
         page = parse_qs(environ.get("QUERY_STRING", "")).get("client_id", [None])[0]
-        if page in kit_client.Client.instances and not owns(environ, page):
+        if page in kit_client.Client.instances and not is_page_owner(environ, page):
             return False
-        return await _awaited(handler(sid, environ, auth))
+        return await _resolve(handler(sid, environ, auth))
 
-    return checked
+    return handle
 
 
-async def _awaited(value: Any) -> Any:
+async def _resolve(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def owns(environ: dict[str, Any] | None, page: str | None) -> bool:
+def is_page_owner(environ: dict[str, Any] | None, page: str | None) -> bool:
     """Whether the visitor behind a socket, as they are known now, is the one a page was built for."""
     scope = (environ or {}).get("asgi.scope")
     if scope is None or "reticent" not in scope:
         return False
-    return belongs(page, scope["access"].visitor(HTTPConnection(scope)))
+    return is_page_of(page, scope["access"].visitor(HTTPConnection(scope)))
 
 
-def belongs(page: str | None, visitor: Token | None) -> bool:
+def is_page_of(page: str | None, user: Token | None) -> bool:
     """Whether a page was built for a visitor."""
     client = kit_client.Client.instances.get(page or "")
-    if client is None or visitor is None:
+    if client is None or user is None:
         return False
     built_for: Token = client.request.scope["reticent"][1]
-    return visitor.id == built_for.id
+    return user.id == built_for.id
 
 
-async def _missing(_: Request, __: Exception) -> Response:
+async def _respond_404(_: Request, __: Exception) -> Response:
     return PlainTextResponse("There is no such page.", 404)
 
 
-async def _broken(_: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{named(error)}. This is a bug; please report it.", 500)
+async def _respond_500(_: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error_location(error)}. This is a bug; please report it.", 500)

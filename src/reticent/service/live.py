@@ -27,22 +27,22 @@ from reticent.publication.stream import StreamPublication
 from reticent.release import Counts, Guarantee
 from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
-from reticent.service.unpacked import unpackable
+from reticent.service.unpacked import check_arrow_stream
 from reticent.service.uploads import ARROW
 from reticent.store import Rewriting, Store, Transaction
 
 KEYS, STOPPED = "key", "stopped"
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.
-_REMEMBERED = 100_000
-_SHOWN = 20
+_MAX_KEYS = 100_000
+_LATEST_LINES = 20
 # Records that are placed at once: beyond this many there is nothing left to gain, and memory to lose.
-_TOGETHER = 10_000
-_LOOK = 0.25
+_MAX_RECORDS = 10_000
+_FIGURES_INTERVAL = 0.25
 # Points of the charts: an hour of a busy stream, a second apart.
-_TREND = 3_600
+_TREND_POINTS = 3_600
 # Seconds that the meter looks back.
-_SPAN = 10.0
-_KIND, _GROUP, _END = len(b'{"type":"'), ord("g"), ord("\n")
+_WINDOW_SECONDS = 10.0
+_TYPE_OFFSET, _GROUP_LETTER, _NEWLINE = len(b'{"type":"'), ord("g"), ord("\n")
 """Where a line says what it is; a group, which opens before its first record, begins with a letter of its own."""
 
 
@@ -51,22 +51,22 @@ class Meter:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._seen: deque[tuple[float, int, float]] = deque(maxlen=20_000)
+        self._batches: deque[tuple[float, int, float]] = deque(maxlen=20_000)
         self.rows = 0
         self.batches = 0
 
     def add(self, rows: int, seconds: float) -> None:
         """A batch is on disk, so many seconds after it came in."""
-        self._seen.append((time.monotonic(), rows, seconds))
+        self._batches.append((time.monotonic(), rows, seconds))
         self.rows += rows
         self.batches += 1
 
     def read(self) -> dict[str, float]:
         """Rows per second, and the median and the 99th percentile of the latency in milliseconds."""
         now = time.monotonic()
-        recent = [(rows, seconds) for at, rows, seconds in tuple(self._seen) if at > now - _SPAN]
+        recent = [(rows, seconds) for at, rows, seconds in tuple(self._batches) if at > now - _WINDOW_SECONDS]
         times = sorted(seconds for _, seconds in recent)
-        span = max(min(_SPAN, now - self._began), 1e-3)
+        span = max(min(_WINDOW_SECONDS, now - self._began), 1e-3)
         return {
             "rows_per_second": sum(rows for rows, _ in recent) / span,
             "median_ms": 1e3 * times[len(times) // 2] if times else 0.0,
@@ -75,7 +75,7 @@ class Meter:
 
 
 @dataclass(repr=False)
-class Pushed:
+class PushResult:
     """The answer to a batch: its lines, and where they stand in the stream once they are on disk."""
 
     lines: bytes
@@ -87,25 +87,25 @@ class Pushed:
 
 
 @dataclass(frozen=True, repr=False)
-class _Seen:
+class _StoredBatch:
     """A batch by its key: what it was, and where its lines are in which entry of the outbox."""
 
     digest: str
     start: int
     length: int
     number: int = -1
-    pushed: Pushed | None = None
+    result: PushResult | None = None
     """The batch itself, until the group it belongs to is on disk."""
 
 
 @dataclass(frozen=True, repr=False)
-class _Waiting:
+class _QueuedBatch:
     """A batch that is read and not placed yet."""
 
     batch: Batch
     key: str | None
     digest: str
-    pushed: Pushed
+    result: PushResult
 
 
 class LiveStream:
@@ -117,37 +117,37 @@ class LiveStream:
         self.publisher = f"stream:{name}"
         self.meter = Meter()
         self.retention = Retention(self.publisher, keep_days)
-        self.latest: deque[bytes] = deque(maxlen=_SHOWN)
-        self.heard: list[Callable[[], None]] = []
-        self.trend: deque[tuple[float, int, dict[str, float]]] = deque(maxlen=_TREND)
+        self.latest: deque[bytes] = deque(maxlen=_LATEST_LINES)
+        self.subscribers: list[Callable[[], None]] = []
+        self.trend: deque[tuple[float, int, dict[str, float]]] = deque(maxlen=_TREND_POINTS)
         """Time, records so far and figures, a second apart at least: what a chart shows to whoever comes later."""
         self.stopped = False
         self.cursor = -1
         self._store = store
         self._publication: StreamPublication | None = None
-        self._keys: OrderedDict[str, _Seen] = OrderedDict()
+        self._keys: OrderedDict[str, _StoredBatch] = OrderedDict()
         self._begin_group()
         self._figures: dict[str, float] = {}
-        self._looked = -_LOOK
-        self._part = -1
-        self._rewriting: Rewriting | None = None
+        self._figures_time = -_FIGURES_INTERVAL
+        self._last_delta = -1
+        self._rewrite: Rewriting | None = None
         self._codebook: bytes | None = None
 
     @property
     def publication(self) -> StreamPublication:
         """The publication, built from the store when it is not in memory."""
         if self._publication is None:
-            self._publication = self._restored()
+            self._publication = self._restore()
         return self._publication
 
-    def _restored(self) -> StreamPublication:
+    def _restore(self) -> StreamPublication:
         publication = StreamPublication.load(self.policy, self._store, self.publisher)
-        self._part, self._rewriting = -1, None
+        self._last_delta, self._rewrite = -1, None
         self._begin_group()
         self.population = Population(
             self._store, self.publisher, self.policy, kind="stream", method=self.policy.stream.method
         )
-        self._keys = self._known_keys()
+        self._keys = self._load_keys()
         self.retention.load(self._store)
         self.stopped = self._store.get(self.publisher, STOPPED, STOPPED) is not None
         engine = publication.engine
@@ -155,13 +155,13 @@ class LiveStream:
         self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
         return publication
 
-    def _known_keys(self) -> OrderedDict[str, _Seen]:
+    def _load_keys(self) -> OrderedDict[str, _StoredBatch]:
         """The keys by entry of the outbox, the oldest first."""
-        keys: OrderedDict[str, _Seen] = OrderedDict()
+        keys: OrderedDict[str, _StoredBatch] = OrderedDict()
         rows = sorted((int(number), value) for number, value in self._store.items(self.publisher, KEYS).items())
         for number, value in rows:
             for key, (digest, start, length) in json.loads(value).items():
-                keys[key] = _Seen(digest, start, length, number)
+                keys[key] = _StoredBatch(digest, start, length, number)
         return keys
 
     def codebook(self) -> bytes:
@@ -181,7 +181,7 @@ class LiveStream:
         tx.put(self.publisher, STOPPED, STOPPED, b"1")
         self.stopped = True
 
-    def go_on(self, tx: Transaction) -> None:
+    def resume(self, tx: Transaction) -> None:
         """Takes records again."""
         tx.delete(self.publisher, STOPPED, STOPPED)
         self.stopped = False
@@ -194,14 +194,14 @@ class LiveStream:
 
     def _begin_group(self) -> None:
         """Nothing of the next group is there yet: neither what waits to be placed, nor what waits to be stored."""
-        self._waiting: list[_Waiting] = []
-        self._group: list[tuple[str | None, _Seen]] = []
+        self._queue: list[_QueuedBatch] = []
+        self._group: list[tuple[str | None, _StoredBatch]] = []
         self._released: list[bytes] = []
         self._journals: list[bytes | None] = []
         self._persons: list[npt.NDArray[np.uint64]] = []
         self._length = 0
 
-    def replay(self, key: str | None, digest: str) -> Pushed | None:
+    def replay(self, key: str | None, digest: str) -> PushResult | None:
         """The stored answer to a batch that came before."""
         self.publication  # noqa: B018 - reads the keys
         seen = self._keys.get(key) if key is not None else None
@@ -209,19 +209,19 @@ class LiveStream:
             return None
         if seen.digest != digest:
             raise ServiceError(409, "key", "This idempotency key was used for another batch.", "Use a new key.")
-        if seen.pushed is not None:
-            return seen.pushed
+        if seen.result is not None:
+            return seen.result
         if not seen.length:
-            return Pushed(b"", 0, seen.number, replayed=True)
+            return PushResult(b"", 0, seen.number, replayed=True)
         entry = next(iter(self._store.outbox(self.publisher, after=seen.number - 1)), None)
         if entry is None or entry.number != seen.number:
             raise ServiceError(410, "key", "The released lines of this batch are no longer kept.", "Do not repeat it.")
-        return Pushed(entry.payload[seen.start : seen.start + seen.length], 0, seen.number, replayed=True)
+        return PushResult(entry.payload[seen.start : seen.start + seen.length], 0, seen.number, replayed=True)
 
     def read(self, body: bytes, kind: str) -> Batch:
         """A batch as it was sent; refused whole when one of its records cannot be released."""
         reader = self.publication.reader
-        batch = reader.arrow(unpackable(body)) if kind == ARROW else reader.ndjson(body)
+        batch = reader.arrow(check_arrow_stream(body)) if kind == ARROW else reader.ndjson(body)
         if batch.rejected:
             row, reason, _ = batch.rejected[0]
             raise DataError(
@@ -232,31 +232,31 @@ class LiveStream:
             raise DataError("There are no records in the body.", hint="Write one JSON object per line.")
         return batch
 
-    def push(self, batch: Batch, key: str | None, digest: str) -> Pushed:
+    def push(self, batch: Batch, key: str | None, digest: str) -> PushResult:
         """Takes a batch in; it is placed with those that come together with it, and `flush` stores them."""
-        pushed = Pushed(b"", batch.total)
-        self._waiting.append(_Waiting(batch, key, digest, pushed))
+        pushed = PushResult(b"", batch.total)
+        self._queue.append(_QueuedBatch(batch, key, digest, pushed))
         if key is not None:
-            self._keys[key] = _Seen(digest, 0, 0, pushed=pushed)
-        if sum(one.batch.total for one in self._waiting) >= _TOGETHER:
-            self._place()
+            self._keys[key] = _StoredBatch(digest, 0, 0, result=pushed)
+        if sum(one.batch.total for one in self._queue) >= _MAX_RECORDS:
+            self._process_queue()
         return pushed
 
-    def _place(self) -> None:
+    def _process_queue(self) -> None:
         """Places what waits: one look at the ledger, one step of the engine and one of the judge for all of it."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._queue = self._queue, []
         if not waiting:
             return
-        batch = joined([one.batch for one in waiting])
+        batch = concat_batches([one.batch for one in waiting])
         persons = self.population.hash_table_persons(batch.table)
         self.population.refuse_shared_persons(persons)
         released = self.publication.take(batch)
         held = self.publication.engine.counts.held
-        parts = parted(released.lines, [one.batch.total for one in waiting])
+        parts = split_lines(released.lines, [one.batch.total for one in waiting])
         for one, lines in zip(waiting, parts, strict=True):
             # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
-            one.pushed.lines, one.pushed.pending = lines, held
-            self._group.append((one.key, _Seen(one.digest, self._length, len(lines), pushed=one.pushed)))
+            one.result.lines, one.result.pending = lines, held
+            self._group.append((one.key, _StoredBatch(one.digest, self._length, len(lines), result=one.result)))
             self._length += len(lines)
         self._length += len(released.late_lines)
         self._released += [released.lines, released.late_lines]
@@ -265,71 +265,71 @@ class LiveStream:
 
     def flush(self, tx: Transaction) -> None:
         """Stores what was taken in since the last flush: lines, change of state and keys, in one transaction."""
-        self._place()
+        self._process_queue()
         group, lines, journals, persons = self._group, b"".join(self._released), self._journals, self._persons
         self._begin_group()
         if not group:
             return
         self.population.record(tx, np.concatenate(persons))
-        self._keep_state(tx, journals)
+        self._store_state(tx, journals)
         # An entry without lines still gives the keys a place.
         number = tx.put_outbox(self.publisher, "ndjson", lines)
         keys = {key: [seen.digest, seen.start, seen.length] for key, seen in group if key is not None}
         if keys:
             tx.put(self.publisher, KEYS, str(number), json.dumps(keys).encode())
         for key, seen in group:
-            assert seen.pushed is not None  # noqa: S101 - a batch of this group
-            seen.pushed.number = number
+            assert seen.result is not None  # noqa: S101 - a batch of this group
+            seen.result.number = number
             if key is not None:
                 self._keys[key] = replace(seen, number=number, pushed=None)
-        self._forget(tx)
+        self._drop_old_keys(tx)
         if self.retention.limited:
-            self.retention.note(tx, number)
-        self._look()
+            self.retention.record_batch(tx, number)
+        self._sample_figures()
 
-    def rest(self) -> None:
+    def on_idle(self) -> None:
         """Takes the figures of the last batches, which came too soon after the ones before."""
-        self._looked = -_LOOK
-        self._look()
+        self._figures_time = -_FIGURES_INTERVAL
+        self._sample_figures()
 
-    def _look(self) -> None:
+    def _sample_figures(self) -> None:
         """Takes the engine's figures now and then: only this thread may ask an engine that it also changes."""
         now = time.monotonic()
         engine = self.publication.engine
-        if now - self._looked > _LOOK and engine.counts.rows_in:
-            self._figures, self._looked = engine.metrics, now
+        if now - self._figures_time > _FIGURES_INTERVAL and engine.counts.rows_in:
+            self._figures, self._figures_time = engine.metrics, now
             if not self.trend or time.time() - self.trend[-1][0] >= 1:
                 self.trend.append((time.time(), engine.counts.rows_in, dict(self._figures)))
 
-    def _keep_state(self, tx: Transaction, journals: list[bytes | None]) -> None:
+    def _store_state(self, tx: Transaction, journals: list[bytes | None]) -> None:
         if None in journals:
             tx.put_snapshot(self.publisher, self.publication.snapshot())
             return
         change = b"".join(journal for journal in journals if journal)
-        self._part = tx.append_delta(self.publisher, change)
-        if self._rewriting is not None and not self._rewriting.go_on(tx, len(change)):
-            self._rewriting = None
+        self._last_delta = tx.append_delta(self.publisher, change)
+        if self._rewrite is not None and not self._rewrite.go_on(tx, len(change)):
+            self._rewrite = None
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """Takes the state when the journal has outgrown it; the next commits write it down, a piece each."""
-        if self._rewriting is None and self._part >= 0 and self.publication.snapshot_due:
-            self._rewriting = Rewriting(self.publisher, self.publication.snapshot(), self._part)
+        if self._rewrite is None and self._last_delta >= 0 and self.publication.snapshot_due:
+            self._rewrite = Rewriting(self.publisher, self.publication.snapshot(), self._last_delta)
 
-    def _forget(self, tx: Transaction) -> None:
-        while len(self._keys) > _REMEMBERED:
+    def _drop_old_keys(self, tx: Transaction) -> None:
+        while len(self._keys) > _MAX_KEYS:
             number = next(iter(self._keys.values())).number
             tx.delete(self.publisher, KEYS, str(number))
             for key in [key for key, seen in islice(self._keys.items(), 1000) if seen.number == number]:
                 del self._keys[key]
 
-    def settled(self, done: Pushed, began: float) -> None:
+    def record_push(self, done: PushResult, began: float) -> None:
         """Notes what is on disk now, and wakes those who follow the stream."""
         if not done.replayed and not done.seconds:
             done.seconds = time.perf_counter() - began
             self.meter.add(done.rows, done.seconds)
             self.cursor = max(self.cursor, done.number)
-            self.latest.extend(done.lines[-4000:].splitlines()[-_SHOWN:] if done.lines else ())
-        for wake in tuple(self.heard):
+            self.latest.extend(done.lines[-4000:].splitlines()[-_LATEST_LINES:] if done.lines else ())
+        for wake in tuple(self.subscribers):
             wake()
 
     def status(self) -> dict[str, Any]:
@@ -351,7 +351,7 @@ class LiveStream:
         } | self.meter.read()
 
 
-def joined(batches: Sequence[Batch]) -> Batch:
+def concat_batches(batches: Sequence[Batch]) -> Batch:
     """Batches without a bad record, one behind the other."""
     if len(batches) == 1:
         return batches[0]
@@ -361,13 +361,13 @@ def joined(batches: Sequence[Batch]) -> Batch:
     return Batch(table, np.arange(table.num_rows), table.num_rows, tokens=tokens)
 
 
-def parted(lines: bytes, sizes: Sequence[int]) -> list[bytes]:
+def split_lines(lines: bytes, sizes: Sequence[int]) -> list[bytes]:
     """The lines of batches of these sizes, with the groups that their records open; nothing where records are held back."""
     if len(sizes) == 1 or not lines:
         return [lines, *[b""] * (len(sizes) - 1)]
     text = np.frombuffer(lines, np.uint8)
-    ends = np.flatnonzero(text == _END) + 1
+    ends = np.flatnonzero(text == _NEWLINE) + 1
     starts = np.concatenate([[0], ends[:-1]])
-    records = ends[text[starts + _KIND] != _GROUP]
+    records = ends[text[starts + _TYPE_OFFSET] != _GROUP_LETTER]
     cuts = [0, *records[np.cumsum(sizes) - 1].tolist()]
     return [lines[start:end] for start, end in pairwise(cuts)]

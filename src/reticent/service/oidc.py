@@ -30,7 +30,7 @@ from reticent.service.tokens import Role, Token, check_scope
 COOKIE = "reticent_oidc"
 SESSION = 3_600.0
 """Seconds a session lasts at most; then the provider is asked again."""
-_BEGUN, _PATIENCE = 1_000, 600.0
+_MAX_PENDING, _SIGN_IN_SECONDS = 1_000, 600.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Oidc:
         except ModuleNotFoundError as error:
             raise ConnectorError(f"OpenID Connect needs {error.name}.", hint="pip install 'reticent[oidc]'") from None
         self._settings = settings
-        self._begun: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
+        self._pending: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
         self._client = OAuth().register(
             "provider",
             client_id=settings.client_id,
@@ -119,12 +119,12 @@ class Oidc:
                 503, "provider", "The provider cannot be reached.", "Try again, or use a token."
             ) from None
         now = time.monotonic()
-        self._begun[key] = (now + _PATIENCE, state)
-        while len(self._begun) > _BEGUN or next(iter(self._begun.values()))[0] < now:
-            self._begun.popitem(last=False)
+        self._pending[key] = (now + _SIGN_IN_SECONDS, state)
+        while len(self._pending) > _MAX_PENDING or next(iter(self._pending.values()))[0] < now:
+            self._pending.popitem(last=False)
         secure = self._settings.address.startswith("https:")
         # Lax, since the browser comes back from another site.
-        answer.set_cookie(COOKIE, key, max_age=int(_PATIENCE), httponly=True, samesite="lax", secure=secure)
+        answer.set_cookie(COOKIE, key, max_age=int(_SIGN_IN_SECONDS), httponly=True, samesite="lax", secure=secure)
         return answer
 
     async def finish(self, request: Request) -> Token:
@@ -133,7 +133,7 @@ class Oidc:
         Raises:
             ServiceError: 401 when the answer does not fit, 403 when no group of theirs has a role.
         """
-        until, state = self._begun.pop(request.cookies.get(COOKIE, ""), (0.0, {}))
+        until, state = self._pending.pop(request.cookies.get(COOKIE, ""), (0.0, {}))
         request.scope["session"] = state if until > time.monotonic() else {}
         checks = {
             "iss": {"essential": True, "values": [self._settings.issuer]},
@@ -153,7 +153,7 @@ class Oidc:
             having = groups & set(self._settings.roles.get(role, ()))
             if having:
                 scope = self._scope(having) if role is Role.ANALYST else ()
-                name = _plain(str(claims.get("name") or claims.get("preferred_username") or "somebody"))
+                name = _printable_name(str(claims.get("name") or claims.get("preferred_username") or "somebody"))
                 # The provider's own name of a person stays there.
                 ident = hashlib.sha256(f"{self._settings.issuer} {claims['sub']}".encode()).hexdigest()[:12]
                 return Token(f"oidc-{ident}", name, role, "", time.time(), None, scope)
@@ -165,6 +165,6 @@ class Oidc:
         return tuple(sorted({source for group in groups for source in known[group]})) if groups <= set(known) else ()
 
 
-def _plain(name: str) -> str:
+def _printable_name(name: str) -> str:
     """A name as the trail shows it: nothing that turns or breaks a line, or cannot be seen."""
     return "".join(c if c.isprintable() else " " for c in name)[:100].strip() or "somebody"

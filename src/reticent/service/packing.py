@@ -18,20 +18,20 @@ from typing import BinaryIO
 from reticent.disk import make_folder, move
 from reticent.release import Release
 
-_FILES = 8
+_MAX_FILES = 8
 
 
-class Packer:
+class ZipCache:
     """The last few files, in a private folder that goes when the server does."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._in_use: set[Path] = set()
 
     def open(self, name: str, file_format: str, load: Callable[[], Release]) -> BinaryIO:
         """The zip file of a release, opened; made when it is not there."""
-        with self._turn:
+        with self._lock:
             file = self._folder / f"{name}.{file_format}.zip"
             fresh = not file.exists()
             if fresh:
@@ -39,12 +39,12 @@ class Packer:
                 self._pack(load(), file, file_format)
             os.utime(file, ns=(now := time.time_ns(), now))  # the file system's own clock stands still for milliseconds
             if fresh:
-                self._forget()
+                self._evict()
             return file.open("rb")
 
     def drop(self, name: str) -> None:
         """Removes the files of a release."""
-        with self._turn:
+        with self._lock:
             for file in self._folder.glob(f"{name}.*.zip"):
                 self._remove(file)
 
@@ -57,9 +57,9 @@ class Packer:
                     archive.write(part, part.name)
             move(unfinished, file)
 
-    def _forget(self) -> None:
+    def _evict(self) -> None:
         files = sorted(self._folder.glob("*.zip"), key=lambda file: file.stat().st_mtime_ns)
-        for file in {*files[:-_FILES], *self._in_use}:
+        for file in {*files[:-_MAX_FILES], *self._in_use}:
             self._remove(file)
 
     def _remove(self, file: Path) -> None:

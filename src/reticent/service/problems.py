@@ -22,30 +22,30 @@ from reticent.errors import (
     StateError,
 )
 
-_HUNG_UP = "the handler is closed"
+_CLIENT_GONE = "the handler is closed"
 """What the event loop says where a client is gone before its answer is written."""
 
 
-class Quiet(logging.Filter):
+class RedactingFilter(logging.Filter):
     """Reduces what others log to what went wrong and where."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record may be logged, after its exception was replaced by the name of it."""
         if record.exc_info and record.exc_info[1] is not None:
-            if isinstance(record.exc_info[1], RuntimeError) and _HUNG_UP in str(record.exc_info[1]):
+            if isinstance(record.exc_info[1], RuntimeError) and _CLIENT_GONE in str(record.exc_info[1]):
                 return False
-            record.msg, record.args, record.exc_info = named(record.exc_info[1]), None, None
+            record.msg, record.args, record.exc_info = error_location(record.exc_info[1]), None, None
         return "://" not in record.getMessage()
 
 
-def hush(name: str) -> None:
+def redact_logger(name: str) -> None:
     """Quiets a logger, once."""
     log = logging.getLogger(name)
-    if not any(isinstance(known, Quiet) for known in log.filters):
-        log.addFilter(Quiet())
+    if not any(isinstance(known, RedactingFilter) for known in log.filters):
+        log.addFilter(RedactingFilter())
 
 
-def named(error: BaseException) -> str:
+def error_location(error: BaseException) -> str:
     """An exception by its type and its place."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
@@ -97,27 +97,27 @@ _STATUS: list[tuple[type[ReticentError], int, str]] = [
     (StateError, 503, "store"),
     (ConnectorError, 503, "connector"),
 ]
-_WORDS = {
+_HTTP_MESSAGES = {
     404: ("not-found", "There is no such address."),
     405: ("method", "This address does not take that method."),
 }
 
 
-def described(error: Exception) -> ServiceError:
+def to_service_error(error: Exception) -> ServiceError:
     """Any exception as one of ours; the text of a foreign one may quote data and is dropped."""
     if isinstance(error, ServiceError):
         return error
     for kind, status, code in _STATUS:
         if isinstance(error, kind):
             return ServiceError(status, code, error.message, error.hint)
-    words = named(error)
+    words = error_location(error)
     LOG.error("%s", words)
     return ServiceError(500, "bug", f"{words}; nothing was published.", "This is a bug; please report it.")
 
 
 def response(error: Exception, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Any exception as a response."""
-    problem = described(error)
+    problem = to_service_error(error)
     again = {"Retry-After": "1"} if problem.status in (429, 503) else {}
     return JSONResponse({"error": problem.body}, problem.status, again | dict(headers or {}))
 
@@ -130,7 +130,7 @@ def install(app: FastAPI) -> None:
 
     async def http(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type
-        code, message = _WORDS.get(error.status_code, ("request", "The request cannot be served."))
+        code, message = _HTTP_MESSAGES.get(error.status_code, ("request", "The request cannot be served."))
         return response(ServiceError(error.status_code, code, message), error.headers)
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:

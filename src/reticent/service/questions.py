@@ -15,7 +15,7 @@ _WINDOWS, _SEGMENTS = 40, 10
 
 
 @dataclass(frozen=True)
-class About:
+class ReleaseSummary:
     """What a form needs to know of a release."""
 
     records: int
@@ -24,19 +24,19 @@ class About:
     columns: tuple[str, ...]
 
 
-def about(received: Received) -> About:
+def summarize(received: Received) -> ReleaseSummary:
     """What can be asked for."""
     columns = tuple(name for name in received.columns if name not in ("event", "seq"))
-    return About(received.records, received.sensitive, tuple(received.values), columns)
+    return ReleaseSummary(received.records, received.sensitive, tuple(received.values), columns)
 
 
-def counted(received: Received, values: list[str], where: list[str], by: list[str], share: bool) -> Answer:  # noqa: FBT001
+def count_or_share(received: Received, values: list[str], where: list[str], by: list[str], share: bool) -> Answer:  # noqa: FBT001
     """Counts or shares with their intervals."""
     ask = received.share if share else received.count
     return ask(values or None, where, by)
 
 
-def lively(received: Received) -> str:
+def most_uneven_value(received: Received) -> str:
     """The value that is offered most unevenly over the stretches of the stream: a look at the lines, no test."""
     table, names = received.shape.table, received.shape.domain
     slots = [name for name in table.column_names if name.startswith(f"{received.sensitive}_")]

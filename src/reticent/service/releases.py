@@ -13,18 +13,18 @@ import pyarrow as pa
 from reticent.publication.gate import VerifiedRelease
 from reticent.release import Release
 from reticent.release.codec import from_bytes, to_dict
-from reticent.service.actor import actor, reaches
-from reticent.service.asking import Place
-from reticent.service.documents import Documents, fresh_id, now
-from reticent.service.packing import Packer
+from reticent.service.actor import actor, can_access
+from reticent.service.asking import ReleaseHandle
+from reticent.service.documents import Documents, new_id, now
+from reticent.service.packing import ZipCache
 from reticent.service.problems import ServiceError
 from reticent.store import Store, Transaction, schema
 
 # Releases whose first rows are remembered: a release does not change, and to read a large one takes its time.
-_GLANCES = 32
+_MAX_PREVIEWS = 32
 
 
-def _persons(tx: Transaction, publisher: str) -> int:
+def _count_persons(tx: Transaction, publisher: str) -> int:
     """Persons whom a publication has shown so far, as the ledger of the store counts them."""
     table = schema.population
     parts = [row["persons"] for row in tx.rows(table, table.c.publisher == publisher)]
@@ -57,19 +57,19 @@ class TablePreview:
 class Releases:
     """All releases that the actor's scope holds, the newest first; `note` tells the audit trail."""
 
-    def __init__(self, store: Store, packer: Packer, note: Callable[[str, str], None]) -> None:
+    def __init__(self, store: Store, zip_cache: ZipCache, log: Callable[[str, str], None]) -> None:
         self._store = store
-        self._packer = packer
-        self._note = note
+        self._zip_cache = zip_cache
+        self._log = log
         self._documents = Documents(store, "release")
-        self._glances = lru_cache(_GLANCES)(
+        self._previews = lru_cache(_MAX_PREVIEWS)(
             lambda ident, rows: [TablePreview.of(name, table, rows) for name, table in self.load(ident).tables.items()]
         )
 
     def add(self, tx: Transaction, passed: VerifiedRelease, publisher: str, *, source: str) -> str:
         """Lists a release that a publisher has just stored; its data stays where it is."""
-        ident, release, number = fresh_id(), passed.release, passed.entry.number
-        persons = _persons(tx, publisher)
+        ident, release, number = new_id(), passed.release, passed.entry.number
+        persons = _count_persons(tx, publisher)
         earlier = [int(doc["persons"]) for doc in self.all() if doc["publisher"] == publisher]
         document = to_dict(release) | {
             "id": ident,
@@ -95,7 +95,7 @@ class Releases:
         """One release without its data."""
         document = self._documents.get(ident)
         if not _is_in_scope(document):
-            raise self._documents.missing()  # as if it were not there: even its being there is not theirs to know
+            raise self._documents.not_found_error()  # as if it were not there: even its being there is not theirs to know
         return document
 
     def load(self, ident: str) -> Release:
@@ -106,20 +106,20 @@ class Releases:
         place = self.get(ident)
         entry = next(self._store.outbox(place["publisher"], after=place["outbox"] - 1), None)
         if entry is None or entry.number != place["outbox"]:
-            raise self._documents.missing()
+            raise self._documents.not_found_error()
         return entry.payload
 
     def preview(self, ident: str, rows: int) -> list[TablePreview]:
         """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
         self._refuse_withdrawn(ident)
-        return self._glances(ident, rows)
+        return self._previews(ident, rows)
 
-    def place(self, ident: str) -> Place:
+    def handle(self, ident: str) -> ReleaseHandle:
         """Where a release is for whoever asks it; 410 when it was withdrawn."""
         self._refuse_withdrawn(ident)
-        return Place(ident, lambda: (self._payload(ident), b""))
+        return ReleaseHandle(ident, lambda: (self._payload(ident), b""))
 
-    def of(self, publisher: str) -> str:
+    def find_by_publisher(self, publisher: str) -> str:
         """The release that a publisher of one table has made."""
         return next(str(release["id"]) for release in self.all() if release["publisher"] == publisher)
 
@@ -127,26 +127,26 @@ class Releases:
         """Hands a release out no more; whoever has it keeps it, and the ledger goes on counting its persons."""
         release = self._documents.find(tx, ident)
         if release is None:
-            raise self._documents.missing()
+            raise self._documents.not_found_error()
         release["withdrawn"] = release["withdrawn"] or now()
         self._documents.put(tx, ident, release)
         return release
 
     def drop(self, ident: str) -> None:
         """Removes what was packed of a release; what is being read is read to its end."""
-        self._packer.drop(ident)
-        self._glances.cache_clear()
+        self._zip_cache.drop(ident)
+        self._previews.cache_clear()
 
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
         """The folder of a release as a zip file, to be read piece by piece; 410 when it was withdrawn."""
         file = self.pack(ident, file_format)
-        self._note("download", f"release:{ident}")
+        self._log("download", f"release:{ident}")
         return file
 
     def pack(self, ident: str, file_format: str) -> BinaryIO:
         """The same, before it is handed to anybody."""
         self._refuse_withdrawn(ident)
-        return self._packer.open(ident, file_format, lambda: self.load(ident))
+        return self._zip_cache.open(ident, file_format, lambda: self.load(ident))
 
     def _refuse_withdrawn(self, ident: str) -> None:
         if self.get(ident)["withdrawn"]:
@@ -154,4 +154,4 @@ class Releases:
 
 
 def _is_in_scope(document: dict[str, Any]) -> bool:
-    return actor() is None or reaches(document["kind"], document["source"]) or reaches("release", document["id"])
+    return actor() is None or can_access(document["kind"], document["source"]) or can_access("release", document["id"])

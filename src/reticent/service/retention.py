@@ -18,7 +18,7 @@ from reticent.store import Store, Transaction, schema
 _SPACE = "hour"
 _HOUR = 3600
 # Batches that one commit removes at most: more than it adds, and few enough not to be noticed.
-_FEW = 8
+_MAX_REMOVALS = 8
 
 
 class Retention:
@@ -41,7 +41,7 @@ class Retention:
             sorted((int(hour), int(number)) for hour, number in store.items(self._publisher, _SPACE).items())
         )
 
-    def note(self, tx: Transaction, number: int) -> None:
+    def record_batch(self, tx: Transaction, number: int) -> None:
         """A batch of this number goes into the store: notes its hour, and removes a few that are too old."""
         if self._seconds is None:
             return
@@ -55,7 +55,7 @@ class Retention:
         # An hour is over for good when its last batch is too old; the one that is running never is.
         while len(self._hours) > 1 and (self._hours[0][0] + 1) * _HOUR + self._seconds <= now:
             tx.delete(self._publisher, _SPACE, str(self._hours.popleft()[0]))
-        below = min(self._hours[0][1], self.oldest + _FEW)
+        below = min(self._hours[0][1], self.oldest + _MAX_REMOVALS)
         if below > self.oldest:
             self.oldest = below  # readers look at it after they have read, so it must never lag behind
             tx.forget_outbox(self._publisher, below)

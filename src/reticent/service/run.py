@@ -21,8 +21,8 @@ from reticent.service.settings import Settings, is_loopback
 # Idle connections of feeds stay open between batches; a connection above this many is turned away.
 _KEEP_ALIVE = 75
 _CONNECTIONS = 4_000
-_TURN = 1e-3
-_COLLECT = (10_000, 5, 40)
+_SWITCH_INTERVAL = 1e-3
+_GC_THRESHOLDS = (10_000, 5, 40)
 """New objects to a look at the youngest, and looks at each generation to one at the next: a page makes some ten thousand."""
 
 
@@ -31,12 +31,12 @@ def run(settings: Settings) -> None:
     # uvicorn raises the signal again when it has shut down; what is left to clean up must not be cut off by it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # Requests take turns with jobs on the one interpreter; at the usual 5 ms a turn they would wait for most of a second.
-    sys.setswitchinterval(_TURN)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with contextlib.ExitStack() as stack:
         if settings.demo and not is_loopback(settings.host):
             raise PolicyError("The demonstration listens on this machine only.", hint="Leave out --host, or --demo.")
-        if not settings.secure and not settings.plain and not is_loopback(settings.host):
+        if not settings.secure and not settings.plain_http and not is_loopback(settings.host):
             raise PolicyError(
                 "Off this machine the service speaks TLS: otherwise whoever reads the network has the tokens and the records.",
                 hint="Give --certificate and --key; or --plain-http where only a proxy that speaks TLS can reach this address.",
@@ -55,20 +55,20 @@ def run(settings: Settings) -> None:
             stack.enter_context(Demo(app.state.hub))
         served = config(app, settings)
         served.load()
-        _settle()
+        _freeze_heap()
         listening.listen(served.backlog)  # before it is said: whoever reads the address may call at once
-        _say(address, settings, app.state.hub.tokens.all() == [])
+        _print_address(address, settings, app.state.hub.tokens.all() == [])
         uvicorn.Server(served).run(sockets=[listening])
 
 
-def _settle() -> None:
+def _freeze_heap() -> None:
     """Sets aside what is in memory now, for it stays: a full garbage collection would stop everyone to look through it.
 
     Open pages are many small objects; to look through them all after every few pages would stop the feeds for a tenth of a second.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_COLLECT)
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def config(app: object, settings: Settings) -> uvicorn.Config:
@@ -103,14 +103,14 @@ def _socket(settings: Settings) -> socket.socket:
     return listening
 
 
-def _say(address: str, settings: Settings, nobody: bool) -> None:  # noqa: FBT001
+def _print_address(address: str, settings: Settings, no_tokens: bool) -> None:  # noqa: FBT001
     lines = [f"Reticent serves at {address}" + ("" if settings.studio else "/api/v1")]
-    if settings.open:
+    if settings.allows_anonymous:
         lines.append("Demonstration: synthetic data, and NO TOKEN is needed on this machine. Not for real data.")
-    elif nobody:
+    elif no_tokens:
         store = f" --store {settings.store}" if settings.store != "reticent.db" else ""
         lines.append(f"There are no tokens yet: reticent token create NAME --role custodian{store}")
-    if settings.plain and not is_loopback(settings.host):
+    if settings.plain_http and not is_loopback(settings.host):
         lines.append("PLAIN HTTP: whoever reads the network between here and the proxy has the tokens and the records.")
     lines.append(f"API: {address}/api/v1/openapi.json   Stop: Ctrl-C")
     sys.stderr.write("\n".join(lines) + "\n")

@@ -43,14 +43,14 @@ class Settings:
     studio: bool = True
     max_body: int = 64 << 20
     rate: float = 2_000.0
-    refusals: float = 5.0
+    wrong_token_rate: float = 5.0
     timeout: float = 30.0
     session: float = 8 * 3600.0
     keep_days: float | None = None
     keep: Mapping[str, float] = field(default_factory=dict)
     certificate: Path | None = None
     key: Path | None = None
-    plain: bool = False
+    plain_http: bool = False
     oidc: OidcSettings | None = None
 
     @property
@@ -59,7 +59,7 @@ class Settings:
         return self.certificate is not None
 
     @property
-    def open(self) -> bool:
+    def allows_anonymous(self) -> bool:
         """Whether requests from this machine need no token: only in the demonstration, and only on loopback."""
         return self.demo and is_loopback(self.host)
 

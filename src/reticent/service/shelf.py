@@ -19,7 +19,7 @@ from reticent.policy.yaml_text import parse_yaml
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def parse(policy: dict[str, Any] | str, files: dict[str, str] | None = None) -> Bundle:
+def parse_policy(policy: dict[str, Any] | str, files: dict[str, str] | None = None) -> Bundle:
     """What a client sends: plain values or the text of a YAML or JSON file, and file name -> text."""
     if isinstance(policy, str):
         policy = parse_yaml(policy, "the policy")[0]
@@ -32,7 +32,7 @@ def parse(policy: dict[str, Any] | str, files: dict[str, str] | None = None) -> 
     return Bundle(policy, {name: text.encode() for name, text in (files or {}).items()})
 
 
-def _clean() -> None:
+def _remove_stale_folders() -> None:
     """Removes the folders of servers that were killed."""
     for folder in Path(tempfile.gettempdir()).glob("reticent-*-*"):
         pid = folder.name.split("-")[1]
@@ -44,9 +44,9 @@ class PolicyRegistry:
     """Lays out the files of policies, each in a folder of its own."""
 
     def __init__(self) -> None:
-        _clean()
+        _remove_stale_folders()
         self._folder = tempfile.TemporaryDirectory(prefix=f"reticent-{os.getpid()}-")  # mode 0700
-        self._policies = 0
+        self._count = 0
 
     @property
     def folder(self) -> Path:
@@ -61,9 +61,9 @@ class PolicyRegistry:
         """The policy of a bundle; refuses one that names a file it does not bring along."""
         if not all(_FILE.fullmatch(name) for name in bundle.files):
             raise PolicyError("A policy's files have plain names, without folders.", hint="Such as prior.csv.")
-        self._policies += 1
+        self._count += 1
         try:
-            policy = bundle.unpack(self.folder / str(self._policies))
+            policy = bundle.unpack(self.folder / str(self._count))
         except (RecursionError, OverflowError):
             raise PolicyError("The policy is nested too deeply.", hint="See reticent policy schema.") from None
         check(policy)

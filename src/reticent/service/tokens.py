@@ -23,8 +23,8 @@ from reticent.store import Store
 
 SPACE = "token"
 # How long a revoked token may still be taken from memory.
-_REMEMBER = 2.0
-_NOBODY = hashlib.sha256(b"nobody").hexdigest()
+_CACHE_SECONDS = 2.0
+_DUMMY_DIGEST = hashlib.sha256(b"nobody").hexdigest()
 
 
 class Role(StrEnum):
@@ -62,7 +62,7 @@ class Token:
         """From plain values, as documents keep it."""
         return cls(**(fields | {"role": Role(fields["role"]), "scope": tuple(fields["scope"])}))
 
-    def reaches(self, kind: str, name: str) -> bool:
+    def can_access(self, kind: str, name: str) -> bool:
         """Whether the scope holds a source."""
         source = f"{kind}:{name}"
         return not self.scope or any(
@@ -85,7 +85,7 @@ class Tokens:
         self._documents = Documents(store, SPACE)
         self._audit_log = AuditLog(store)
         self._clock = clock
-        self._known: dict[str, tuple[float, Token | None]] = {}
+        self._cache: dict[str, tuple[float, Token | None]] = {}
 
     def create(
         self, name: str, role: Role, *, days: float | None = 365.0, scope: Sequence[str] = ()
@@ -101,7 +101,7 @@ class Tokens:
         until = None if days is None else now + days * 86_400
         entry = Token(ident, name, role, _digest(secret), now, until, tuple(scope))
         with self._store.transaction() as tx:
-            self._audit_log.note(tx, "grant", f"token:{ident}")
+            self._audit_log.append(tx, "grant", f"token:{ident}")
             self._documents.put(tx, ident, asdict(entry))
         return f"rt_{ident}_{secret}", entry
 
@@ -114,9 +114,9 @@ class Tokens:
         with self._store.transaction() as tx:
             there = self._documents.find(tx, ident) is not None
             if there:
-                self._audit_log.note(tx, "revoke", f"token:{ident}")
+                self._audit_log.append(tx, "revoke", f"token:{ident}")
             self._documents.delete(tx, ident)
-        self._known.pop(ident, None)
+        self._cache.pop(ident, None)
         return there
 
     def find(self, text: str) -> Token | None:
@@ -124,21 +124,21 @@ class Tokens:
         ident, secret = _parts(text)
         entry = self._entry(ident) if ident else None
         # The work is the same whether the id is known or not.
-        right = hmac.compare_digest(_digest(secret), entry.digest if entry else _NOBODY)
+        right = hmac.compare_digest(_digest(secret), entry.digest if entry else _DUMMY_DIGEST)
         if entry is None or not right or (entry.expires is not None and entry.expires <= self._clock()):
             return None
         return replace(entry, digest="")
 
     def _entry(self, ident: str) -> Token | None:
         now = time.monotonic()
-        until, token = self._known.get(ident, (0.0, None))
+        until, token = self._cache.get(ident, (0.0, None))
         if until < now:
             value = self._store.get(OWNER, SPACE, ident)
             token = None if value is None else Token.of(json.loads(value))
-            if len(self._known) > 10_000:
-                self._known.clear()
+            if len(self._cache) > 10_000:
+                self._cache.clear()
             if token is not None:
-                self._known[ident] = (now + _REMEMBER, token)
+                self._cache[ident] = (now + _CACHE_SECONDS, token)
         return token
 
 

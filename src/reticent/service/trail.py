@@ -24,7 +24,7 @@ from reticent.service.documents import OWNER, now
 from reticent.store import Store, Transaction, schema
 
 _SPACE, _HEAD = "trail", "trail-head"
-_BEGINNING = "0" * 64
+_FIRST_DIGEST = "0" * 64
 _PAGE = 1_000
 
 
@@ -34,15 +34,15 @@ class AuditLog:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def note(self, tx: Transaction, act: str, on: str) -> None:
+    def append(self, tx: Transaction, action: str, target: str) -> None:
         """Adds an entry for the present actor, within the transaction of the act: to what as `kind:name`, never a value of the data."""
         number, before = _head(tx)
         who = actor()
         entry = {
             "number": number,
             "time": now(),
-            "act": act,
-            "on": on,
+            "act": action,
+            "on": target,
             "who": who.id if who else "server",
             "name": who.name if who else "the server itself",
             "role": str(who.role) if who else "server",
@@ -55,7 +55,7 @@ class AuditLog:
 
     def head(self) -> dict[str, Any]:
         """How many entries there are, and the digest of the last: to be noted where the store's owner cannot write."""
-        return _read(self._store.get(OWNER, _HEAD, ""))
+        return _parse_head(self._store.get(OWNER, _HEAD, ""))
 
     def entries(self, after: int = -1, limit: int = 100) -> list[dict[str, Any]]:
         """Entries with a number above `after`, each with its own digest."""
@@ -65,16 +65,16 @@ class AuditLog:
         rows = self._store.rows(schema.kv, which, order_by=table.key)
         return [{**json.loads(row["value"]), "digest": hashlib.sha256(row["value"]).hexdigest()} for row in rows]
 
-    def broken(self) -> int | None:
+    def first_broken_entry(self) -> int | None:
         """The first entry that does not follow from the one before it, or is missing; None when all do."""
-        number, digest, head = 0, _BEGINNING, self.head()
-        for entry in self._all():
+        number, digest, head = 0, _FIRST_DIGEST, self.head()
+        for entry in self._iter_entries():
             if entry["number"] != number or entry["previous"] != digest:
                 return number
             number, digest = number + 1, entry["digest"]
         return None if (number, digest) == (head["entries"], head["digest"]) else number
 
-    def _all(self) -> Iterator[dict[str, Any]]:
+    def _iter_entries(self) -> Iterator[dict[str, Any]]:
         last = -1
         while page := self.entries(last, _PAGE):
             yield from page
@@ -85,12 +85,12 @@ def _head(tx: Transaction) -> tuple[int, str]:
     table = schema.kv.c
     # Two processes may write: the second waits here until the first has committed.
     tx.value(sa.select(table.key).where(table.publisher == OWNER, table.space == _HEAD).with_for_update())
-    head = _read(tx.get(OWNER, _HEAD, ""))
+    head = _parse_head(tx.get(OWNER, _HEAD, ""))
     return head["entries"], head["digest"]
 
 
-def _read(value: bytes | None) -> dict[str, Any]:
-    head: dict[str, Any] = json.loads(value) if value else {"entries": 0, "digest": _BEGINNING}
+def _parse_head(value: bytes | None) -> dict[str, Any]:
+    head: dict[str, Any] = json.loads(value) if value else {"entries": 0, "digest": _FIRST_DIGEST}
     return head
 
 

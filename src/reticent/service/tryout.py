@@ -18,7 +18,7 @@ from reticent.disk import give_way
 from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
 from reticent.service.apart import ChildProcess
-from reticent.service.problems import ServiceError, described
+from reticent.service.problems import ServiceError, to_service_error
 from reticent.service.releases import first_rows
 from reticent.service.uploads import read_upload
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from reticent.release import Guarantee, Release
     from reticent.report.spread import Reconstruction
 
-SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
+GROUP_SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 """Sizes of groups that the curve of risk is drawn for."""
 _BARS = 12
 _ROWS = 8
-_VALUES = 200
+_MAX_VALUES = 200
 """Different values up to which a veiled draft is asked: the estimator inverts a matrix of that size per stratum."""
-_OFTEN = 20
+_MIN_RECORDS = 20
 """Records that a value has at least whose count is asked for."""
-_TICK = 0.2
+_POLL_SECONDS = 0.2
 """Seconds between two looks at whether a try-out is still wanted."""
 
 
 def measure_in_subprocess(
-    data: bytes, bundle: bytes, kind: str = "table", *, unwanted: Callable[[], bool] = lambda: False
+    data: bytes, bundle: bytes, kind: str = "table", *, is_cancelled: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
     """The figures of a table under a policy, both as they were sent; the process ends once `unwanted`, asked again and again, says so.
 
@@ -53,12 +53,12 @@ def measure_in_subprocess(
         ServiceError: the policy cannot be met, or does not fit the table.
         UnwantedError: nobody wants them any more.
     """
-    apart = ChildProcess(_measured, data, bundle, kind)
+    apart = ChildProcess(_run_measurement, data, bundle, kind)
     try:
-        while not apart.link.poll(_TICK):
-            if unwanted():
+        while not apart.pipe.poll(_POLL_SECONDS):
+            if is_cancelled():
                 raise UnwantedError("The try-out was not wanted any more.")
-        answer: tuple[dict[str, Any], ServiceError | None] = apart.link.recv()
+        answer: tuple[dict[str, Any], ServiceError | None] = apart.pipe.recv()
     except (EOFError, OSError):
         words = "The try-out ended early, perhaps for want of memory."
         raise ServiceError(500, "try", words, "Try fewer rows.") from None
@@ -70,7 +70,7 @@ def measure_in_subprocess(
     return figures
 
 
-def _measured(link: Connection, data: bytes, bundle: bytes, kind: str) -> None:
+def _run_measurement(link: Connection, data: bytes, bundle: bytes, kind: str) -> None:
     """The other side."""
     give_way()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries may quote what they warn of
@@ -79,18 +79,18 @@ def _measured(link: Connection, data: bytes, bundle: bytes, kind: str) -> None:
             policy = Bundle.from_bytes(bundle).unpack(Path(folder))
             link.send((measure(read_upload(data), policy, kind), None))
     except Exception as error:  # noqa: BLE001 - it is told on the other side
-        link.send((None, described(error)))
+        link.send((None, to_service_error(error)))
 
 
 def measure(table: pa.Table, policy: Policy, kind: str = "table") -> dict[str, Any]:
     """What a release of the table would show and cost; the same measures for every kind and method, no column weighted."""
     policy.check_columns(table.column_names)
     if kind == "stream":
-        return _stream(table, policy)
-    return _release(table, policy, _released(table, policy, kind))
+        return _stream_figures(table, policy)
+    return _release_figures(table, policy, _publish_draft(table, policy, kind))
 
 
-def _released(table: pa.Table, policy: Policy, kind: str) -> Release:
+def _publish_draft(table: pa.Table, policy: Policy, kind: str) -> Release:
     """A first release in a store that goes at once, with a house of its own."""
     from reticent.publication import table as tables
     from reticent.publication.evolving import Evolving
@@ -111,7 +111,7 @@ def _released(table: pa.Table, policy: Policy, kind: str) -> Release:
             return evolving.publish().release
 
 
-def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
+def _stream_figures(table: pa.Table, policy: Policy) -> dict[str, Any]:
     """The sample as a stream would release it, record by record; what is held back at its end stays held."""
     from reticent.publication.stream import StreamPublication
     from reticent.read.received import Received
@@ -125,10 +125,10 @@ def _stream(table: pa.Table, policy: Policy) -> dict[str, Any]:
     released = publication.take(batch)
     lines = (released.lines + released.late_lines).decode().splitlines()
     engine = publication.engine
-    figures = _frame(policy.stream.method, engine.guarantee, asdict(engine.counts), table, policy)
+    figures = _base_figures(policy.stream.method, engine.guarantee, asdict(engine.counts), table, policy)
     if lines:
         received = Received.of(from_lines(lines, orjson.loads(publication.codebook())))
-        figures |= {"asked": _asked(received, table, policy, policy.stream.method), "shown": _line_preview(lines)}
+        figures |= {"asked": _count_error(received, table, policy, policy.stream.method), "shown": _line_preview(lines)}
         figures["guess"] = _veiled_guess(received)
     return figures | {"watched": {name: float(value) for name, value in engine.metrics.items()}}
 
@@ -141,7 +141,7 @@ def _line_preview(lines: list[str]) -> dict[str, Any]:
     return {"names": [*names, "offered"], "rows": rows}
 
 
-def _frame(
+def _base_figures(
     method: str, guarantee: Guarantee, counts: dict[str, Any], table: pa.Table, policy: Policy
 ) -> dict[str, Any]:
     """What every draft has; a measure that its kind or method does not have is None, or empty."""
@@ -159,7 +159,7 @@ def _frame(
         "guess": None,
         "risk": None,
         "before": asdict(initial_risk(text, policy)) if policy.quasi else None,
-        "curve": {"before": _curve(text, policy), "now": []},
+        "curve": {"before": _risk_curve(text, policy), "now": []},
         "query_error": {},
         "model": {},
         "columns": [],
@@ -171,9 +171,9 @@ def _frame(
     }
 
 
-def _asked(received: Received, table: pa.Table, policy: Policy, method: str) -> dict[str, float]:
+def _count_error(received: Received, table: pa.Table, policy: Policy, method: str) -> dict[str, float]:
     """How far a recipient's counts of the more frequent values are off, by what was published alone."""
-    if method == "veil" and len(received.values) > _VALUES:
+    if method == "veil" and len(received.values) > _MAX_VALUES:
         return {}
     if method == "veil" and policy.person is not None:  # of a person's records it counts the first
         who = table.column(policy.person).cast("string").to_numpy(zero_copy_only=False)
@@ -182,7 +182,7 @@ def _asked(received: Received, table: pa.Table, policy: Policy, method: str) -> 
     often = {str(one["values"]): one["counts"] for one in values}
     name = received.sensitive
     rows = received.count(None, [], [name]).to_list()
-    known = [(row, often[str(row[name])]) for row in rows if often.get(str(row[name]), 0) >= _OFTEN]
+    known = [(row, often[str(row[name])]) for row in rows if often.get(str(row[name]), 0) >= _MIN_RECORDS]
     if not known:
         return {}
     error = np.median([abs(row["estimate"] - truth) / truth for row, truth in known])
@@ -201,7 +201,7 @@ def _veiled_guess(received: Received) -> float | None:
     return float(copies.mean() / len(slots))
 
 
-def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any]:
+def _release_figures(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any]:
     from reticent.audit.attack import Evidence
     from reticent.audit.attack.homogeneity import homogeneity
     from reticent.audit.published import read_release, text_table
@@ -220,19 +220,19 @@ def _release(table: pa.Table, policy: Policy, release: Release) -> dict[str, Any
     if policy.sensitive:
         with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
             received = read(release.to_dir(Path(folder) / "release", format="parquet"))
-            asked, veiled = _asked(received, table, policy, release.method), _veiled_guess(received)
-    return _frame(release.method, release.guarantee, asdict(release.counts), table, policy) | {
+            asked, veiled = _count_error(received, table, policy, release.method), _veiled_guess(received)
+    return _base_figures(release.method, release.guarantee, asdict(release.counts), table, policy) | {
         "loss": float(np.mean(list(losses.values()))) if losses else _stated_loss(policy, release),
         "guess": guess.accuracy if guess else veiled,
         "risk": asdict(assess(seen, policy).prosecutor),
         "asked": asked,
-        "curve": {"before": _curve(text, policy), "now": _curve(_people(release), policy)},
+        "curve": {"before": _risk_curve(text, policy), "now": _risk_curve(_person_table(release), policy)},
         "query_error": useful.get("query_error", {}),
         "model": useful.get("classifier", {}),
-        "columns": _columns(table, release, policy, losses),
+        "columns": _column_figures(table, release, policy, losses),
         "distributions": _distributions(beside, policy) if beside and policy.sensitive else {},
-        "around": _around(table, policy, release),
-        "shown": _shown(release),
+        "around": _neighbors(table, policy, release),
+        "shown": _row_preview(release),
     }
 
 
@@ -242,24 +242,24 @@ def _stated_loss(policy: Policy, release: Release) -> float | None:
     return release.metrics.get("loss") if known else None
 
 
-def _people(release: Release) -> pa.Table:
+def _person_table(release: Release) -> pa.Table:
     """The table of a release that shows persons."""
     return release.tables.get("data", release.tables.get("qit", next(iter(release.tables.values()))))
 
 
-def _curve(table: pa.Table, policy: Policy) -> list[float]:
+def _risk_curve(table: pa.Table, policy: Policy) -> list[float]:
     """Share of the records that are found with at least a chance of 1/1, 1/2, 1/3 and so on, as `SIZES` says."""
     from reticent.audit.groups import number_rows
 
     names = [name for name in policy.quasi if name in table.column_names]
     if not names or not table.num_rows:
-        return [0.0] * len(SIZES)
+        return [0.0] * len(GROUP_SIZES)
     rows, size = number_rows(table.select(names), names)
     mates = np.bincount(rows, minlength=size)[rows]
-    return [round(float((mates <= limit).mean()), 4) for limit in SIZES]
+    return [round(float((mates <= limit).mean()), 4) for limit in GROUP_SIZES]
 
 
-def _columns(table: pa.Table, release: Release, policy: Policy, losses: dict[str, float]) -> list[dict[str, Any]]:
+def _column_figures(table: pa.Table, release: Release, policy: Policy, losses: dict[str, float]) -> list[dict[str, Any]]:
     """Per column: its role, how many different values before and after, at which level, at which loss."""
     levels = release.explain.get("attributes", {})
     places = {name: shown for shown in release.tables.values() for name in shown.column_names}
@@ -287,17 +287,17 @@ def _bars(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
     try:
         numbers = np.array([np.nan if value is None else float(value) for value in values])
     except ValueError:
-        return _words(values, before, after)
+        return _word_bars(values, before, after)
     known = np.isfinite(numbers)
     if known.sum() <= _BARS:
-        return _words(values, before, after)
+        return _word_bars(values, before, after)
     edges = np.linspace(numbers[known].min(), numbers[known].max(), _BARS + 1)
     bins = np.clip(np.digitize(numbers[known], edges) - 1, 0, _BARS - 1)
     sums = [np.bincount(bins, weights=shares[known], minlength=_BARS).round(4).tolist() for shares in (before, after)]
     return {"values": [f"{edge:.4g}" for edge in edges[:-1]], "before": sums[0], "after": sums[1]}
 
 
-def _words(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
+def _word_bars(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
     often = np.argsort(-before, kind="stable")[:_BARS]
     first = sorted(often.tolist(), key=lambda code: str(values[code])) if len(values) <= _BARS else often.tolist()
     words = ["missing" if values[code] is None else str(values[code]) for code in first]
@@ -305,7 +305,7 @@ def _words(values: list[Any], before: Any, after: Any) -> dict[str, list[Any]]:
     return {"values": words, "before": sums[0], "after": sums[1]}
 
 
-def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str, Any]]:
+def _neighbors(table: pa.Table, policy: Policy, release: Release) -> list[dict[str, Any]]:
     """The nodes of the lattice one step finer or coarser, judged by k and the suppression allowed, where the method has one level per column."""
     from reticent.encode import encode_table
     from reticent.encode.dictionary import pack_codes
@@ -336,7 +336,7 @@ def _around(table: pa.Table, policy: Policy, release: Release) -> list[dict[str,
     return choices
 
 
-def _shown(release: Release) -> dict[str, Any]:
+def _row_preview(release: Release) -> dict[str, Any]:
     """The first rows that would leave the house."""
-    table = _people(release)
+    table = _person_table(release)
     return {"names": table.column_names, "rows": first_rows(table, _ROWS)}

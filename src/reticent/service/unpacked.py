@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from reticent.errors import DataError
 
-_LARGEST, _GROWTH, _CELL = 256 << 20, 4, 8
+_MAX_BYTES, _GROWTH, _CELL = 256 << 20, 4, 8
 ARROW_STREAM = b"\xff\xff\xff\xff"
 """How a stream of Arrow begins."""
 _DICTIONARY, _RECORDS = 2, 3  # kinds of Arrow messages
@@ -32,7 +32,7 @@ _VIEWS = (pa.string_view(), pa.binary_view())
 
 def refuse_bombs(data: bytes) -> None:
     """Refuses a Parquet or Arrow body that stands for much more than it weighs; leaves all others to their readers."""
-    limit = max(_LARGEST, _GROWTH * len(data))
+    limit = max(_MAX_BYTES, _GROWTH * len(data))
     try:
         size = 0
         for part in _sizes(data):
@@ -48,7 +48,7 @@ def refuse_bombs(data: bytes) -> None:
         )
 
 
-def unpackable(data: bytes) -> bytes:
+def check_arrow_stream(data: bytes) -> bytes:
     """A body that is to be a stream of Arrow, if it is one and no bomb."""
     if not data.startswith(ARROW_STREAM):
         raise DataError("The body is not a sound Arrow stream.", hint="Write it with pyarrow.ipc.new_stream.")
@@ -60,11 +60,11 @@ def _sizes(data: bytes) -> Iterator[int]:
     if data.startswith(b"PAR1"):
         yield from _parquet(data)
     elif data.startswith(b"ARROW1"):
-        yield from _messages(data, _blocks(data))
-        yield from _repeated(pa.ipc.open_file(data).schema, lambda: pa.ipc.open_file(data).read_all())
+        yield from _message_sizes(data, _file_positions(data))
+        yield from _repeated_size(pa.ipc.open_file(data).schema, lambda: pa.ipc.open_file(data).read_all())
     elif data.startswith(ARROW_STREAM):
-        yield from _messages(data, _stream(data))
-        yield from _repeated(pa.ipc.open_stream(data).schema, lambda: pa.ipc.open_stream(data).read_all())
+        yield from _message_sizes(data, _stream_positions(data))
+        yield from _repeated_size(pa.ipc.open_stream(data).schema, lambda: pa.ipc.open_stream(data).read_all())
 
 
 def _parquet(data: bytes) -> Iterator[int]:
@@ -80,7 +80,7 @@ def _parquet(data: bytes) -> Iterator[int]:
             yield sum(_length(column) for column in batch.columns)
 
 
-def _repeated(schema: pa.Schema, read: Callable[[], pa.Table]) -> Iterator[int]:
+def _repeated_size(schema: pa.Schema, read: Callable[[], pa.Table]) -> Iterator[int]:
     """What values weigh that stand in a table once and are meant many times."""
     names = [f.name for f in schema if pa.types.is_dictionary(f.type) or f.type in _VIEWS]
     if names:
@@ -102,7 +102,7 @@ def _length(column: pa.Array) -> int:
 # Arrow messages: a length, a table of flatbuffers with the sizes of all buffers, then the buffers themselves.
 
 
-def _stream(data: bytes) -> Iterator[int]:
+def _stream_positions(data: bytes) -> Iterator[int]:
     """Places of the messages of a stream."""
     at = 0
     while at < len(data) and (length := _number(data, at + 4, "<i")):
@@ -112,7 +112,7 @@ def _stream(data: bytes) -> Iterator[int]:
         at += 8 + length + _Table(data, at + 8).number(3)
 
 
-def _blocks(data: bytes) -> Iterator[int]:
+def _file_positions(data: bytes) -> Iterator[int]:
     """Places of the messages of a file, as its end lists them."""
     length = _number(data, len(data) - 10, "<i")
     footer = _Table(data, len(data) - 10 - length)
@@ -122,17 +122,17 @@ def _blocks(data: bytes) -> Iterator[int]:
             yield _number(data, start + 24 * number, "<q")
 
 
-def _messages(data: bytes, places: Iterator[int]) -> Iterator[int]:
+def _message_sizes(data: bytes, places: Iterator[int]) -> Iterator[int]:
     for at in places:
         length = _number(data, at + 4, "<i")
         message = _Table(data, at + 8)
         kind = message.number(1, "<B")
         if kind in (_DICTIONARY, _RECORDS):
             batch = message.table(2)
-            yield _batch(data, batch.table(1) if kind == _DICTIONARY else batch, at + 8 + length)
+            yield _batch_size(data, batch.table(1) if kind == _DICTIONARY else batch, at + 8 + length)
 
 
-def _batch(data: bytes, batch: _Table, body: int) -> int:
+def _batch_size(data: bytes, batch: _Table, body: int) -> int:
     rows = batch.number(0)
     _, nodes = batch.vector(1)
     start, buffers = batch.vector(2)

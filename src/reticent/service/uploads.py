@@ -13,7 +13,7 @@ from reticent.service.unpacked import refuse_bombs
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
-KINDS = {
+CONTENT_TYPES = {
     "text/csv": "CSV",
     "application/vnd.apache.parquet": "Parquet",
     ARROW: "Arrow",
@@ -21,20 +21,20 @@ KINDS = {
     NDJSON: "NDJSON",
     "application/octet-stream": "any of these",
 }
-_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")  # gzip; zip, and the workbooks that are one
+_ARCHIVE_MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")  # gzip; zip, and the workbooks that are one
 
 
 def read_upload(data: bytes) -> pa.Table:
     """The whole table."""
-    return _named(lambda: read_table(io.BytesIO(_plain(data))))
+    return _rephrase_errors(lambda: read_table(io.BytesIO(_refuse_archives(data))))
 
 
 def head_of(data: bytes, rows: int) -> pa.Table:
     """Its first rows."""
-    return _named(lambda: read_head(io.BytesIO(_plain(data)), rows))
+    return _rephrase_errors(lambda: read_head(io.BytesIO(_refuse_archives(data)), rows))
 
 
-def _named(read: Callable[[], pa.Table]) -> pa.Table:
+def _rephrase_errors(read: Callable[[], pa.Table]) -> pa.Table:
     """What is read; a complaint speaks of the file that was sent."""
     try:
         return read()
@@ -43,9 +43,9 @@ def _named(read: Callable[[], pa.Table]) -> pa.Table:
         raise DataError(words, hint=error.hint) from None
 
 
-def _plain(data: bytes) -> bytes:
+def _refuse_archives(data: bytes) -> bytes:
     # A packed file of some megabytes can hold terabytes.
-    if data.startswith(_PACKED):
+    if data.startswith(_ARCHIVE_MAGIC):
         raise DataError(
             "Packed files and workbooks are not taken here.",
             hint="Unpack it, or save the sheet as CSV; or use the command line.",

@@ -20,12 +20,12 @@ from reticent.store import Store, Transaction
 
 LOG = logging.getLogger(__name__)
 # A group is closed at this many steps, so that the first of them does not wait for ever.
-_GROUP = 128
+_MAX_STEPS = 128
 # Seconds that a group waits for as many steps as the last one had.
-_COMPANY = 0.01
+_GROUP_WAIT = 0.01
 # Seconds without a step after which keepers may do what need not be done at every commit.
-_QUIET = 0.5
-_GONE = "an answer found no taker"
+_IDLE_SECONDS = 0.5
+_NO_RECEIVER = "an answer found no taker"
 
 
 class Owner(Protocol):
@@ -34,10 +34,10 @@ class Owner(Protocol):
     def flush(self, tx: Transaction) -> None:
         """Stores what was applied since the last time."""
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """Called when it is on disk and everyone has their answer."""
 
-    def rest(self) -> None:
+    def on_idle(self) -> None:
         """Called when nothing has come for a while."""
 
 
@@ -57,7 +57,7 @@ class Step:
         """Does it; the value is the answer, given once it is on disk."""
         return self._apply(tx)
 
-    def settled(self) -> None:
+    def on_commit(self) -> None:
         """Called once the change is on disk."""
 
     def drop(self) -> None:
@@ -99,26 +99,26 @@ class Writer:
         size, busy = 1, list[Owner]()
         while True:
             try:
-                item = self._queue.get(timeout=_QUIET if busy else None)
+                item = self._queue.get(timeout=_IDLE_SECONDS if busy else None)
             except queue.Empty:
                 for owner in busy:
-                    _attempt("what follows a commit failed", owner.rest, level=logging.WARNING)
+                    _attempt("what follows a commit failed", owner.on_idle, level=logging.WARNING)
                 busy = []
                 continue
             if item is None:
                 return
-            group = self._gathered(item, size)
+            group = self._gather(item, size)
             size = len(group)
             self._commit([pair for pair in group if pair[1].set_running_or_notify_cancel()])
             busy = list({id(owner): owner for owner in (*busy, *_owners(group))}.values())
 
-    def _gathered(self, first: tuple[Step, Future[Any]], usual: int) -> list[tuple[Step, Future[Any]]]:
+    def _gather(self, first: tuple[Step, Future[Any]], usual: int) -> list[tuple[Step, Future[Any]]]:
         """All that is queued; where the last group had several steps, a short while is waited for as many again.
 
         A commit costs the same for one step as for ten, and who comes alone waits for nobody.
         """
-        group, until = [first], time.monotonic() + _COMPANY
-        while len(group) < _GROUP:
+        group, until = [first], time.monotonic() + _GROUP_WAIT
+        while len(group) < _MAX_STEPS:
             left = until - time.monotonic() if len(group) < usual else 0.0
             try:
                 item = self._queue.get(timeout=left) if left > 0 else self._queue.get_nowait()
@@ -134,12 +134,12 @@ class Writer:
         if not group:
             return
         try:
-            done = self._together(group)
+            done = self._apply_group(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the group was stored
             for step, _ in group:
                 step.drop()
             if len(group) == 1:
-                _attempt(_GONE, group[0][1].set_exception, error)
+                _attempt(_NO_RECEIVER, group[0][1].set_exception, error)
                 return
             LOG.warning("a group of %d steps failed with %s; trying them one by one", len(group), type(error).__name__)
             for pair in group:
@@ -149,14 +149,14 @@ class Writer:
         self.steps += len(group)
         for (step, future), (value, refused) in zip(group, done, strict=True):
             if refused is not None:
-                _attempt(_GONE, future.set_exception, refused)
+                _attempt(_NO_RECEIVER, future.set_exception, refused)
                 continue
-            _attempt("a follower could not be told", step.settled)
-            _attempt(_GONE, future.set_result, value)
+            _attempt("a follower could not be told", step.on_commit)
+            _attempt(_NO_RECEIVER, future.set_result, value)
         for owner in _owners(group):
-            _attempt("what follows a commit failed", owner.committed, level=logging.WARNING)
+            _attempt("what follows a commit failed", owner.after_commit, level=logging.WARNING)
 
-    def _together(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
+    def _apply_group(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
         done: list[tuple[Any, Exception | None]] = []
         with self._store.transaction() as tx:
             for step, _ in group:

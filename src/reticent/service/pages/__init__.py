@@ -26,7 +26,7 @@ def mount(app: FastAPI) -> None:
         import_module(f"{__name__}.{name}")  # each registers its page
     app.include_router(sign_in.router)
     app.include_router(release.router)
-    kit.reopen()
+    kit.reset()
     ui.run_with(app, title="Reticent", language="en-US", dark=None, show_welcome_message=False)
-    kit.close(app)
+    kit.secure(app)
     app.add_middleware(RequireSignIn)

@@ -6,16 +6,16 @@ from typing import Any
 
 from nicegui import ui
 
-from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, drawn, legend, percent, percents
-from reticent.service.pages.layout import PageContext, card, choice, figure, status_text, moment, small, studio, trying
-from reticent.service.pages.safe import chart, grid, labelled
-from reticent.service.routes.common import aside
+from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, chart_series, legend, to_percent, percent_axis
+from reticent.service.pages.layout import PageContext, card, page_select, figure, status_text, format_time, hint_text, studio_page, run_or_notify
+from reticent.service.pages.safe import chart, data_table, set_label
+from reticent.service.routes.common import in_thread
 
 
-@studio("/audit", "History")
+@studio_page("/audit", "History")
 async def audit(context: PageContext, id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
-    known = await aside(context.hub.audits.all)
+    known = await in_thread(context.hub.audits.all)
     if not known:
         status_text("Nothing was audited yet. Choose a release on the page History.")
         return
@@ -25,13 +25,13 @@ async def audit(context: PageContext, id: str = "") -> None:  # noqa: A002 - the
         return
     if len(known) > 1:
         outcomes = {True: "all claims hold", False: "some claims are refuted"}
-        audits = {one["id"]: f"{moment(one['created'])}: {outcomes[one['holds']]}" for one in known[:50]}
-        choice(audits, here["id"], "Audit", "/audit?id=")
-    names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await aside(context.hub.releases.all)}
+        audits = {one["id"]: f"{format_time(one['created'])}: {outcomes[one['holds']]}" for one in known[:50]}
+        page_select(audits, here["id"], "Audit", "/audit?id=")
+    names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await in_thread(context.hub.releases.all)}
     _findings_card(context, here, names)
     _risk(here)
     _attacks(here)
-    _holding(here)
+    _passed_checks(here)
 
 
 def _findings_card(context: PageContext, here: dict[str, Any], names: dict[str, str]) -> None:
@@ -43,30 +43,30 @@ def _findings_card(context: PageContext, here: dict[str, Any], names: dict[str, 
         else:
             ui.label("Some claims are refuted.").classes("text-lg text-negative").props("role=alert")
         for finding in refuted:
-            _finding(finding)
+            _finding_row(finding)
         for attack in broken:
             status_text(f"The attack {attack['attack']} was right more often than the claim allows.", bad=True)
         for note in here["notes"]:
-            small(note)
+            hint_text(note)
         if here["unchecked"]:
-            small(f"Could not be checked here: {'; '.join(here['unchecked'])}.")
+            hint_text(f"Could not be checked here: {'; '.join(here['unchecked'])}.")
         with ui.row().classes("gap-2"):
             for ident in here["releases"]:
                 ui.link(names.get(ident, ident), f"/release?id={ident}")
         if here["report"]:
 
             async def report() -> None:
-                data = await trying(aside(lambda: context.hub.audits.blob(here["id"])))
+                data = await run_or_notify(in_thread(lambda: context.hub.audits.blob(here["id"])))
                 if data is not None:
                     ui.download(data, f"audit-{here['id']}.html", "text/html")
 
             ui.button("Report to sign", icon="description", on_click=report).props("outline")
 
 
-def _finding(finding: dict[str, Any]) -> None:
+def _finding_row(finding: dict[str, Any]) -> None:
     mark, colour = ("check_circle", "positive") if finding["holds"] else ("cancel", "negative")
     with ui.row().classes("no-wrap items-start"):
-        labelled(ui.icon(mark, color=colour), "holds" if finding["holds"] else "refuted")
+        set_label(ui.icon(mark, color=colour), "holds" if finding["holds"] else "refuted")
         measured = "" if finding["measured"] is None else f": measured {finding['measured']:g}"
         needed = finding.get("required")
         required = f", required {needed:g}" if isinstance(needed, int | float) else ""
@@ -95,7 +95,7 @@ def _risk(here: dict[str, Any]) -> None:
                     ]
                     for one in risk["contributions"]
                 ]
-                grid(("Column", "Values", "Mean risk by it alone", "Mean risk without it", "Its share"), rows)
+                data_table(("Column", "Values", "Mean risk by it alone", "Mean risk without it", "Its share"), rows)
 
 
 def _attacks(here: dict[str, Any]) -> None:
@@ -110,29 +110,29 @@ def _attacks(here: dict[str, Any]) -> None:
             with ui.column().classes("w-full gap-0"):
                 ui.label(f"{attack['attack']}: {attack['accuracy']:.1%}").classes("font-medium")
                 ui.label(attack["question"])
-                small(f"{attack['tried']:,} persons tried, {conceded}.")
+                hint_text(f"{attack['tried']:,} persons tried, {conceded}.")
                 for note in attack.get("notes", ()):
-                    small(note)
+                    hint_text(note)
 
 
 def _bars(attacks: Any) -> dict[str, Any]:
     names = [attack["attack"] for attack in attacks][::-1]
-    right = [percent(attack["accuracy"]) for attack in attacks][::-1]
-    conceded = [None if attack["claim"] is None else percent(attack["claim"]) for attack in attacks][::-1]
+    right = [to_percent(attack["accuracy"]) for attack in attacks][::-1]
+    conceded = [None if attack["claim"] is None else to_percent(attack["claim"]) for attack in attacks][::-1]
     return {
         "grid": {"left": 8, "right": 24, "top": 52, "bottom": 20, "containLabel": True},
         "legend": legend("right guesses", "conceded by the release"),
-        "xAxis": percents(min=0, max=100),
+        "xAxis": percent_axis(min=0, max=100),
         "yAxis": axis(type="category", data=names, axisLabel={"color": GREY, "width": 110, "overflow": "truncate"}),
         "series": [
-            drawn("bar", "right guesses", right, LINE),
-            drawn("scatter", "conceded by the release", conceded, LINE_3, symbol="rect", symbolSize=[4, 16]),
+            chart_series("bar", "right guesses", right, LINE),
+            chart_series("scatter", "conceded by the release", conceded, LINE_3, symbol="rect", symbolSize=[4, 16]),
         ],
     }
 
 
-def _holding(here: dict[str, Any]) -> None:
+def _passed_checks(here: dict[str, Any]) -> None:
     holding = [finding for finding in here["findings"] if finding["holds"]]
     with ui.expansion(f"{len(holding)} checks that hold").classes("w-full r-card"):
         for finding in holding:
-            _finding(finding)
+            _finding_row(finding)

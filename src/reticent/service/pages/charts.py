@@ -15,13 +15,13 @@ def axis(**more: Any) -> dict[str, Any]:
     return {"type": "value", **words, **more}
 
 
-def percents(**more: Any) -> dict[str, Any]:
+def percent_axis(**more: Any) -> dict[str, Any]:
     """An axis of shares, which are given as percents."""
     own = axis(**more)
     return own | {"axisLabel": own["axisLabel"] | {"formatter": "{value}%"}}
 
 
-def percent(share: float) -> float:
+def to_percent(share: float) -> float:
     """A share as such an axis takes it."""
     return round(100 * share, 2)
 
@@ -31,6 +31,6 @@ def legend(*names: str) -> dict[str, Any]:
     return {"data": list(names), "top": 0, "itemWidth": 14, "itemGap": 8, "textStyle": {"color": GREY, "fontSize": 11}}
 
 
-def drawn(kind: str, name: str, data: list[Any], colour: str, **more: Any) -> dict[str, Any]:
+def chart_series(kind: str, name: str, data: list[Any], colour: str, **more: Any) -> dict[str, Any]:
     """One line, or one row of bars, of a chart."""
     return {"name": name, "type": kind, "data": data, "itemStyle": {"color": colour}, **more}

@@ -8,23 +8,23 @@ from typing import Any
 from nicegui import ui
 
 from reticent.service.pages import drafts
-from reticent.service.pages.charts import GREY, LINE, LINE_2, LINE_3, axis, drawn, legend, percent, percents
-from reticent.service.pages.deeds import promised, uncovered
-from reticent.service.pages.layout import PageContext, card, choice, status_text, small, steps, studio, trying
+from reticent.service.pages.charts import GREY, LINE, LINE_2, LINE_3, axis, chart_series, legend, to_percent, percent_axis
+from reticent.service.pages.deeds import show_claims, show_limits
+from reticent.service.pages.layout import PageContext, card, page_select, status_text, hint_text, steps, studio_page, run_or_notify
 from reticent.service.pages.plan import Plan
-from reticent.service.pages.safe import chart, grid, labelled, redraw
-from reticent.service.routes.common import aside
-from reticent.service.tryout import SIZES
+from reticent.service.pages.safe import chart, data_table, set_label, redraw
+from reticent.service.routes.common import in_thread
+from reticent.service.tryout import GROUP_SIZES
 
-COLOURS = (LINE, LINE_2, LINE_3, "#8a63c9", "#4d9b3f", "#c2528f")
+COLORS = (LINE, LINE_2, LINE_3, "#8a63c9", "#4d9b3f", "#c2528f")
 
 
-@studio("/compare", "Data")
+@studio_page("/compare", "Data")
 async def compare(context: PageContext, table: str = "", draft: str = "") -> None:
     """The page; `draft` names the one to look at more closely."""
     steps("Compare", table)
-    plan = await trying(aside(lambda: Plan.of(context.hub, table)))
-    known = [one for one in await aside(lambda: drafts.of_table(context.hub, table)) if one["figures"]]
+    plan = await run_or_notify(in_thread(lambda: Plan.of(context.hub, table)))
+    known = [one for one in await in_thread(lambda: drafts.of_table(context.hub, table)) if one["figures"]]
     known = [one for one in known if plan is None or one["kind"] == plan.kind]
     if plan is None or not known:
         status_text("There is no draft to compare yet; make some on the page Try.")
@@ -32,12 +32,12 @@ async def compare(context: PageContext, table: str = "", draft: str = "") -> Non
     known = [one | {"short": name} for one, name in zip(known, drafts.short_names(known), strict=True)]
     _measures(known)
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
-        _picture(known)
+        _risk_utility_chart(known)
         _distributions(known)
-        _curve(known)
+        _risk_curve(known)
         _counts(known)
     here = next((one for one in known if one["id"] == draft), known[-1])
-    _closer(context, plan, known, here)
+    _draft_details(context, plan, known, here)
 
 
 def _measures(known: list[dict[str, Any]]) -> None:
@@ -45,7 +45,7 @@ def _measures(known: list[dict[str, Any]]) -> None:
     rows = [[words, *(text[name] for text in texts)] for name, words in drafts.MEASURES.items()]
     rows = [row for row in rows if not {"-", "0"}.issuperset(row[1:])]
     with card("Side by side"):
-        grid(["Measure", *(one["short"] for one in known)], rows).props('data-test="measures"')
+        data_table(["Measure", *(one["short"] for one in known)], rows).props('data-test="measures"')
     status_text(
         "Every draft is measured in the same way: no column weighs more than another. A dash: the method has no such thing, as the veil "
         "has no groups. The best guess is that of a reader who knows who is in the data and all that is published of them; under the veil "
@@ -55,43 +55,43 @@ def _measures(known: list[dict[str, Any]]) -> None:
     )
 
 
-def _picture(known: list[dict[str, Any]]) -> None:
+def _risk_utility_chart(known: list[dict[str, Any]]) -> None:
     """Utility against risk."""
     points = [one for one in known if one["figures"]["loss"] is not None]
     series = [
-        drawn("line", method, sorted(_point(one) for one in points if one["method"] == method), colour, symbolSize=11)
-        for method, colour in zip(dict.fromkeys(one["method"] for one in points), COLOURS, strict=False)
+        chart_series("line", method, sorted(_point(one) for one in points if one["method"] == method), colour, symbolSize=11)
+        for method, colour in zip(dict.fromkeys(one["method"] for one in points), COLORS, strict=False)
     ]
     if not points:
         return
     with card("Utility against risk"):
-        small("Each point is a draft; lower and further left is better.")
+        hint_text("Each point is a draft; lower and further left is better.")
         options = {
             "grid": {"left": 56, "right": 20, "top": 48, "bottom": 44},
             "tooltip": {"trigger": "item"},
             "legend": legend(*(one["name"] for one in series)),
-            "xAxis": percents(name=_risk_of(points), nameLocation="middle", nameGap=26, min=0),
-            "yAxis": percents(name="information lost", nameLocation="middle", nameGap=44, min=0, max=100),
+            "xAxis": percent_axis(name=_risk_label(points), nameLocation="middle", nameGap=26, min=0),
+            "yAxis": percent_axis(name="information lost", nameLocation="middle", nameGap=44, min=0, max=100),
             "series": series,
         }
         chart(options).classes("h-64")
 
 
-def _curve(known: list[dict[str, Any]]) -> None:
+def _risk_curve(known: list[dict[str, Any]]) -> None:
     """How many records are found with at least a certain chance."""
     lines = [("before", known[0]["figures"]["curve"]["before"], GREY)]
     shown = [one for one in known if one["figures"]["curve"]["now"]][-6:]
-    lines += [(one["short"], one["figures"]["curve"]["now"], c) for one, c in zip(shown, COLOURS, strict=False)]
+    lines += [(one["short"], one["figures"]["curve"]["now"], c) for one, c in zip(shown, COLORS, strict=False)]
     if not shown:
         return
     with card("Risk curve"):
-        small("Share of the records that a reader finds with at least this chance.")
+        hint_text("Share of the records that a reader finds with at least this chance.")
         options = {
             "grid": {"left": 8, "right": 20, "top": 34, "bottom": 24, "containLabel": True},
             "legend": legend(*(name for name, _, _ in lines)) | {"type": "scroll"},
-            "xAxis": axis(type="category", data=[f"1/{size}" for size in SIZES], splitLine={"show": False}),
-            "yAxis": percents(min=0, max=100),
-            "series": [drawn("line", name, [*map(percent, data)], colour) for name, data, colour in lines],
+            "xAxis": axis(type="category", data=[f"1/{size}" for size in GROUP_SIZES], splitLine={"show": False}),
+            "yAxis": percent_axis(min=0, max=100),
+            "series": [chart_series("line", name, [*map(to_percent, data)], colour) for name, data, colour in lines],
         }
         chart(options).classes("h-64")
 
@@ -105,23 +105,23 @@ def _counts(known: list[dict[str, Any]]) -> None:
         if not any(one["figures"]["asked"]["half_width"] for one in asked):
             status_text("Every draft shows each value as often as it is there: their counts are exact.")
             return
-        small("In percent of the true count of a value: the error, and half of the 95% interval; medians.")
+        hint_text("In percent of the true count of a value: the error, and half of the 95% interval; medians.")
         sets = (("error", "error", LINE), ("half of the interval", "half_width", LINE_2))
         options = {
             "grid": {"left": 8, "right": 24, "top": 34, "bottom": 20, "containLabel": True},
             "legend": legend(*(words for words, _, _ in sets)),
-            "xAxis": percents(min=0),
+            "xAxis": percent_axis(min=0),
             "yAxis": axis(type="category", data=[one["short"] for one in asked])
             | {"axisLabel": {"color": GREY, "width": 130, "overflow": "truncate"}},
             "series": [
-                drawn("bar", words, [percent(one["figures"]["asked"][key]) for one in asked], colour)
+                chart_series("bar", words, [to_percent(one["figures"]["asked"][key]) for one in asked], colour)
                 for words, key, colour in sets
             ],
         }
         chart(options).classes("h-64")
 
 
-def _risk_of(points: list[dict[str, Any]]) -> str:
+def _risk_label(points: list[dict[str, Any]]) -> str:
     """What the risk of the picture is: drafts of a table without sensitive values have no guess."""
     guessed = all(one["figures"]["guess"] is not None for one in points)
     return "best guess of a value right" if guessed else "highest risk of being found"
@@ -130,7 +130,7 @@ def _risk_of(points: list[dict[str, Any]]) -> str:
 def _point(draft: dict[str, Any]) -> list[float]:
     figures = draft["figures"]
     risk = figures["guess"] if figures["guess"] is not None else figures["risk"]["highest"]
-    return [percent(risk), percent(figures["loss"])]
+    return [to_percent(risk), to_percent(figures["loss"])]
 
 
 def _distributions(known: list[dict[str, Any]]) -> None:
@@ -141,7 +141,7 @@ def _distributions(known: list[dict[str, Any]]) -> None:
         picture = chart(_bars(known, names[0])).classes("h-64")
         column = ui.select(names, value=names[0], label="Column").classes("w-full")
         column.on_value_change(lambda event: redraw(picture, _bars(known, event.value)))
-        small("Numbers in bins, words by frequency, the twelve most frequent of them.")
+        hint_text("Numbers in bins, words by frequency, the twelve most frequent of them.")
 
 
 def _bars(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -150,35 +150,35 @@ def _bars(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
     sets = [("before", first["before"], GREY)]
     sets += [
         (one["short"], one["figures"]["distributions"][name]["after"], colour)
-        for one, colour in zip(shown, COLOURS, strict=False)
+        for one, colour in zip(shown, COLORS, strict=False)
     ]
     return {
         "grid": {"left": 8, "right": 8, "top": 40, "bottom": 8, "containLabel": True},
         "legend": legend(*(words for words, _, _ in sets)) | {"type": "scroll"},
         "xAxis": axis(type="category", data=first["values"], splitLine={"show": False})
         | {"axisLabel": {"rotate": 40, "color": GREY, "width": 80, "overflow": "truncate"}},
-        "yAxis": percents(min=0),
-        "series": [drawn("bar", words, [*map(percent, data)], colour) for words, data, colour in sets],
+        "yAxis": percent_axis(min=0),
+        "series": [chart_series("bar", words, [*map(to_percent, data)], colour) for words, data, colour in sets],
     }
 
 
-def _closer(context: PageContext, plan: Plan, known: list[dict[str, Any]], here: dict[str, Any]) -> None:
+def _draft_details(context: PageContext, plan: Plan, known: list[dict[str, Any]], here: dict[str, Any]) -> None:
     figures, table = here["figures"], plan.table["id"]
     with card("One draft more closely"):
-        choice({one["id"]: one["name"] for one in known}, here["id"], "Draft", f"/compare?table={table}&draft=")
-        promised(figures["claims"], figures["against"], "Would hold")
-        uncovered(figures["not_covered"], "What it would not cover")
+        page_select({one["id"]: one["name"] for one in known}, here["id"], "Draft", f"/compare?table={table}&draft=")
+        show_claims(figures["claims"], figures["against"], "Would hold")
+        show_limits(figures["not_covered"], "What it would not cover")
         if figures["columns"]:
             ui.label("Columns").classes("font-medium")
-            grid(("Column", "Role", "Values before", "after", "Level", "Lost"), _kept(figures))
+            data_table(("Column", "Role", "Values before", "after", "Level", "Lost"), _column_rows(figures))
         ui.label("What would leave the house: first rows").classes("font-medium")
-        grid(figures["shown"]["names"], figures["shown"]["rows"]).props('data-test="shown"')
-        _around(context, plan, here)
+        data_table(figures["shown"]["names"], figures["shown"]["rows"]).props('data-test="shown"')
+        _neighbors(context, plan, here)
         publish = partial(ui.navigate.to, f"/publish?draft={here['id']}")
-        ui.button(f"{drafts.act(here)}…", on_click=publish).props("size=lg")
+        ui.button(f"{drafts.action_label(here)}…", on_click=publish).props("size=lg")
 
 
-def _kept(figures: dict[str, Any]) -> list[list[str]]:
+def _column_rows(figures: dict[str, Any]) -> list[list[str]]:
     return [
         [
             one["name"],
@@ -192,11 +192,11 @@ def _kept(figures: dict[str, Any]) -> list[list[str]]:
     ]
 
 
-def _around(context: PageContext, plan: Plan, here: dict[str, Any]) -> None:
+def _neighbors(context: PageContext, plan: Plan, here: dict[str, Any]) -> None:
     """The neighbours in the lattice; one can be favoured, in another draft."""
     if here["figures"]["around"]:
         ui.label("One step finer or coarser").classes("font-medium")
-        small(
+        hint_text(
             "What one step of one column would do. To favour a column makes another draft, in which the search gives it more weight."
         )
     for one in here["figures"]["around"]:
@@ -207,14 +207,14 @@ def _around(context: PageContext, plan: Plan, here: dict[str, Any]) -> None:
             words = f"{one['small']:,} of {one['rows']:,} records in groups that are too small{may}"
         with ui.row().classes("w-full items-center gap-2 no-wrap"):
             icon = ui.icon("check_circle" if one["fits"] else "block", color="positive" if one["fits"] else "negative")
-            labelled(icon, "would hold" if one["fits"] else "would not hold")
+            set_label(icon, "would hold" if one["fits"] else "would not hold")
             ui.label(f"{one['column']} one level {step}: {words}").classes("grow")
             if one["finer"]:
-                favour = ui.button("Favour", on_click=partial(_favour, context, plan, here, one["column"]))
-                labelled(favour, f"Another draft that favours {one['column']}").props("flat dense no-caps")
+                favour = ui.button("Favour", on_click=partial(_favor_column, context, plan, here, one["column"]))
+                set_label(favour, f"Another draft that favours {one['column']}").props("flat dense no-caps")
 
 
-async def _favour(context: PageContext, plan: Plan, here: dict[str, Any], column: str) -> None:
+async def _favor_column(context: PageContext, plan: Plan, here: dict[str, Any], column: str) -> None:
     """Another draft in which the search gives a column four times the weight; the figures stay unweighted."""
 
     def work() -> None:
@@ -225,5 +225,5 @@ async def _favour(context: PageContext, plan: Plan, here: dict[str, Any], column
         sections = dict(settings) | {"table": table | {"weights": weights}}
         drafts.begin(context.hub, plan, [(f"{here['name']}, favours {column}", sections)])
 
-    await trying(aside(work))
+    await run_or_notify(in_thread(work))
     ui.navigate.to(f"/try?table={plan.table['id']}")

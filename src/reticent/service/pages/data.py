@@ -7,22 +7,22 @@ from typing import Any
 
 from nicegui import events, ui
 
-from reticent.service.pages.deeds import ask_once_more
-from reticent.service.pages.layout import PageContext, card, moment, small, steps, studio, trying
-from reticent.service.pages.safe import labelled, uploader
-from reticent.service.routes.common import aside
-from reticent.service.routes.tables import keep
+from reticent.service.pages.deeds import confirm_dialog
+from reticent.service.pages.layout import PageContext, card, format_time, hint_text, steps, studio_page, run_or_notify
+from reticent.service.pages.safe import set_label, uploader
+from reticent.service.routes.common import in_thread
+from reticent.service.routes.tables import store_table
 
 
-@studio("/", "Data", everybody=True)
+@studio_page("/", "Data", everybody=True)
 async def data(context: PageContext) -> None:
     """The page; analysts go on to what was released."""
-    if not context.custodian:
+    if not context.is_custodian:
         ui.navigate.to("/history")
         return
     steps("Data")
     upload(context)
-    tables = await aside(context.hub.tables.all)
+    tables = await in_thread(context.hub.tables.all)
     if tables:
         with card("Tables that were sent"):
             for table in tables[:50]:
@@ -32,10 +32,10 @@ async def data(context: PageContext) -> None:
 def upload(context: PageContext) -> None:
     """Takes a table in and goes on to its roles."""
 
-    async def taken(event: events.UploadEventArguments) -> None:
+    async def take_file(event: events.UploadEventArguments) -> None:
         content = await event.file.read()
         name = file_name(event.file.name)
-        document = await trying(aside(lambda: keep(context.hub, content, name)))
+        document = await run_or_notify(in_thread(lambda: store_table(context.hub, content, name)))
         if document is not None:
             ui.navigate.to(f"/roles?table={document['id']}")
 
@@ -44,10 +44,10 @@ def upload(context: PageContext) -> None:
             "CSV, Parquet, Arrow or NDJSON: a table to release, or a sample of what will stream or change. It goes into "
             "this machine's private store and nowhere else."
         ).classes("r-muted")
-        drop(context, "Choose a file, or drop it here", on_upload=taken)
+        drop_area(context, "Choose a file, or drop it here", on_upload=take_file)
 
 
-def drop(context: PageContext, label: str, *, several: bool = False, **handlers: Any) -> ui.upload:
+def drop_area(context: PageContext, label: str, *, several: bool = False, **handlers: Any) -> ui.upload:
     """A place to drop files, as large as the server takes them."""
     return uploader(label, largest=context.settings.max_body, several=several, **handlers)
 
@@ -57,7 +57,7 @@ def file_name(text: str) -> str:
     return "".join(c if c.isalnum() or c in " ._()-" else "_" for c in text)[:100]
 
 
-async def texts_of(event: events.MultiUploadEventArguments) -> tuple[list[str], dict[str, str]]:
+async def read_policy_files(event: events.MultiUploadEventArguments) -> tuple[list[str], dict[str, str]]:
     """The texts of the policies among files that were sent together, and of the others by name."""
     texts = {file_name(file.name): (await file.read()).decode("utf-8", "replace") for file in event.files}
     policies = [name for name in texts if name.endswith((".yaml", ".yml", ".json"))]
@@ -66,19 +66,19 @@ async def texts_of(event: events.MultiUploadEventArguments) -> tuple[list[str], 
 
 def _table_row(context: PageContext, table: dict[str, Any]) -> None:
     async def forget() -> None:
-        await trying(aside(lambda: context.hub.forget(table["id"], at_once=True)))
+        await run_or_notify(in_thread(lambda: context.hub.delete_table(table["id"], at_once=True)))
         ui.navigate.to("/")
 
-    def asked() -> None:
+    def confirm() -> None:
         words = "It cannot be brought back. What was released of it stays released."
-        ask_once_more(f"Forget {table['name']}, its roles and its drafts?", words, "Forget it", forget)
+        confirm_dialog(f"Forget {table['name']}, its roles and its drafts?", words, "Forget it", forget)
 
     with ui.row().classes("w-full items-center gap-2"):
         with ui.column().classes("gap-0 grow"):
             ui.link(table["name"], f"/roles?table={table['id']}").classes("font-medium")
-            small(f"{table['rows']:,} rows, {len(table['columns'])} columns, sent {moment(table['created'])}")
+            hint_text(f"{table['rows']:,} rows, {len(table['columns'])} columns, sent {format_time(table['created'])}")
         for name, path in (("Roles", "/roles"), ("Try", "/try"), ("Compare", "/compare")):
             button = ui.button(name, on_click=partial(ui.navigate.to, f"{path}?table={table['id']}"))
-            labelled(button, f"{name}: {table['name']}").props("flat dense no-caps")
-        button = ui.button(icon="delete", on_click=asked).props("flat dense round")
-        labelled(button, f"Forget {table['name']} and its drafts")
+            set_label(button, f"{name}: {table['name']}").props("flat dense no-caps")
+        button = ui.button(icon="delete", on_click=confirm).props("flat dense round")
+        set_label(button, f"Forget {table['name']} and its drafts")

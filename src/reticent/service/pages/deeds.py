@@ -8,24 +8,24 @@ from typing import Any
 from nicegui import ui
 
 from reticent.release.wording import claims_in_words
-from reticent.service.pages.layout import small, trying
+from reticent.service.pages.layout import hint_text, run_or_notify
 
 
-def promised(claims: Mapping[str, Any], against: str, verb: str = "Holds") -> None:
+def show_claims(claims: Mapping[str, Any], against: str, verb: str = "Holds") -> None:
     """What a guarantee says, and against whom."""
     for claim in claims_in_words(claims):
         ui.label(f"{verb}: {claim}.")
     ui.label(f"Against {against}.").classes("r-muted")
 
 
-def uncovered(sentences: Sequence[str], title: str = "What it does not cover") -> None:
+def show_limits(sentences: Sequence[str], title: str = "What it does not cover") -> None:
     """What a guarantee leaves open, folded away."""
     with ui.expansion(title).classes("w-full"):
         for words in sentences:
-            small(words)
+            hint_text(words)
 
 
-def ask_once_more(title: str, words: str, act: str, go: Callable[[], Any]) -> None:
+def confirm_dialog(title: str, words: str, act: str, go: Callable[[], Any]) -> None:
     """A dialog before what cannot be undone."""
     with ui.dialog() as dialog, ui.card():
         ui.label(title).classes("text-lg")
@@ -36,17 +36,17 @@ def ask_once_more(title: str, words: str, act: str, go: Callable[[], Any]) -> No
     dialog.open()
 
 
-def sure_first() -> ui.checkbox:
+def final_checkbox() -> ui.checkbox:
     """What is ticked before something is published for good."""
     return ui.checkbox("This cannot be undone: whoever downloads it keeps it")
 
 
-def for_good(begin: Callable[[], Awaitable[dict[str, Any]]], *boxes: ui.checkbox) -> None:
+def publish_button(begin: Callable[[], Awaitable[dict[str, Any]]], *boxes: ui.checkbox) -> None:
     """The one button that publishes, as a job whose page follows, once all boxes are ticked; a second click publishes nothing."""
 
     async def go() -> None:
         boxes[-1].value = False
-        job = await trying(begin())
+        job = await run_or_notify(begin())
         if job is not None:
             ui.navigate.to(f"/release?job={job['id']}")
 

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any
 
 from reticent.errors import PolicyError
-from reticent.service.documents import fresh_id, now
+from reticent.service.documents import new_id, now
 from reticent.service.hub import Hub
-from reticent.service.jobs import OPEN
+from reticent.service.jobs import OPEN_STATES
 from reticent.service.pages.plan import Plan
 
 _VEIL = {"veil": "veil: each value among candidates, under a prior"}
@@ -37,8 +37,8 @@ METHODS = {
     | _VEIL,
 }
 """Methods of each kind, the usual one first."""
-MOST = 12
-_TURN = threading.Lock()
+MAX_DRAFTS = 12
+_LOCK = threading.Lock()
 # What a draft is compared by; the same measure for every method.
 MEASURES = {
     "records": "records released",
@@ -55,7 +55,7 @@ MEASURES = {
     "original": "one learnt from the original is right",
     "constant": "always saying the same is right",
 }
-_SHORT = {
+_SUMMARY_PHRASES = {
     "records": "{} records released",
     "left out": "{} left out",
     "held": "{} held back",
@@ -67,9 +67,9 @@ _SHORT = {
 
 def begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> None:
     """Tries a table under policies, each given as a name and the sections it replaces; nothing is published."""
-    if len(policies) > MOST:
-        raise PolicyError(f"These are {len(policies)} drafts.", hint=f"Try at most {MOST} at once.")
-    with _TURN:
+    if len(policies) > MAX_DRAFTS:
+        raise PolicyError(f"These are {len(policies)} drafts.", hint=f"Try at most {MAX_DRAFTS} at once.")
+    with _LOCK:
         _begin(hub, plan, policies)
 
 
@@ -81,7 +81,7 @@ def _begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> 
     for name, policy in fresh:
         policy.check_columns(plan.table["columns"])
         draft: dict[str, Any] = {
-            "id": fresh_id(),
+            "id": new_id(),
             "created": now(),
             "table": plan.table["id"],
             "name": name,
@@ -98,11 +98,11 @@ def _is_known(hub: Hub, plan: Plan, name: str, policy_hash: str) -> bool:
     """Whether there is such a draft, at work or measured: a click too many makes no second one."""
     same = [one for one in of_table(hub, plan.table["id"]) if one["policy_hash"] == policy_hash]
     return any(
-        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in (*OPEN, "done") for one in same
+        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in (*OPEN_STATES, "done") for one in same
     )
 
 
-def strengths(
+def table_variants(
     plan: Plan, methods: list[str], ks: list[int], privacy: dict[str, Any]
 ) -> list[tuple[str, dict[str, Any]]]:
     """Every method at every k, as names and sections of a policy."""
@@ -119,7 +119,7 @@ def strengths(
     return list(drafts.items())
 
 
-def promises(plan: Plan, methods: list[str], ks: list[int], ls: list[int]) -> list[tuple[str, dict[str, Any]]]:
+def source_variants(plan: Plan, methods: list[str], ks: list[int], ls: list[int]) -> list[tuple[str, dict[str, Any]]]:
     """Every method of a source at every l, and CASTLE at every k besides, as names and sections of a policy."""
     settings = {name: value for name, value in plan.settings.get(plan.kind, {}).items() if name == "record"}
     known = plan.settings.get("privacy", {}).get("l")
@@ -150,7 +150,7 @@ def by_job(hub: Hub) -> dict[str, dict[str, Any]]:
     return {job["id"]: known[job["request"]["draft"]] for job in jobs if job["request"]["draft"] in known}
 
 
-def act(draft: dict[str, Any]) -> str:
+def action_label(draft: dict[str, Any]) -> str:
     """What a draft leads to: a table is published, a source is begun."""
     return "Publish" if draft["kind"] == "table" else "Begin"
 
@@ -171,21 +171,21 @@ def measures(figures: dict[str, Any]) -> dict[str, str]:
         "held": f"{counts['held']:,}",
         "risk before": f"{before['highest']:.2f}" if before else "-",
         "risk": f"{figures['risk']['highest']:.2f}" if figures["risk"] else "-",
-        "guess": _share(figures["guess"]),
-        "loss": _share(figures["loss"]),
-        "query error": _share(figures["query_error"].get("median")),
-        "asked": _share(figures["asked"].get("error")),
-        "half width": _share(figures["asked"].get("half_width")),
-        "model": _share(model.get("release_accuracy")),
-        "original": _share(model.get("original_accuracy")),
-        "constant": _share(model.get("constant_accuracy")),
+        "guess": _percent_text(figures["guess"]),
+        "loss": _percent_text(figures["loss"]),
+        "query error": _percent_text(figures["query_error"].get("median")),
+        "asked": _percent_text(figures["asked"].get("error")),
+        "half width": _percent_text(figures["asked"].get("half_width")),
+        "model": _percent_text(model.get("release_accuracy")),
+        "original": _percent_text(model.get("original_accuracy")),
+        "constant": _percent_text(model.get("constant_accuracy")),
     }
 
 
 def summary(figures: dict[str, Any]) -> str:
     """The figures by which one draft is told from another, as one line."""
     values = measures(figures)
-    return "; ".join(words.format(values[name]) for name, words in _SHORT.items() if values[name] not in ("-", "0"))
+    return "; ".join(words.format(values[name]) for name, words in _SUMMARY_PHRASES.items() if values[name] not in ("-", "0"))
 
 
 def short_names(known: list[dict[str, Any]]) -> list[str]:
@@ -195,5 +195,5 @@ def short_names(known: list[dict[str, Any]]) -> list[str]:
     return [", ".join(part for part in own if part not in common) or own[0] for own in parts]
 
 
-def _share(value: float | None) -> str:
+def _percent_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}" if value < 0.1 else f"{value:.0%}"

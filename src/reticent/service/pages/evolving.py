@@ -9,15 +9,15 @@ from nicegui import events, ui
 
 from reticent.engine.evolving.change import OP_COLUMN
 from reticent.publication.evolving import Evolving
-from reticent.service.pages.data import drop
-from reticent.service.pages.deeds import for_good, promised, sure_first
-from reticent.service.pages.layout import PageContext, card, figure, status_text, moment, small, studio, trying
-from reticent.service.pages.safe import grid
-from reticent.service.routes.common import aside
+from reticent.service.pages.data import drop_area
+from reticent.service.pages.deeds import publish_button, show_claims, final_checkbox
+from reticent.service.pages.layout import PageContext, card, figure, status_text, format_time, hint_text, studio_page, run_or_notify
+from reticent.service.pages.safe import data_table
+from reticent.service.routes.common import in_thread
 from reticent.service.routes.evolving import change_table
 from reticent.service.uploads import read_upload
 
-_LINKED = 3
+_MAX_LINKS = 3
 _OPS = {
     "insert": "insert: new records, all columns",
     "update": "correct: records in place of those of the same persons",
@@ -26,23 +26,23 @@ _OPS = {
 }
 
 
-@studio("/evolving", "Sources")
-async def evolving(context: PageContext, name: str = "") -> None:
+@studio_page("/evolving", "Sources")
+async def evolving_page(context: PageContext, name: str = "") -> None:
     """The page."""
-    table = await trying(aside(lambda: context.hub.evolving_table(name)))
+    table = await run_or_notify(in_thread(lambda: context.hub.evolving_table(name)))
     if table is None:
         status_text("There is no such evolving table; begin one on the page Sources.", bad=True)
         return
-    state = await aside(table.status)
+    state = await in_thread(table.status)
     figures = _status(name, table)
     _fill(figures, state)
     _change(context, table, figures)
     with card("Publish it as it is now"):
-        for_good(lambda: aside(lambda: context.hub.jobs.begin("evolving", name, {})), sure_first())
-        small(
+        publish_button(lambda: in_thread(lambda: context.hub.jobs.begin("evolving", name, {})), final_checkbox())
+        hint_text(
             "The judge recomputes every claim beside all earlier releases, and the ledger is asked in the same transaction."
         )
-    await releases(context, table.name)
+    await show_releases(context, table.name)
 
 
 _FIGURES = {
@@ -73,20 +73,20 @@ def _change(context: PageContext, table: Evolving, figures: dict[str, ui.label])
         words = status_text("Nothing is shown to anybody before it is published.")
         op = ui.select(_OPS, value="insert", label="What the file holds").classes("w-full")
 
-        async def taken(event: events.UploadEventArguments) -> None:
+        async def take_file(event: events.UploadEventArguments) -> None:
             body = await event.file.read()
-            change = await trying(aside(lambda: _applied(table, body, op.value)))
+            change = await run_or_notify(in_thread(lambda: _apply(table, body, op.value)))
             if change is not None:
                 words.set_text(
                     f"{change['inserted']:,} inserted, {change['updated']:,} corrected, {change['deleted']:,} deleted; "
                     "nothing of it is shown to anybody before it is published."
                 )
-                _fill(figures, await aside(table.status))
+                _fill(figures, await in_thread(table.status))
 
-        drop(context, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all", on_upload=taken)
+        drop_area(context, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all", on_upload=take_file)
 
 
-def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
+def _apply(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
     batch = read_upload(body)
     if op == "delete":
         column = table.policy.evolving.record or str(table.policy.person)
@@ -97,19 +97,19 @@ def _applied(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
     return change_table(table, batch)
 
 
-async def releases(context: PageContext, publisher: str) -> None:
+async def show_releases(context: PageContext, publisher: str) -> None:
     """What a source has published so far."""
-    known = [doc for doc in await aside(context.hub.releases.all) if doc["publisher"] == publisher]
+    known = [doc for doc in await in_thread(context.hub.releases.all) if doc["publisher"] == publisher]
     if not known:
         return
     with card("Published so far"):
-        promised(known[0]["guarantee"]["claims"], known[0]["guarantee"]["against"])
+        show_claims(known[0]["guarantee"]["claims"], known[0]["guarantee"]["against"])
         rows = [
-            [doc["number"], moment(doc["created"]), f"{doc['counts']['published']:,}", f"{doc['added']:,}"]
+            [doc["number"], format_time(doc["created"]), f"{doc['counts']['published']:,}", f"{doc['added']:,}"]
             for doc in known
         ]
-        grid(("Release", "Time", "Records", "Persons not shown before"), rows)
+        data_table(("Release", "Time", "Records", "Persons not shown before"), rows)
         with ui.row().classes("gap-4"):
-            for doc in known[:_LINKED]:
+            for doc in known[:_MAX_LINKS]:
                 ui.link(f"Release {doc['number']}", f"/release?id={doc['id']}")
             ui.link("All on the page History", "/history")

@@ -10,27 +10,27 @@ from nicegui import ui
 from reticent.read.answer import Answer
 from reticent.read.shape.generalised import EVERY_RECORD
 from reticent.service import questions
-from reticent.service.actor import reaches
-from reticent.service.asking import Place
+from reticent.service.actor import can_access
+from reticent.service.asking import ReleaseHandle
 from reticent.service.hub import Hub
-from reticent.service.pages.charts import GREY, LINE, axis, drawn
-from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import PageContext, arrived, card, choice, status_text, small, studio, trying
-from reticent.service.pages.safe import chart, grid
+from reticent.service.pages.charts import GREY, LINE, axis, chart_series
+from reticent.service.pages.history import KIND_LABELS
+from reticent.service.pages.layout import PageContext, wait_for_browser, card, page_select, status_text, hint_text, studio_page, run_or_notify
+from reticent.service.pages.safe import chart, data_table
 from reticent.service.problems import ServiceError
-from reticent.service.questions import About
-from reticent.service.routes.common import aside
+from reticent.service.questions import ReleaseSummary
+from reticent.service.routes.common import in_thread
 
 _MAX_LINES = 20_000
-_ANSWERS = 30
-_WHOLE = 10
+_MAX_ANSWERS = 30
+_MIN_WHOLE = 10
 """Counts from here on are whole numbers, and so are those beside them."""
 
 
-@studio("/explore", "Explore", everybody=True)
+@studio_page("/explore", "Explore", everybody=True)
 async def explore(context: PageContext, release: str = "") -> None:
     """The page; `release` is the id of a release, or stream:NAME."""
-    names = await aside(lambda: _names(context.hub))
+    names = await in_thread(lambda: _names(context.hub))
     if not names:
         status_text("Nothing has been published yet.")
         return
@@ -39,34 +39,34 @@ async def explore(context: PageContext, release: str = "") -> None:
         status_text("There is no such release, or it was withdrawn; choose another.", bad=True)
         here = next(iter(names))
     with card("Ask a release"):
-        choice(names, here, "Release", "/explore?release=")
-        await arrived()
-        about = await trying(aside(lambda: context.hub.asking.ask(open_release(context.hub, here), questions.about)))
+        page_select(names, here, "Release", "/explore?release=")
+        await wait_for_browser()
+        about = await run_or_notify(in_thread(lambda: context.hub.query_process.ask(open_release(context.hub, here), questions.summarize)))
         if about is not None:
             _ask(context.hub, here, about)
 
 
 def _names(hub: Hub) -> dict[str, str]:
     names = {
-        doc["id"]: f"{WORDS[doc['kind']]} {doc['source']}, release {doc['number']}"
+        doc["id"]: f"{KIND_LABELS[doc['kind']]} {doc['source']}, release {doc['number']}"
         for doc in hub.releases.all()
         if not doc["withdrawn"]
     }
-    streams = [name for name in sorted(hub.streams) if reaches("stream", name)]
+    streams = [name for name in sorted(hub.streams) if can_access("stream", name)]
     return names | {f"stream:{name}": f"Stream {name}, its latest records" for name in streams}
 
 
-def open_release(hub: Hub, name: str) -> Place:
+def open_release(hub: Hub, name: str) -> ReleaseHandle:
     """A release as its recipient has it; of a stream the latest records. To be opened for each question: it may be withdrawn."""
     if name.startswith("stream:"):
         hub.log_read(name)
-        return _stream(hub, name.partition(":")[2])
-    place, about = hub.releases.place(name), hub.releases.get(name)
+        return _stream_handle(hub, name.partition(":")[2])
+    place, about = hub.releases.handle(name), hub.releases.get(name)
     hub.log_read(f"{about['kind']}:{about['source']}")
     return place
 
 
-def _stream(hub: Hub, name: str) -> Place:
+def _stream_handle(hub: Hub, name: str) -> ReleaseHandle:
     stream = hub.stream(name)
     last, step, number = stream.cursor, 200, 0
     parts: list[bytes] = []
@@ -77,10 +77,10 @@ def _stream(hub: Hub, name: str) -> Place:
     if not number:
         raise ServiceError(409, "empty", "The stream has released nothing yet.", "Feed it first.")
     lines, codebook = b"".join(b"".join(parts).splitlines(keepends=True)[-_MAX_LINES:]), stream.codebook()
-    return Place(f"stream:{name}:{stream.cursor}", lambda: (lines, codebook))
+    return ReleaseHandle(f"stream:{name}:{stream.cursor}", lambda: (lines, codebook))
 
 
-def _ask(hub: Hub, name: str, about: About) -> None:
+def _ask(hub: Hub, name: str, about: ReleaseSummary) -> None:
     sensitive = about.sensitive
     values_of = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY_RECORD else "no sensitive column"
     status_text(f"{about.records:,} records, {values_of}.")
@@ -97,10 +97,10 @@ def _ask(hub: Hub, name: str, about: About) -> None:
     def work() -> Answer:
         conditions = [part.strip() for part in (where.value or "").split(";") if part.strip()]
         asked = (list(values.value or ()), conditions, list(by.value or ()), bool(share.value))
-        return hub.asking.ask(open_release(hub, name), questions.counted, *asked)
+        return hub.query_process.ask(open_release(hub, name), questions.count_or_share, *asked)
 
     async def go() -> None:
-        answer = await trying(aside(work))
+        answer = await run_or_notify(in_thread(work))
         if answer is not None and not body.is_deleted:
             body.clear()
             with body:
@@ -114,19 +114,19 @@ def show(answer: Answer) -> None:
     """An answer as a picture with its intervals, in words and as a table."""
     rows = answer.to_list()
     names = [name for name in rows[0] if name not in ("estimate", "low", "high", "change")] if rows else []
-    shown = sorted(rows, key=lambda row: -row["estimate"])[:_ANSWERS] if len(rows) > _ANSWERS else rows
+    shown = sorted(rows, key=lambda row: -row["estimate"])[:_MAX_ANSWERS] if len(rows) > _MAX_ANSWERS else rows
     ui.label(answer.question).classes("font-medium")
     labels = [", ".join(str(row[name]) for name in names) or "all" for row in shown]
     chart(band(labels, shown)).classes("h-72")
     for note in answer.notes:
-        small(note)
+        hint_text(note)
     parts = ("estimate", "low", "high")
     # A number is shown as finely as the largest of its answer is worth.
-    fine = ",.0f" if any(abs(row[part]) >= _WHOLE for row in shown for part in parts) else ",.3g"
+    fine = ",.0f" if any(abs(row[part]) >= _MIN_WHOLE for row in shown for part in parts) else ",.3g"
     cells = [[*(row[name] for name in names), *(format(row[part], fine) for part in parts)] for row in shown]
-    grid((*names, "estimate", "from", "to"), cells).props('data-test="answers"')
+    data_table((*names, "estimate", "from", "to"), cells).props('data-test="answers"')
     if len(rows) > len(shown):
-        small(f"The {len(shown)} largest of {len(rows):,} answers.")
+        hint_text(f"The {len(shown)} largest of {len(rows):,} answers.")
 
 
 def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -> dict[str, Any]:
@@ -151,6 +151,6 @@ def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -
         "series": [
             {"name": "from", **edges, **clear, "data": [round(value, 4) for value in low]},
             {"name": "width of the interval", **edges, **filled, "data": wide},
-            drawn("line" if time else "scatter", "estimate", points, LINE, symbolSize=4 if time else 9),
+            chart_series("line" if time else "scatter", "estimate", points, LINE, symbolSize=4 if time else 9),
         ],
     }

@@ -7,10 +7,10 @@ from typing import Any
 
 from nicegui import ui
 
-from reticent.service.pages.layout import PageContext, small
+from reticent.service.pages.layout import PageContext, hint_text
 from reticent.service.pages.plan import Plan, preview_levels, parse_spec, spec_text
-from reticent.service.pages.safe import attributed
-from reticent.service.routes.common import aside
+from reticent.service.pages.safe import set_attributes
+from reticent.service.routes.common import in_thread
 
 _KINDS = {
     "none": "value, then *",
@@ -28,7 +28,7 @@ _HELP = {
 }
 
 
-def in_words(spec: dict[str, Any] | None) -> str:
+def describe_spec(spec: dict[str, Any] | None) -> str:
     """A hierarchy in some words."""
     kind, text = spec_text(spec)
     if kind == "prefix":
@@ -38,7 +38,7 @@ def in_words(spec: dict[str, Any] | None) -> str:
     return _KINDS.get(kind, kind)
 
 
-def edit(context: PageContext, plan: Plan, names: list[str], keep: Callable[[], Awaitable[None]]) -> None:
+def edit_hierarchy(context: PageContext, plan: Plan, names: list[str], keep: Callable[[], Awaitable[None]]) -> None:
     """Opens the editor for some columns; the preview is of the first."""
     usual = plan.hierarchy(names[0])
     kind, text = spec_text(usual)
@@ -60,10 +60,10 @@ def edit(context: PageContext, plan: Plan, names: list[str], keep: Callable[[], 
             return usual if now == (kind, text) else parse_spec(*now)
 
         async def look() -> bool:
-            attributed(typed, hint=_HELP.get(str(chosen.value), ""))
+            set_attributes(typed, hint=_HELP.get(str(chosen.value), ""))
             typed.set_visibility(chosen.value in _HELP)
             typed.update()
-            rows, problem = await aside(lambda: _try_levels(context, plan, names[0], spec))
+            rows, problem = await in_thread(lambda: _try_levels(context, plan, names[0], spec))
             shown.clear()
             with shown:
                 _preview(rows, problem)
@@ -97,6 +97,6 @@ def _preview(rows: list[list[str]], problem: str) -> None:
     if problem:
         ui.label(problem).classes("text-negative").props("role=alert")
         return
-    small("What some values become, level by level:")
+    hint_text("What some values become, level by level:")
     for row in rows:
         ui.label(" → ".join(row)).classes("r-code")

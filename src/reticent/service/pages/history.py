@@ -10,23 +10,23 @@ from typing import Any
 import sqlalchemy as sa
 from nicegui import ui
 
-from reticent.service.actor import reaches
-from reticent.service.pages.charts import axis, drawn, legend
-from reticent.service.pages.compare import COLOURS
-from reticent.service.pages.layout import PageContext, card, status_text, moment, small, studio
-from reticent.service.pages.release import audited, download, risk
-from reticent.service.pages.safe import chart, labelled
-from reticent.service.routes.common import aside
+from reticent.service.actor import can_access
+from reticent.service.pages.charts import axis, chart_series, legend
+from reticent.service.pages.compare import COLORS
+from reticent.service.pages.layout import PageContext, card, status_text, format_time, hint_text, studio_page
+from reticent.service.pages.release import run_audit, download, highest_risk
+from reticent.service.pages.safe import chart, set_label
+from reticent.service.routes.common import in_thread
 from reticent.store import Store, schema
 
-WORDS = {"table": "Table", "evolving": "Evolving table", "series": "Series", "stream": "Stream"}
-_SHOWN = 100
-_MINUTE, _HOUR = 16, 13
-_POINTS = 300
+KIND_LABELS = {"table": "Table", "evolving": "Evolving table", "series": "Series", "stream": "Stream"}
+_MAX_ENTRIES = 100
+_MINUTE_DIGITS, _HOUR_DIGITS = 16, 13
+_MAX_POINTS = 300
 
 
 @dataclass(frozen=True)
-class Shown:
+class PublicationEntry:
     """Persons whom a publication showed for the first time, and when."""
 
     publisher: str
@@ -34,18 +34,18 @@ class Shown:
     persons: int
 
 
-def shown(store: Store, *, digits: int = _MINUTE) -> list[Shown]:
+def persons_over_time(store: Store, *, digits: int = _MINUTE_DIGITS) -> list[PublicationEntry]:
     """In the order of time; a time has so many digits, so that a stream has an entry a minute or an hour."""
     table = schema.population.c
     time = sa.func.substr(table.time, 1, digits)
     size = sa.func.sum(sa.func.length(table.persons) - store.seal.overhead)
     rows = store.read(sa.select(table.publisher, time, size).group_by(table.publisher, time).order_by(time))
-    return [Shown(publisher, at, int(length) // 8) for publisher, at, length in rows]
+    return [PublicationEntry(publisher, at, int(length) // 8) for publisher, at, length in rows]
 
 
-def _picture(store: Store, names: dict[str, str]) -> dict[str, Any]:
+def _persons_chart(store: Store, names: dict[str, str]) -> dict[str, Any]:
     """Persons shown so far, a line per publication that has a name."""
-    entries, totals = [one for one in shown(store) if one.publisher in names], dict[str, int]()
+    entries, totals = [one for one in persons_over_time(store) if one.publisher in names], dict[str, int]()
     lines: dict[str, list[Any]] = {}
     for one in entries:
         totals[one.publisher] = totals.get(one.publisher, 0) + one.persons
@@ -59,92 +59,92 @@ def _picture(store: Store, names: dict[str, str]) -> dict[str, Any]:
         "xAxis": axis(type="time"),
         "yAxis": axis(name="persons", min=0),
         "series": [
-            drawn("line", words[publisher], [*_thin(line), [f"{last}Z", line[-1][1]]], colour, step="end")
-            for (publisher, line), colour in zip(lines.items(), cycle(COLOURS), strict=False)
+            chart_series("line", words[publisher], [*_thin(line), [f"{last}Z", line[-1][1]]], colour, step="end")
+            for (publisher, line), colour in zip(lines.items(), cycle(COLORS), strict=False)
         ],
     }
 
 
 def _thin(line: list[Any]) -> list[Any]:
-    step = -(-len(line) // _POINTS)
+    step = -(-len(line) // _MAX_POINTS)
     return [*line[:-1:step], line[-1]]
 
 
-@studio("/history", "History", everybody=True)
+@studio_page("/history", "History", everybody=True)
 async def history(context: PageContext) -> None:
     """The page."""
-    releases = await aside(context.hub.releases.all)
-    hours = await aside(lambda: shown(context.hub.store, digits=_HOUR))
-    streams = [one for one in hours if one.publisher.startswith("stream:") and reaches(*one.publisher.split(":", 1))]
+    releases = await in_thread(context.hub.releases.all)
+    hours = await in_thread(lambda: persons_over_time(context.hub.store, digits=_HOUR_DIGITS))
+    streams = [one for one in hours if one.publisher.startswith("stream:") and can_access(*one.publisher.split(":", 1))]
     if not releases and not streams:
         status_text("Nothing has been published yet.")
         return
-    names = {doc["publisher"]: f"{WORDS[doc['kind']]} {doc['source']}" for doc in releases}
+    names = {doc["publisher"]: f"{KIND_LABELS[doc['kind']]} {doc['source']}" for doc in releases}
     names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}
     with card("Persons shown to the world so far"):
-        options = await aside(lambda: _picture(context.hub.store, names))
+        options = await in_thread(lambda: _persons_chart(context.hub.store, names))
         chart(options).classes("h-64")
-        small("Whoever stands in no publication is not counted; records without a person are not either.")
-    _list(context, releases, streams)
+        hint_text("Whoever stands in no publication is not counted; records without a person are not either.")
+    _publication_list(context, releases, streams)
 
 
-def _list(context: PageContext, releases: list[dict[str, Any]], streams: list[Shown]) -> None:
+def _publication_list(context: PageContext, releases: list[dict[str, Any]], streams: list[PublicationEntry]) -> None:
     entries: list[tuple[str, Any]] = [(doc["created"], doc) for doc in releases]
     entries += [(one.time + ":59", one) for one in streams]
     with card("What was published, the newest first"):
-        for _, entry in sorted(entries, key=lambda pair: pair[0], reverse=True)[:_SHOWN]:
-            if isinstance(entry, Shown):
-                _stream(context, entry)
+        for _, entry in sorted(entries, key=lambda pair: pair[0], reverse=True)[:_MAX_ENTRIES]:
+            if isinstance(entry, PublicationEntry):
+                _stream_row(context, entry)
             else:
-                _release(context, releases, entry)
+                _release_row(context, releases, entry)
 
 
-def _stream(context: PageContext, entry: Shown) -> None:
+def _stream_row(context: PageContext, entry: PublicationEntry) -> None:
     name = entry.publisher.partition(":")[2]
     with ui.row().classes("w-full items-center gap-3"):
         with ui.column().classes("gap-0 grow"):
-            if context.custodian:
+            if context.is_custodian:
                 ui.link(f"Stream {name}", f"/live?stream={name}").classes("font-medium")
             else:
                 ui.label(f"Stream {name}").classes("font-medium")
-            small(f"In the hour from {entry.time.replace('T', ' ')}:00, as it came")
+            hint_text(f"In the hour from {entry.time.replace('T', ' ')}:00, as it came")
             ui.label(f"Added: up to {entry.persons:,} persons not shown before by this stream").classes("text-sm")
         go = partial(ui.navigate.to, f"/explore?release={entry.publisher}")
         ask = ui.button("Ask", icon="query_stats", on_click=go).props("flat dense no-caps")
-        labelled(ask, f"Ask the stream {name}")
+        set_label(ask, f"Ask the stream {name}")
 
 
-def _release(context: PageContext, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
+def _release_row(context: PageContext, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
     counts, holds, gone = release["counts"], release["verdict"]["holds"], release["withdrawn"]
     with ui.row().classes("w-full items-center gap-3").props('data-test="release"'):
         with ui.column().classes("gap-0 grow"):
-            title = f"{WORDS[release['kind']]} {release['source']}, release {release['number']}"
+            title = f"{KIND_LABELS[release['kind']]} {release['source']}, release {release['number']}"
             ui.link(title, f"/release?id={release['id']}").classes("font-medium")
-            small(
-                f"{moment(release['created'])}, {release['method']}: {counts['published']:,} of {counts['rows_in']:,} records; "
-                f"{counts['held']:,} held, {counts['suppressed']:,} left out; concedes a risk of {risk(release):.2f} to the reader it names"
+            hint_text(
+                f"{format_time(release['created'])}, {release['method']}: {counts['published']:,} of {counts['rows_in']:,} records; "
+                f"{counts['held']:,} held, {counts['suppressed']:,} left out; concedes a risk of {highest_risk(release):.2f} to the reader it names"
             )
-            ui.label(_added(release)).classes("text-sm")
+            ui.label(_added_text(release)).classes("text-sm")
         if gone:
             ui.badge("withdrawn", color="negative").props("outline")
         ui.badge("verified" if holds else "refuted", color="positive" if holds else "negative").props("outline")
-        if context.custodian:
-            upto = _upto(releases, release)
-            button = ui.button("Audit", icon="gavel", on_click=partial(audited, context, upto))
-            labelled(button, f"Audit {title}").props("flat dense no-caps")
+        if context.is_custodian:
+            upto = _releases_up_to(releases, release)
+            button = ui.button("Audit", icon="gavel", on_click=partial(run_audit, context, upto))
+            set_label(button, f"Audit {title}").props("flat dense no-caps")
         if not gone:
             fetch = ui.button("CSV", icon="download", on_click=partial(download, context, release["id"], "csv"))
-            labelled(fetch, f"Download {title} as CSV").props("flat dense no-caps")
+            set_label(fetch, f"Download {title} as CSV").props("flat dense no-caps")
 
 
-def _upto(releases: list[dict[str, Any]], release: dict[str, Any]) -> list[str]:
+def _releases_up_to(releases: list[dict[str, Any]], release: dict[str, Any]) -> list[str]:
     """A release and all before it of the same publication, which readers have too."""
     same = [doc for doc in releases if doc["publisher"] == release["publisher"] and doc["kind"] != "table"]
     before = sorted((doc for doc in same if doc["number"] <= release["number"]), key=lambda doc: int(doc["number"]))
     return [doc["id"] for doc in before] or [release["id"]]
 
 
-def _added(release: dict[str, Any]) -> str:
+def _added_text(release: dict[str, Any]) -> str:
     if not release["persons"]:
         return "Added: records whose persons the policy does not name"
     return f"Added: {release['added']:,} persons not shown before; {release['persons']:,} in this publication so far"

@@ -14,8 +14,8 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.service.hub import Hub
-from reticent.service.pages.safe import complain
-from reticent.service.problems import described
+from reticent.service.pages.safe import notify_error
+from reticent.service.problems import to_service_error
 from reticent.service.settings import Settings
 from reticent.service.tokens import Role, Token
 
@@ -28,7 +28,7 @@ PAGES = {
     "Work": "/work",
 }
 # Analysts read what was released; everything else is the custodian's.
-_OPEN = ("History", "Explore")
+_ANALYST_PAGES = ("History", "Explore")
 STEPS = {
     "Data": "/",
     "Roles": "/roles",
@@ -39,10 +39,10 @@ STEPS = {
 }
 # Dark enough on white and light enough on black for small text.
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
-_PATIENCE = 120.0
+_BUILD_TIMEOUT = 120.0
 """Seconds a page may take to be built: it reads tables of any size, on a thread, and the kit would give up after three."""
 T = TypeVar("T")
-Build = Callable[..., Awaitable[None]]
+PageBuilder = Callable[..., Awaitable[None]]
 
 _STYLE = f"<style>{Path(__file__).with_name('style.css').read_text(encoding='utf-8')}</style>"
 
@@ -52,13 +52,13 @@ class PageContext:
     """Who looks, and at what."""
 
     hub: Hub
-    who: Token
+    user: Token
     settings: Settings
 
     @property
-    def custodian(self) -> bool:
+    def is_custodian(self) -> bool:
         """Whether the visitor may change things."""
-        return self.who.role is Role.CUSTODIAN
+        return self.user.role is Role.CUSTODIAN
 
 
 def context_of(request: Request) -> PageContext:
@@ -67,25 +67,25 @@ def context_of(request: Request) -> PageContext:
     return PageContext(hub, who, settings)
 
 
-def studio(path: str, here: str, *, everybody: bool = False) -> Callable[[Build], Build]:
+def studio_page(path: str, here: str, *, everybody: bool = False) -> Callable[[PageBuilder], PageBuilder]:
     """A page at an address, built within its frame: for custodians, unless it is for everybody who may sign in."""
 
-    def placed(build: Build) -> Build:
-        async def shown(request: Request, **asked: str) -> None:
+    def register(build: PageBuilder) -> PageBuilder:
+        async def show(request: Request, **asked: str) -> None:
             visit = context_of(request)
             with _frame(visit, here, everybody=everybody):
-                if everybody or visit.custodian:
+                if everybody or visit.is_custodian:
                     await build(visit, **asked)
 
         _, *asked = inspect.signature(build).parameters.values()
         request = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
-        shown.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # what the kit reads the query by
+        show.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # what the kit reads the query by
             [request, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in asked)]
         )
-        ui.page(path, response_timeout=_PATIENCE)(shown)
+        ui.page(path, response_timeout=_BUILD_TIMEOUT)(show)
         return build
 
-    return placed
+    return register
 
 
 @contextmanager
@@ -98,20 +98,20 @@ def _frame(context: PageContext, here: str, *, everybody: bool) -> Iterator[None
         ui.label("Reticent").classes("text-lg font-bold r-wide")
         with ui.element("nav").props('aria-label="Pages"').classes("row no-wrap"):
             for name, target in PAGES.items():
-                if context.custodian or name in _OPEN:
+                if context.is_custodian or name in _ANALYST_PAGES:
                     link = ui.link(name, target).classes("r-nav")
                     if name == here:
                         link.props("aria-current=page")
         ui.space()
         turn = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
         turn.props('flat round dense color=white aria-label="Light or dark"')
-        if context.who.id != "demo":
+        if context.user.id != "demo":
             with ui.element("form").props('method=post action="/sign-in/out"'):
                 ui.button(icon="logout").props('flat round dense color=white type=submit aria-label="Sign out"')
     with ui.column().classes("r-page"):
-        if context.settings.open:
-            small("Demonstration: synthetic data about nobody; no token is needed on this machine.")
-        if not (context.custodian or everybody):
+        if context.settings.allows_anonymous:
+            hint_text("Demonstration: synthetic data about nobody; no token is needed on this machine.")
+        if not (context.is_custodian or everybody):
             ui.label("An analyst may see the history and ask releases.").props("role=alert")
         yield
         ui.label("Times are in UTC.").classes("r-muted text-xs")
@@ -125,12 +125,12 @@ def card(title: str) -> ui.card:
     return frame
 
 
-def small(words: str) -> ui.label:
+def hint_text(words: str) -> ui.label:
     """A sentence that explains."""
     return ui.label(words).classes("r-muted text-sm")
 
 
-def choice(options: Any, here: str, label: str, address: str) -> ui.select:
+def page_select(options: Any, here: str, label: str, address: str) -> ui.select:
     """A choice between pages: what is chosen follows the address."""
     go = ui.select(options, value=here, label=label, on_change=lambda event: ui.navigate.to(f"{address}{event.value}"))
     return go.classes("w-full")
@@ -159,12 +159,12 @@ def figure(words: str, value: str = "-") -> ui.label:
     return number
 
 
-async def arrived() -> None:
+async def wait_for_browser() -> None:
     """Waits until the frame of a page is on the visitor's screen: what is slow comes after it."""
     await ui.context.client.connected()
 
 
-async def others() -> None:
+async def yield_control() -> None:
     """Lets others have their turn: a page is built on the loop that answers the feeds, a few milliseconds at a time."""
     await asyncio.sleep(0)
 
@@ -175,16 +175,16 @@ def status_text(words: str, *, bad: bool = False) -> ui.label:
     return label.classes("text-negative font-medium" if bad else "r-muted")
 
 
-def moment(text: str) -> str:
+def format_time(text: str) -> str:
     """A time as people write it."""
     return text[:16].replace("T", " ")
 
 
-async def trying(work: Awaitable[T]) -> T | None:
+async def run_or_notify(work: Awaitable[T]) -> T | None:
     """Awaits something and tells the visitor when it fails, in words that quote no data."""
     try:
         return await work
     except Exception as error:  # noqa: BLE001 - it is told, not raised
-        problem = described(error)
-        complain(f"{problem.message} {problem.hint}")
+        problem = to_service_error(error)
+        notify_error(f"{problem.message} {problem.hint}")
         return None

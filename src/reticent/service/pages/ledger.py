@@ -5,33 +5,33 @@ from __future__ import annotations
 from nicegui import ui
 
 from reticent.publication.population import summarize_publications
-from reticent.service.pages.charts import LINE, LINE_3, axis, drawn, legend
-from reticent.service.pages.history import WORDS
-from reticent.service.pages.layout import PageContext, card, status_text, moment, small, studio
-from reticent.service.pages.safe import chart, grid
-from reticent.service.routes.common import aside
+from reticent.service.pages.charts import LINE, LINE_3, axis, chart_series, legend
+from reticent.service.pages.history import KIND_LABELS
+from reticent.service.pages.layout import PageContext, card, status_text, format_time, hint_text, studio_page
+from reticent.service.pages.safe import chart, data_table
+from reticent.service.routes.common import in_thread
 
-_SHOWN = 200
+_MAX_ENTRIES = 200
 
 
-def _name(publisher: str, sources: dict[str, str]) -> str:
+def _publication_name(publisher: str, sources: dict[str, str]) -> str:
     """A publication as the page History calls it."""
     kind, _, rest = publisher.partition(":")
     if not rest:
         kind, rest = publisher.partition("-")[0], sources.get(publisher, publisher)
-    return f"{WORDS.get(kind, kind)} {rest}"
+    return f"{KIND_LABELS.get(kind, kind)} {rest}"
 
 
-@studio("/ledger", "Ledger")
+@studio_page("/ledger", "Ledger")
 async def ledger(context: PageContext) -> None:
     """The page."""
     ui.link("The audit trail: who did what", "/trail")
-    seen = await aside(lambda: summarize_publications(context.hub.store))
+    seen = await in_thread(lambda: summarize_publications(context.hub.store))
     if not seen:
         status_text("Nobody has been published from this store.")
         return
-    sources = {doc["publisher"]: doc["source"] for doc in await aside(context.hub.releases.all)}
-    names = {name: _name(name, sources) for name in seen}
+    sources = {doc["publisher"]: doc["source"] for doc in await in_thread(context.hub.releases.all)}
+    names = {name: _publication_name(name, sources) for name in seen}
     with card("Persons by publication"):
         status_text(
             "Somebody who stands in one publication is refused in every other that does not compose with it: two of them, laid "
@@ -45,8 +45,8 @@ async def ledger(context: PageContext) -> None:
             "xAxis": axis(),
             "yAxis": axis(type="category", data=[names[name] for name in seen]),
             "series": [
-                drawn("bar", "only here", here, LINE, stack="persons"),
-                drawn("bar", "elsewhere too", elsewhere, LINE_3, stack="persons"),
+                chart_series("bar", "only here", here, LINE, stack="persons"),
+                chart_series("bar", "elsewhere too", elsewhere, LINE_3, stack="persons"),
             ],
         }
         chart(options).classes("h-64")
@@ -56,25 +56,25 @@ async def ledger(context: PageContext) -> None:
                 one["method"],
                 f"{one['persons']:,}",
                 f"{one['elsewhere']:,}",
-                moment(str(one["first"])),
-                moment(str(one["last"])),
+                format_time(str(one["first"])),
+                format_time(str(one["last"])),
             ]
             for name, one in seen.items()
         ]
-        grid(("Publication", "Method", "Persons", "Elsewhere too", "First shown", "Last shown"), rows)
-        small(
+        data_table(("Publication", "Method", "Persons", "Elsewhere too", "First shown", "Last shown"), rows)
+        hint_text(
             "The command line says the same: reticent ledger STORE. Not covered: persons whom two publications call by different names."
         )
 
 
-@studio("/trail", "Ledger")
+@studio_page("/trail", "Ledger")
 async def audit_log(context: PageContext) -> None:
     """The page of the audit trail."""
     known = context.hub.audit_log
-    head = await aside(known.head)
-    broken = await aside(known.broken)
-    entries = await aside(lambda: known.entries(max(-1, head["entries"] - _SHOWN - 1), _SHOWN))
-    releases = await aside(context.hub.releases.all)
+    head = await in_thread(known.head)
+    broken = await in_thread(known.first_broken_entry)
+    entries = await in_thread(lambda: known.entries(max(-1, head["entries"] - _MAX_ENTRIES - 1), _MAX_ENTRIES))
+    releases = await in_thread(context.hub.releases.all)
     names = {f"release:{doc['id']}": f"{doc['source']} {doc['number']}" for doc in releases}
     with card("Who did what"):
         words = (
@@ -85,6 +85,6 @@ async def audit_log(context: PageContext) -> None:
         rows = []
         for e in reversed(entries):  # the name of a release stands beside its id
             on = f"{e['on']}, {names[e['on']]}" if e["on"] in names else e["on"]
-            rows.append([e["name"], e["act"], on, moment(e["time"]), e["role"], e["number"]])
+            rows.append([e["name"], e["act"], on, format_time(e["time"]), e["role"], e["number"]])
         # What matters most comes first: on a phone the rest is off screen.
-        grid(("Who", "Act", "On", "Time", "Role", "Entry"), rows)
+        data_table(("Who", "Act", "On", "Time", "Role", "Entry"), rows)

@@ -16,10 +16,10 @@ from reticent.policy.levels import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
 from reticent.service.hub import Hub
-from reticent.service.pages.layout import PageContext, status_text, trying
+from reticent.service.pages.layout import PageContext, status_text, run_or_notify
 from reticent.service.problems import ServiceError
-from reticent.service.routes.common import aside
-from reticent.service.shelf import parse
+from reticent.service.routes.common import in_thread
+from reticent.service.shelf import parse_policy
 from reticent.service.uploads import head_of
 
 KINDS = {
@@ -28,8 +28,8 @@ KINDS = {
     "evolving": "an evolving table: rows come, change and go between publications",
     "series": "a series: the same persons again, release by release",
 }
-_PREVIEWED, _HEAD, _CELLS = 6, 2_000, 4
-_KEPT = ("settings", "files", "why", "kind", "sent", "cells")
+_MAX_PREVIEW, _HEAD, _MAX_CELLS = 6, 2_000, 4
+_STORED_FIELDS = ("settings", "files", "why", "kind", "sent", "cells")
 
 
 @dataclass
@@ -57,14 +57,14 @@ class Plan:
             guesses = guess(head)
             why = {one.column: one.why for one in guesses}
             plan = cls(table, settings_of(head, guesses), why=why, cells=_cells(head.slice(0, _HEAD)))
-            plan.settings["columns"] = _long(plan.settings["columns"])
+            plan.settings["columns"] = _expand_roles(plan.settings["columns"])
             plan.save(hub)  # to guess again at every page takes seconds for a large table
             return plan
-        return cls(table, **{name: document[name] for name in _KEPT})
+        return cls(table, **{name: document[name] for name in _STORED_FIELDS})
 
     def save(self, hub: Hub) -> None:
         """Keeps it."""
-        document = {name: getattr(self, name) for name in _KEPT}
+        document = {name: getattr(self, name) for name in _STORED_FIELDS}
         hub.write(lambda tx: hub.plans.put(tx, self.table["id"], document | {"created": now()}))
 
     @property
@@ -113,7 +113,7 @@ class Plan:
         if self.sent or any("level" in column for column in columns.values()):
             return {}
         rest = {name: value for name, value in self.settings.items() if name != "prior"}
-        policy = hub.policy_registry.policy(parse(rest, self.files))
+        policy = hub.policy_registry.policy(parse_policy(rest, self.files))
         levels = propose_levels(head_of(hub.tables.blob(self.table["id"]), SAMPLE), policy)
         levels = {name: level for name, level in levels.items() if level}
         for name, level in levels.items():
@@ -122,39 +122,39 @@ class Plan:
 
     def bundle(self, **sections: Any) -> Bundle:
         """As a policy, with some sections replaced."""
-        return parse(self.settings | sections, self.files)
+        return parse_policy(self.settings | sections, self.files)
 
     def yaml(self) -> str:
         """As the file that the command line takes."""
         columns = {n: c["role"] if len(c) == 1 else c for n, c in self.settings["columns"].items()}
         return str(yaml.safe_dump(self.settings | {"columns": columns}, sort_keys=False, allow_unicode=True))
 
-    def take(self, hub: Hub, text: str, files: dict[str, str]) -> None:
+    def adopt(self, hub: Hub, text: str, files: dict[str, str]) -> None:
         """Takes a policy from elsewhere, whole, if it fits the table; files that were here stay."""
-        bundle = parse(text, self.files | files)
+        bundle = parse_policy(text, self.files | files)
         policy = hub.policy_registry.policy(bundle)
         policy.check_columns(self.table["columns"])
-        self.settings = dict(bundle.settings) | {"columns": _long(dict(bundle.settings).get("columns", {}))}
+        self.settings = dict(bundle.settings) | {"columns": _expand_roles(dict(bundle.settings).get("columns", {}))}
         self.files, self.why = self.files | files, dict.fromkeys(self.why, "from the policy that was sent")
         self.kind = next((kind for kind in KINDS if kind in self.settings), self.kind)
         self.sent = True
 
 
-async def planned(context: PageContext, table: str) -> Plan | None:
+async def load_plan(context: PageContext, table: str) -> Plan | None:
     """The plan of a table; a page that has none says so."""
-    plan = await trying(aside(lambda: Plan.of(context.hub, table)))
+    plan = await run_or_notify(in_thread(lambda: Plan.of(context.hub, table)))
     if plan is None:
         status_text("There is no such table; send one on the page Data.", bad=True)
     return plan
 
 
-def _long(columns: dict[str, Any]) -> dict[str, Any]:
+def _expand_roles(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: {"role": column} if isinstance(column, str) else dict(column) for name, column in columns.items()}
 
 
 def _cells(head: pa.Table) -> dict[str, str]:
     return {
-        name: ", ".join(str(value)[:24] for value in head.column(name).unique().drop_null()[:_CELLS].to_pylist())
+        name: ", ".join(str(value)[:24] for value in head.column(name).unique().drop_null()[:_MAX_CELLS].to_pylist())
         for name in head.column_names
     }
 
@@ -163,10 +163,10 @@ def preview_levels(hub: Hub, ident: str, name: str, spec: dict[str, Any] | None)
     """Some of a column's values, each with what it becomes level by level."""
     domain: pa.Array = head_of(hub.tables.blob(ident), _HEAD).column(name).unique().drop_null().sort()
     rungs = build_levels(HierarchySpec.model_validate(spec) if spec else None, domain, column=name)
-    step = max(1, len(domain) // _PREVIEWED)
+    step = max(1, len(domain) // _MAX_PREVIEW)
     return [
         [str(rungs.labels[level][int(rungs.node_ids[level][code])].as_py()) for level in range(rungs.height + 1)]
-        for code in range(0, len(domain), step)[:_PREVIEWED]
+        for code in range(0, len(domain), step)[:_MAX_PREVIEW]
     ]
 
 
@@ -194,14 +194,14 @@ def _tree(text: str) -> dict[str, Any]:
     below = {node.strip(): [leaf.strip() for leaf in leaves.split(",") if leaf.strip()] for node, _, leaves in lines}
     inner = {leaf for leaves in below.values() for leaf in leaves if leaf in below}
 
-    def grown(node: str, above: tuple[str, ...]) -> Any:
+    def build_node(node: str, above: tuple[str, ...]) -> Any:
         if node in above:
             raise PolicyError("The tree has a circle.", hint="Give each node one place.")
         if not any(leaf in below for leaf in below[node]):
             return below[node]
-        return {leaf: grown(leaf, (*above, node)) if leaf in below else [leaf] for leaf in below[node]}
+        return {leaf: build_node(leaf, (*above, node)) if leaf in below else [leaf] for leaf in below[node]}
 
-    return {node: grown(node, ()) for node in below if node not in inner}
+    return {node: build_node(node, ()) for node in below if node not in inner}
 
 
 def spec_text(spec: dict[str, Any] | None) -> tuple[str, str]:

@@ -9,29 +9,29 @@ from pathlib import Path
 from nicegui import events, ui
 
 from reticent.errors import PolicyError
-from reticent.service.pages.data import drop, file_name
-from reticent.service.pages.layout import PageContext, card, status_text, small, trying
+from reticent.service.pages.data import drop_area, file_name
+from reticent.service.pages.layout import PageContext, card, status_text, hint_text, run_or_notify
 from reticent.service.pages.plan import Plan
-from reticent.service.routes.common import aside
+from reticent.service.routes.common import in_thread
 from reticent.service.uploads import read_upload
 
-Keep = Callable[[], Awaitable[None]]
+AsyncAction = Callable[[], Awaitable[None]]
 
 
-def prior(context: PageContext, plan: Plan, keep: Keep, propose: Keep) -> None:
+def prior_card(context: PageContext, plan: Plan, keep: AsyncAction, propose: AsyncAction) -> None:
     """The card: which files there are, and two ways to a new one."""
     with card("Prior: what readers know already"):
-        words = status_text(_words(plan))
-        small(
+        words = status_text(_status_text(plan))
+        hint_text(
             "The veil needs it. Public statistics are best (value,count, or with columns such as sex,value,count). Counts of this "
             "very table cost its persons a privacy loss of epsilon 1, and carry noise for it."
         )
 
-        async def done() -> None:
+        async def refresh() -> None:
             await keep()
-            words.set_text(_words(plan))
+            words.set_text(_status_text(plan))
 
-        async def taken(event: events.UploadEventArguments) -> None:
+        async def take_file(event: events.UploadEventArguments) -> None:
             await propose()
             name, text = file_name(event.file.name), (await event.file.read()).decode("utf-8", "replace")
             plan.files[name] = text
@@ -39,18 +39,18 @@ def prior(context: PageContext, plan: Plan, keep: Keep, propose: Keep) -> None:
                 plan.settings.setdefault("prior", {})["kernel"] = {"file": name}
             else:
                 plan.settings["prior"] = {"file": name} | _kernel(plan)
-            await done()
+            await refresh()
 
         async def count() -> None:
             await propose()  # what is counted is what will be shown
-            if await trying(aside(lambda: _counted(context, plan))) is not None:
-                await done()
+            if await run_or_notify(in_thread(lambda: _count_table(context, plan))) is not None:
+                await refresh()
 
-        drop(context, "Send prior.csv, or kernel.csv", several=True, on_upload=taken)
+        drop_area(context, "Send prior.csv, or kernel.csv", several=True, on_upload=take_file)
         ui.button("Count this table, with noise", icon="functions", on_click=count).props("outline no-caps")
 
 
-def _words(plan: Plan) -> str:
+def _status_text(plan: Plan) -> str:
     file = plan.settings.get("prior", {}).get("file")
     return f"The prior is {file}." if file else "There is no prior: methods other than the veil need none."
 
@@ -60,7 +60,7 @@ def _kernel(plan: Plan) -> dict[str, object]:
     return {"kernel": kernel} if kernel else {}
 
 
-def _counted(context: PageContext, plan: Plan) -> str:
+def _count_table(context: PageContext, plan: Plan) -> str:
     """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
     import numpy as np
 

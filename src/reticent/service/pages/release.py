@@ -11,92 +11,92 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from reticent.release.wording import SHAPES
-from reticent.service.jobs import OPEN
-from reticent.service.pages.deeds import ask_once_more, promised, uncovered
-from reticent.service.pages.layout import PageContext, card, figure, status_text, moment, small, studio, trying, context_of
-from reticent.service.pages.safe import grid, labelled
-from reticent.service.pages.sources import PLACES
-from reticent.service.problems import described
+from reticent.service.jobs import OPEN_STATES
+from reticent.service.pages.deeds import confirm_dialog, show_claims, show_limits
+from reticent.service.pages.layout import PageContext, card, figure, status_text, format_time, hint_text, studio_page, run_or_notify, context_of
+from reticent.service.pages.safe import data_table, set_label
+from reticent.service.pages.sources import SOURCE_PATHS
+from reticent.service.problems import to_service_error
 from reticent.service.releases import TablePreview
 from reticent.service.routes.audits import audit
-from reticent.service.routes.common import Ident, aside
-from reticent.service.routes.releases import sent
+from reticent.service.routes.common import Ident, in_thread
+from reticent.service.routes.releases import send_release
 
 router = APIRouter(include_in_schema=False)
 _ROWS = 8
-_WITHDRAW = (
+_WITHDRAW_TEXT = (
     "Nobody can download it from here any more. It cannot be undone: whoever has a copy keeps it, what it told stays told, "
     "and the ledger goes on counting its persons as published."
 )
 
 
-@studio("/release", "History", everybody=True)
+@studio_page("/release", "History", everybody=True)
 async def release(context: PageContext, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
     """The page."""
-    if job and context.custodian:
-        await _job(context, job)
+    if job and context.is_custodian:
+        await _job_card(context, job)
         return
     if not id:
-        known = await aside(context.hub.releases.all)
+        known = await in_thread(context.hub.releases.all)
         id = known[0]["id"] if known else ""  # noqa: A001
-    document = await trying(aside(lambda: context.hub.releases.get(id))) if id else None
+    document = await run_or_notify(in_thread(lambda: context.hub.releases.get(id))) if id else None
     if document is None:
         words = "There is no such release; look on the page History." if id else "Nothing has been released yet."
         status_text(words, bad=bool(id))
         return
     _summary(document)
-    _acts(context, document)
+    _action_buttons(context, document)
     if not document["withdrawn"]:
-        for table in await aside(lambda: context.hub.releases.preview(document["id"], _ROWS)):
-            _table(table)
+        for table in await in_thread(lambda: context.hub.releases.preview(document["id"], _ROWS)):
+            _preview_card(table)
 
 
-async def _job(context: PageContext, ident: str) -> None:
-    document = await trying(aside(lambda: context.hub.jobs.get(ident)))
+async def _job_card(context: PageContext, ident: str) -> None:
+    document = await run_or_notify(in_thread(lambda: context.hub.jobs.get(ident)))
     if document is None:
         return
     if document["state"] == "done":
         ui.navigate.to(f"/release?id={document['release']}")
-    elif document["state"] in OPEN:
-        _progress(context, ident)
+    elif document["state"] in OPEN_STATES:
+        _progress_card(context, ident)
     else:
         with card("Nothing was published"):
             error = document["error"] or {"message": "The job was cancelled.", "hint": ""}
             ui.label(error["message"]).props("role=alert").classes("text-negative")
             ui.label(error["hint"]).classes("r-muted")
-            _way_on(context, document)
+            _next_steps(context, document)
 
 
-def _way_on(context: PageContext, document: dict[str, Any]) -> None:
+def _next_steps(context: PageContext, document: dict[str, Any]) -> None:
     """What can be done about a job that published nothing."""
 
     async def again() -> None:
-        if await trying(aside(lambda: context.hub.jobs.retry(document["id"]))) is not None:
+        if await run_or_notify(in_thread(lambda: context.hub.jobs.retry(document["id"]))) is not None:
             ui.navigate.to(f"/release?job={document['id']}")
 
     if document["state"] == "parked":
         ui.button("Try it again", on_click=again).props("outline")
-    elif document["kind"] in PLACES:
-        ui.link(f"Back to {document['source']}", f"{PLACES[document['kind']]}{document['source']}")
+    elif document["kind"] in SOURCE_PATHS:
+        ui.link(f"Back to {document['source']}", f"{SOURCE_PATHS[document['kind']]}{document['source']}")
     elif table := context.hub.jobs.documents.get(document["id"])["request"].get("table"):
         ui.link("Back to its drafts", f"/try?table={table}")
 
 
-def _progress(context: PageContext, ident: str) -> None:
+def _progress_card(context: PageContext, ident: str) -> None:
     with card("At work"):
         words = ui.label("waiting").props("aria-live=polite")
-        bar = labelled(ui.linear_progress(0, show_value=False), "progress").props("rounded size=12px")
+        bar = set_label(ui.linear_progress(0, show_value=False), "progress").props("rounded size=12px")
 
         async def cancel() -> None:
-            await trying(aside(lambda: context.hub.jobs.cancel(ident)))
+            await run_or_notify(in_thread(lambda: context.hub.jobs.cancel(ident)))
 
         ui.button("Cancel", on_click=cancel).props("flat")
 
         async def look() -> None:
-            state = await aside(lambda: context.hub.jobs.get(ident))
+            state = await in_thread(lambda: context.hub.jobs.get(ident))
             words.set_text(state["stage"])
             bar.set_value(state["progress"])
-            if state["state"] not in OPEN:
+            if state["state"] not in OPEN_STATES:
                 timer.cancel()
                 ui.navigate.to(f"/release?job={ident}")
 
@@ -107,23 +107,23 @@ def _summary(document: dict[str, Any]) -> None:
     counts, guarantee = document["counts"], document["guarantee"]
     with card(f"Release {document['number']} of {document['source']}"):
         if document["withdrawn"]:
-            status_text(f"Withdrawn {moment(document['withdrawn'])}: {_WITHDRAW}", bad=True)
-        ui.label(f"{moment(document['created'])}: {SHAPES[document['shape']]}").classes("r-muted")
+            status_text(f"Withdrawn {format_time(document['withdrawn'])}: {_WITHDRAW_TEXT}", bad=True)
+        ui.label(f"{format_time(document['created'])}: {SHAPES[document['shape']]}").classes("r-muted")
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
             figure("records released", f"{counts['published']:,}")
             figure("left out", f"{counts['suppressed'] / max(1, counts['rows_in']):.1%}")
             figure("held back", f"{counts['held']:,}")
             figure("persons not shown before", f"{document['added']:,}")
-            figure("risk it concedes to the reader below", f"{risk(document):.2f}")
+            figure("risk it concedes to the reader below", f"{highest_risk(document):.2f}")
         holds = document["verdict"]["holds"]
         words = "The judge recomputed every claim before it was published: they hold."
         label = ui.label(words if holds else "The judge refuted a claim.")
         label.classes("text-positive" if holds else "text-negative")
-        promised(guarantee["claims"], guarantee["against"])
-        uncovered(guarantee["not_covered"])
+        show_claims(guarantee["claims"], guarantee["against"])
+        show_limits(guarantee["not_covered"])
 
 
-def _acts(context: PageContext, document: dict[str, Any]) -> None:
+def _action_buttons(context: PageContext, document: dict[str, Any]) -> None:
     ident = document["id"]
     with ui.row().classes("w-full items-center gap-2"):
         if not document["withdrawn"]:
@@ -131,48 +131,48 @@ def _acts(context: PageContext, document: dict[str, Any]) -> None:
                 ui.button(name, icon="download", on_click=partial(download, context, ident, word)).props("outline")
             ask = partial(ui.navigate.to, f"/explore?release={ident}")
             ui.button("Ask it", icon="query_stats", on_click=ask).props("outline")
-        if context.custodian:
-            ui.button("Audit", icon="gavel", on_click=partial(audited, context, [ident])).props("outline")
+        if context.is_custodian:
+            ui.button("Audit", icon="gavel", on_click=partial(run_audit, context, [ident])).props("outline")
             if not document["withdrawn"]:
-                button = ui.button("Withdraw", icon="block", on_click=partial(withdraw, context, document))
+                button = ui.button("Withdraw", icon="block", on_click=partial(confirm_withdrawal, context, document))
                 button.props("outline color=negative")
 
 
-def _table(table: TablePreview) -> None:
+def _preview_card(table: TablePreview) -> None:
     with card(f"{table.name}: {table.rows:,} rows, the first of them"):
-        grid(table.columns, table.first).props('data-test="released"')
+        data_table(table.columns, table.first).props('data-test="released"')
         distinct = zip(table.columns, table.distinct, strict=True)
-        small("; ".join(f"{column} {number:,} values" for column, number in distinct))
+        hint_text("; ".join(f"{column} {number:,} values" for column, number in distinct))
 
 
-def withdraw(context: PageContext, document: dict[str, Any]) -> None:
+def confirm_withdrawal(context: PageContext, document: dict[str, Any]) -> None:
     """Asks once more, and says what it cannot undo."""
 
     async def go() -> None:
-        await trying(aside(lambda: context.hub.withdraw(document["id"])))
+        await run_or_notify(in_thread(lambda: context.hub.withdraw(document["id"])))
         ui.navigate.to(f"/release?id={document['id']}")
 
     title = f"Withdraw release {document['number']} of {document['source']}?"
-    ask_once_more(title, _WITHDRAW, "Withdraw it", go)
+    confirm_dialog(title, _WITHDRAW_TEXT, "Withdraw it", go)
 
 
-async def audited(context: PageContext, idents: list[str]) -> None:
+async def run_audit(context: PageContext, idents: list[str]) -> None:
     """Judges releases and attacks them, then shows what was found."""
     ui.notify("The judge recomputes every claim and tries to break the release; the page follows.")
-    verdict = await trying(aside(lambda: audit(context.hub, idents, report=True)))
+    verdict = await run_or_notify(in_thread(lambda: audit(context.hub, idents, report=True)))
     if verdict is not None:
         ui.navigate.to(f"/audit?id={verdict['id']}")
 
 
 async def download(context: PageContext, ident: str, file_format: str) -> None:
     """Hands a release to the browser."""
-    packed = await trying(aside(lambda: context.hub.releases.pack(ident, file_format)))
+    packed = await run_or_notify(in_thread(lambda: context.hub.releases.pack(ident, file_format)))
     if packed is not None:
         packed.close()
         ui.download.from_url(f"/release/{ident}/{file_format}.zip", f"release-{ident}.zip")
 
 
-def risk(document: dict[str, Any]) -> float:
+def highest_risk(document: dict[str, Any]) -> float:
     """The highest chance to find a person, or to guess a value, that it concedes to the reader it holds against."""
     claims, metrics = document["guarantee"]["claims"], document["metrics"]
     if "max_risk" in metrics:
@@ -186,10 +186,10 @@ def risk(document: dict[str, Any]) -> float:
 
 
 @router.get("/release/{ident}/{file_format}.zip")
-async def zipped(ident: Ident, file_format: Literal["csv", "parquet"], request: Request) -> Response:
+async def download_zip(ident: Ident, file_format: Literal["csv", "parquet"], request: Request) -> Response:
     """The folder of a release, sent piece by piece from disk: an answer to an address of its own, not a message of a page."""
     try:
-        return await sent(context_of(request).hub, ident, file_format)
+        return await send_release(context_of(request).hub, ident, file_format)
     except Exception as error:  # noqa: BLE001 - it is told, not raised
-        problem = described(error)
+        problem = to_service_error(error)
         return PlainTextResponse(f"{problem.message} {problem.hint}", problem.status)

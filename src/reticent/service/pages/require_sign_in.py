@@ -10,14 +10,14 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reticent.service.actor import act_as
-from reticent.service.kit import belongs
+from reticent.service.kit import is_page_of
 
 # Where a page takes files: it is the page's own, whoever else has learnt its name.
-_UPLOAD = re.compile(r"/_nicegui/client/([^/]+)/")
-_FREE = ("/sign-in", "/sign-in/out", "/sign-in/oidc", "/sign-in/callback")
+_UPLOAD_PATH = re.compile(r"/_nicegui/client/([^/]+)/")
+_PUBLIC_PATHS = ("/sign-in", "/sign-in/out", "/sign-in/oidc", "/sign-in/callback")
 
 # Packets of the kit's socket: it is open, and its page is not known here.
-_SIGNED_OUT = (
+_RELOAD_PACKETS = (
     '0{"sid":"-","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1}',
     '44{"message":"Implicit handshake failed"}',
 )
@@ -37,34 +37,34 @@ class RequireSignIn:
         state, caller = scope["app"].state, HTTPConnection(scope)
         if not state.access.is_own(caller):
             await _refuse(scope, receive, send)
-        elif scope["path"] in _FREE:
+        elif scope["path"] in _PUBLIC_PATHS:
             await self._app(scope, receive, send)
         elif (visitor := state.access.visitor(caller)) is None:
-            refuse = _send_away if scope["type"] == "websocket" else RedirectResponse("/sign-in", 303)
+            refuse = _reload_page if scope["type"] == "websocket" else RedirectResponse("/sign-in", 303)
             await refuse(scope, receive, send)
-        elif (page := _UPLOAD.match(scope["path"])) and not belongs(page[1], visitor):
+        elif (page := _UPLOAD_PATH.match(scope["path"])) and not is_page_of(page[1], visitor):
             await _refuse(scope, receive, send, PlainTextResponse("This is somebody else's page.", 403))
         else:
             scope["reticent"], scope["access"] = (state.hub, visitor, state.settings), state.access
 
-            def stays() -> bool:
+            def is_signed_in() -> bool:
                 now = state.access.visitor(caller)
                 return now is not None and now.id == visitor.id
 
             if scope["type"] == "websocket":
-                receive, send = _while(stays, receive, send)
+                receive, send = _check_messages(is_signed_in, receive, send)
             act_as(visitor)
             await self._app(scope, receive, send)
 
 
-async def _send_away(_: Scope, receive: Receive, send: Send) -> None:
+async def _reload_page(_: Scope, receive: Receive, send: Send) -> None:
     """Tells the socket of a page that its visitor is none any more: it loads the page again, and so comes to sign in.
 
     A socket that is merely closed is opened again and again, before a page that still shows what it showed.
     """
     await receive()
     await send({"type": "websocket.accept"})
-    for packet in _SIGNED_OUT:
+    for packet in _RELOAD_PACKETS:
         await send({"type": "websocket.send", "text": packet})
     await send({"type": "websocket.close", "code": 1008})
 
@@ -76,7 +76,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, answer: ASGIApp | 
         await (answer or PlainTextResponse("Another site sent you here.", 403))(scope, receive, send)
 
 
-def _while(stays: Callable[[], bool], receive: Receive, send: Send) -> tuple[Receive, Send]:
+def _check_messages(is_valid: Callable[[], bool], receive: Receive, send: Send) -> tuple[Receive, Send]:
     """A socket that is asked at every message, either way, whether its visitor is still one."""
     ended = False
 
@@ -86,17 +86,17 @@ def _while(stays: Callable[[], bool], receive: Receive, send: Send) -> tuple[Rec
             ended = True
             await send({"type": "websocket.close", "code": 1008})
 
-    async def receiving() -> Message:
+    async def checked_receive() -> Message:
         message = await receive()
-        if message["type"] == "websocket.receive" and not stays():
+        if message["type"] == "websocket.receive" and not is_valid():
             await end()
             return {"type": "websocket.disconnect", "code": 1008}
         return message
 
-    async def sending(message: Message) -> None:
-        if message["type"] == "websocket.send" and not stays():
+    async def checked_send(message: Message) -> None:
+        if message["type"] == "websocket.send" and not is_valid():
             await end()
         elif not ended:
             await send(message)
 
-    return receiving, sending
+    return checked_receive, checked_send

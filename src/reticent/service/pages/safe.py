@@ -17,25 +17,25 @@ from nicegui.element import Element
 
 E = TypeVar("E", bound=Element)
 # Attributes that only name or describe; none of them is read as markup, a script or an address.
-_NAMES = re.compile(r"aria-[a-z]+|data-[a-z-]+|hint|label|title|placeholder|value|alt")
+_SAFE_ATTRIBUTES = re.compile(r"aria-[a-z]+|data-[a-z-]+|hint|label|title|placeholder|value|alt")
 
 
-def labelled(element: E, label: str) -> E:
+def set_label(element: E, label: str) -> E:
     """Names an element for whoever cannot see it."""
-    return attributed(element, aria_label=label)
+    return set_attributes(element, aria_label=label)
 
 
-def attributed(element: E, **values: str | float) -> E:
+def set_attributes(element: E, **values: str | float) -> E:
     """Sets attributes to values as they are; `aria_label` stands for `aria-label`."""
     for key, value in values.items():
         name = key.replace("_", "-")
-        if not _NAMES.fullmatch(name):
+        if not _SAFE_ATTRIBUTES.fullmatch(name):
             raise ValueError(f"{name} is not an attribute that data may fill")
         element.props[name] = value
     return element
 
 
-def grid(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
+def data_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
     """A table of text that may be wider than its page."""
     with ui.element("div").classes("r-scroll").props("tabindex=0"):
         return _table(names, rows).classes("w-full")
@@ -44,66 +44,66 @@ def grid(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]], **more: Any) -> ui.table:
     """Columns and rows go by number, whatever they are called."""
     columns = [{"name": f"c{i}", "label": str(n), "field": f"c{i}", "align": "left"} for i, n in enumerate(names)]
-    table = ui.table(columns=columns, rows=numbered(rows), row_key="row", pagination=0, **more)
+    table = ui.table(columns=columns, rows=number_rows(rows), row_key="row", pagination=0, **more)
     return table.props("dense flat hide-bottom")
 
 
-def chooser(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
+def selectable_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> ui.table:
     """A table of text whose rows can be searched and chosen; the second column stands below the first on a phone."""
     table = _table(names, rows, selection="multiple")
-    table.add_slot("header-selection", _ALL)
+    table.add_slot("header-selection", _SELECT_ALL)
     table.add_slot("body-selection", _SELECT_ROW)
-    table.add_slot("body-cell-c0", _FIRST)
+    table.add_slot("body-cell-c0", _FIRST_CELL)
     return table.classes("r-columns")
 
 
-def numbered(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+def number_rows(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     """Rows as a table takes them."""
     return [{"row": number, **{f"c{i}": str(v) for i, v in enumerate(row)}} for number, row in enumerate(rows)]
 
 
-_ALL = '<q-checkbox v-model="props.selected" dense aria-label="Choose all that are shown" />'
+_SELECT_ALL = '<q-checkbox v-model="props.selected" dense aria-label="Choose all that are shown" />'
 _SELECT_ROW = """<q-checkbox v-model="props.selected" dense :aria-label="'Choose ' + props.row.c0" />"""
-_FIRST = """<q-td :props="props"><div class="font-medium r-cells">{{ props.row.c0 }}</div>
+_FIRST_CELL = """<q-td :props="props"><div class="font-medium r-cells">{{ props.row.c0 }}</div>
 <div class="r-muted r-cells r-phone">{{ props.row.c2 }}</div></q-td>"""
 
 
-def complain(words: str) -> None:
+def notify_error(words: str) -> None:
     """Says that something did not work: above, where it covers no button of the page, and until it is closed."""
     ui.notify(words, type="negative", multi_line=True, close_button="Close", timeout=0, position="top")
 
 
 def uploader(label: str, *, largest: int, several: bool = False, **handlers: Any) -> ui.upload:
     """A place to drop files, with a button that has a name; the label is a text of the programme."""
-    if not _PLAIN.fullmatch(label):
+    if not _SAFE_LABEL.fullmatch(label):
         raise ValueError("the label of an uploader is put into a template")
     words = f"Nothing was sent: a file may have {largest / 2**20:,.0f} MiB here. Send fewer rows, or raise --max-body."
 
-    refused = partial(complain, words)
+    refused = partial(notify_error, words)
     place = ui.upload(auto_upload=True, multiple=several, max_file_size=largest, on_rejected=refused, **handlers)
-    place.add_slot("header", _DROP.replace("LABEL", label))
+    place.add_slot("header", _UPLOAD_HEADER.replace("LABEL", label))
     return place.props("flat bordered color=transparent text-color=primary").classes("w-full r-drop")
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9 ,.:+-]+")
-_DROP = """<div class="row items-center no-wrap w-full q-pa-sm">
+_SAFE_LABEL = re.compile(r"[A-Za-z0-9 ,.:+-]+")
+_UPLOAD_HEADER = """<div class="row items-center no-wrap w-full q-pa-sm">
 <q-btn flat no-caps color="primary" icon="upload_file" label="LABEL" @click="props.pickFiles" class="col" align="left" />
 <q-spinner v-if="props.isUploading" size="24px" /><div class="hidden"><q-uploader-add-trigger /></div></div>"""
 
 
 def chart(options: dict[str, Any]) -> ui.echart:
     """A chart whose tooltip draws its words instead of making markup of them."""
-    return ui.echart(_described(options)).classes("w-full")
+    return ui.echart(_prepare_options(options)).classes("w-full")
 
 
 def redraw(picture: ui.echart, options: dict[str, Any]) -> None:
     """Another picture in the place of one."""
     picture.options.clear()
-    picture.options.update(_described(options))
+    picture.options.update(_prepare_options(options))
     picture.update()
 
 
-def _described(options: dict[str, Any]) -> dict[str, Any]:
+def _prepare_options(options: dict[str, Any]) -> dict[str, Any]:
     _refuse_code(options)
     tooltip = {"renderMode": "richText", "trigger": "axis"} | options.get("tooltip", {})
     return options | {"tooltip": tooltip, "aria": {"enabled": True}}

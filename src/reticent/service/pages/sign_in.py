@@ -14,19 +14,19 @@ from reticent.service.access import COOKIE
 from reticent.service.oidc import COOKIE as OIDC_COOKIE
 from reticent.service.oidc import SESSION
 from reticent.service.problems import ServiceError
-from reticent.service.routes.common import aside
+from reticent.service.routes.common import in_thread
 
 router = APIRouter(include_in_schema=False)
 
 _PAGE = Path(__file__).with_name("sign_in.html").read_text(encoding="utf-8")
-_PROVIDER = '<p><a href="/sign-in/oidc">Sign in with the house\'s account</a></p>'
+_PROVIDER_LINK = '<p><a href="/sign-in/oidc">Sign in with the house\'s account</a></p>'
 # The cookie is kept from requests that another site began, the way back from the provider among them: this page begins anew.
-_ON = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
+_REDIRECT_PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
 
 
 def _page(request: Request, error: ServiceError | None = None) -> HTMLResponse:
     words = f'<p class="wrong" role="alert">{escape(f"{error.message} {error.hint}")}</p>' if error else ""
-    provider = _PROVIDER if request.app.state.oidc else ""
+    provider = _PROVIDER_LINK if request.app.state.oidc else ""
     page = _PAGE.replace("<!-- message -->", words).replace("<!-- other -->", provider)
     return HTMLResponse(page, error.status if error else 200)
 
@@ -44,11 +44,11 @@ async def sign_in(request: Request, token: Annotated[str, Form(max_length=200)])
         key = request.app.state.access.sign_in(request, token)
     except ServiceError as error:
         return _page(request, error)
-    return await _let_in(request, key, RedirectResponse("/", 303))
+    return await _start_session(request, key, RedirectResponse("/", 303))
 
 
-async def _let_in(request: Request, key: str, answer: Response) -> Response:
-    await aside(partial(request.app.state.hub.note, "sign-in", "studio"))
+async def _start_session(request: Request, key: str, answer: Response) -> Response:
+    await in_thread(partial(request.app.state.hub.note, "sign-in", "studio"))
     settings = request.app.state.settings
     answer.set_cookie(
         COOKIE, key, max_age=int(settings.session), httponly=True, samesite="strict", secure=settings.secure
@@ -78,7 +78,7 @@ async def from_provider(request: Request) -> Response:
     except ServiceError as error:
         return _page(request, error)
     key = request.app.state.access.admit(visitor, SESSION)
-    answer = await _let_in(request, key, HTMLResponse(_ON))
+    answer = await _start_session(request, key, HTMLResponse(_REDIRECT_PAGE))
     answer.delete_cookie(OIDC_COOKIE)
     return answer
 

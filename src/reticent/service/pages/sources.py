@@ -10,31 +10,31 @@ from nicegui import events, ui
 
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
-from reticent.service.pages.data import drop, texts_of
-from reticent.service.pages.layout import PageContext, card, status_text, small, studio, trying
+from reticent.service.pages.data import drop_area, read_policy_files
+from reticent.service.pages.layout import PageContext, card, status_text, hint_text, studio_page, run_or_notify
 from reticent.service.pages.plan import KINDS
-from reticent.service.routes.common import aside
-from reticent.service.shelf import parse
+from reticent.service.routes.common import in_thread
+from reticent.service.shelf import parse_policy
 
-PLACES = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/series?name="}
+SOURCE_PATHS = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/series?name="}
 
 
-@studio("/sources", "Sources")
+@studio_page("/sources", "Sources")
 async def sources(context: PageContext) -> None:
     """The page."""
     hub = context.hub
-    rows = [("stream", name, _stream(one.status())) for name, one in sorted(hub.streams.items())]
-    rows += [("evolving", n, _evolving(await aside(one.status))) for n, one in sorted(hub.evolving.items())]
+    rows = [("stream", name, _stream_text(one.status())) for name, one in sorted(hub.streams.items())]
+    rows += [("evolving", n, _evolving_text(await in_thread(one.status))) for n, one in sorted(hub.evolving.items())]
     for name, one in sorted(hub.series.items()):
-        ledger = await aside(partial(one.store.ledger, one.name))
+        ledger = await in_thread(partial(one.store.ledger, one.name))
         rows.append(("series", name, f"{one.policy.series.method}; {len(ledger):,} releases"))
     with card("What runs here"):
         if not rows:
             status_text("No stream, evolving table or series yet.")
         for kind, name, words in rows:
             with ui.column().classes("gap-0 w-full"):
-                ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{PLACES[kind]}{name}").classes("font-medium")
-                small(words)
+                ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{SOURCE_PATHS[kind]}{name}").classes("font-medium")
+                hint_text(words)
     with card("Begin one"):
         with ui.row().classes("items-center gap-1"):
             ui.label("From data: give roles, choose what it will be, and try it.").classes("r-muted")
@@ -43,12 +43,12 @@ async def sources(context: PageContext) -> None:
         _from_policy(context)
 
 
-def _stream(state: dict[str, Any]) -> str:
+def _stream_text(state: dict[str, Any]) -> str:
     words = "stopped" if state["stopped"] else "taking records"
     return f"{state['method']}; {words}; {state['rows_in']:,} records so far, {state['held']:,} held back"
 
 
-def _evolving(state: dict[str, Any]) -> str:
+def _evolving_text(state: dict[str, Any]) -> str:
     return f"{state['method']}; {state['records']:,} records, {state['publications']:,} publications"
 
 
@@ -56,8 +56,8 @@ def _from_policy(context: PageContext) -> None:
     kind = ui.select({k: w for k, w in KINDS.items() if k != "table"}, value="stream", label="Kind").classes("w-full")
     name = ui.input("Name: a-z, 0-9, - and _").classes("w-full")
 
-    async def taken(event: events.MultiUploadEventArguments) -> None:
-        policies, files = await texts_of(event)
+    async def take_files(event: events.MultiUploadEventArguments) -> None:
+        policies, files = await read_policy_files(event)
 
         def bundle() -> Bundle:
             if len(policies) != 1:
@@ -65,34 +65,34 @@ def _from_policy(context: PageContext) -> None:
                     f"There are {len(policies)} policies among the files.",
                     hint="Send one .yaml and the files it names.",
                 )
-            return parse(policies[0], files)
+            return parse_policy(policies[0], files)
 
         await _create(context, kind.value, name.value or "", bundle)
 
-    drop(context, "Its policy and the files it names: begins at once", several=True, on_multi_upload=taken)
+    drop_area(context, "Its policy and the files it names: begins at once", several=True, on_multi_upload=take_files)
 
 
 async def _create(context: PageContext, kind: str, name: str, bundle: Callable[[], Bundle]) -> None:
     """Begins a source under a policy, and goes to its page."""
-    if await trying(aside(lambda: context.hub.create(kind, name, bundle()))) is not None:
-        ui.navigate.to(f"{PLACES[kind]}{name}")
+    if await run_or_notify(in_thread(lambda: context.hub.create(kind, name, bundle()))) is not None:
+        ui.navigate.to(f"{SOURCE_PATHS[kind]}{name}")
 
 
-def begin(context: PageContext, draft: dict[str, Any]) -> None:
+def begin_card(context: PageContext, draft: dict[str, Any]) -> None:
     """Begins a source under the policy of a draft."""
     kind = draft["kind"]
     with card(f"Begin {KINDS[kind].partition(':')[0]}"):
         status_text("Its policy stays for life: later records are held to what was promised for the first.")
-        name = ui.input("Name: a-z, 0-9, - and _", value=_usual(context.hub.tables.get(draft["table"])["name"]))
+        name = ui.input("Name: a-z, 0-9, - and _", value=_default_name(context.hub.tables.get(draft["table"])["name"]))
         name.classes("w-full")
 
         def go() -> Awaitable[None]:
             return _create(context, kind, name.value or "", lambda: context.hub.bundle(draft["policy_hash"]))
 
         ui.button("Begin", icon="play_arrow", on_click=go).props("size=lg")
-        small("It begins empty: the sample was tried and is not released. Its page takes the records.")
+        hint_text("It begins empty: the sample was tried and is not released. Its page takes the records.")
 
 
-def _usual(name: str) -> str:
+def _default_name(name: str) -> str:
     stem = name.rpartition(".")[0] or name
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem.lower()).strip("-_")[:60]

@@ -9,25 +9,25 @@ from typing import Any
 from nicegui import ui
 
 from reticent.errors import PolicyError
-from reticent.service.jobs import OPEN
+from reticent.service.jobs import OPEN_STATES
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import PageContext, card, status_text, small, steps, studio, trying
-from reticent.service.pages.plan import KINDS, Plan, planned
-from reticent.service.pages.safe import attributed, labelled
-from reticent.service.routes.common import aside
+from reticent.service.pages.layout import PageContext, card, status_text, hint_text, steps, studio_page, run_or_notify
+from reticent.service.pages.plan import KINDS, Plan, load_plan
+from reticent.service.pages.safe import set_attributes, set_label
+from reticent.service.routes.common import in_thread
 
 
-@studio("/try", "Data")
+@studio_page("/try", "Data")
 async def drafts_page(context: PageContext, table: str = "") -> None:
     """The page."""
     steps("Try", table)
-    if (plan := await planned(context, table)) is None:
+    if (plan := await load_plan(context, table)) is None:
         return
     body = ui.column().classes("w-full gap-4")
     listed = ui.column().classes("w-full gap-4")
     with body:
         _form(context, plan, listed)
-    await _list(context, plan, listed)
+    await _draft_list(context, plan, listed)
 
 
 def _form(context: PageContext, plan: Plan, listed: ui.column) -> None:
@@ -38,7 +38,7 @@ def _form(context: PageContext, plan: Plan, listed: ui.column) -> None:
         usual = usual if usual in known else next(iter(known))
         methods = ui.select(known, value=[usual], label="Methods", multiple=True).classes("w-full")
         methods.props("use-chips")
-        ask = _of_table(plan) if plan.kind == "table" else _of_source(plan)
+        ask = _table_fields(plan) if plan.kind == "table" else _source_fields(plan)
         if plan.kind != "table" and not plan.settings.get("prior"):
             with ui.row().classes("w-full items-center gap-1"):
                 status_text("The veil needs a prior, what readers know already.")
@@ -46,30 +46,30 @@ def _form(context: PageContext, plan: Plan, listed: ui.column) -> None:
 
         async def go() -> None:
             button.disable()
-            await trying(aside(lambda: drafts.begin(context.hub, plan, ask(methods.value))))
+            await run_or_notify(in_thread(lambda: drafts.begin(context.hub, plan, ask(methods.value))))
             button.enable()
-            await _list(context, plan, listed)
+            await _draft_list(context, plan, listed)
 
         button = ui.button("Try", icon="science", on_click=go).props("size=lg")
 
 
-Ask = Callable[[list[str]], list[tuple[str, dict[str, Any]]]]
+VariantBuilder = Callable[[list[str]], list[tuple[str, dict[str, Any]]]]
 
 
-def _of_source(plan: Plan) -> Ask:
+def _source_fields(plan: Plan) -> VariantBuilder:
     """The fields of a stream, an evolving table or a series."""
     privacy = plan.settings.get("privacy", {})
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         l = privacy.get("l", 4)
         ls = ui.input("l: values among which each stands", value=str(l if isinstance(l, int) else 4))
-        attributed(ls, hint="several give several drafts: 4, 10")
+        set_attributes(ls, hint="several give several drafts: 4, 10")
         ks = ui.input("k: persons alike", value=str(privacy.get("k", 5)))
-        attributed(ks, hint="for castle alone")
+        set_attributes(ks, hint="for castle alone")
         ks.set_visibility(plan.kind == "stream")
-    return lambda methods: drafts.promises(plan, methods, _whole(ks.value), _whole(ls.value))
+    return lambda methods: drafts.source_variants(plan, methods, _parse_integers(ks.value), _parse_integers(ls.value))
 
 
-def _of_table(plan: Plan) -> Ask:
+def _table_fields(plan: Plan) -> VariantBuilder:
     """The fields of a table."""
     privacy = plan.settings.get("privacy", {})
     with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
@@ -80,11 +80,11 @@ def _of_table(plan: Plan) -> Ask:
         out = ui.number("left out at most, %", value=100 * _number(privacy.get("suppression", 0.02)), min=0, max=99)
         hints = {ks: "such as 3, 5, 10", l: "1 for none", t: "0 for none", out: "of the records"}
         for field, words in hints.items():
-            attributed(field, hint=words)
+            set_attributes(field, hint=words)
 
     def ask(methods: list[str]) -> list[tuple[str, dict[str, Any]]]:
         own = _privacy(privacy, l.value, t.value, out.value)
-        return drafts.strengths(plan, methods, _whole(ks.value), own)
+        return drafts.table_variants(plan, methods, _parse_integers(ks.value), own)
 
     return ask
 
@@ -104,16 +104,16 @@ def _privacy(usual: dict[str, Any], l: float | None, t: float | None, out: float
     return own
 
 
-def _whole(text: str) -> list[int]:
+def _parse_integers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.replace(";", ",").split(",") if part.strip()] or [1]
     except ValueError:
         raise PolicyError("k and l are whole numbers.", hint="Such as 3, 5, 10.") from None
 
 
-async def _list(context: PageContext, plan: Plan, listed: ui.column) -> None:
+async def _draft_list(context: PageContext, plan: Plan, listed: ui.column) -> None:
     """Draws the drafts, and again until none is being computed."""
-    known = await aside(lambda: drafts.of_table(context.hub, plan.table["id"]))
+    known = await in_thread(lambda: drafts.of_table(context.hub, plan.table["id"]))
     if listed.is_deleted:
         return
     listed.clear()
@@ -124,34 +124,34 @@ async def _list(context: PageContext, plan: Plan, listed: ui.column) -> None:
                     _draft_row(context, plan, draft, listed)
                 compare = partial(ui.navigate.to, f"/compare?table={plan.table['id']}")
                 ui.button("Compare", icon="compare", on_click=compare).props("outline")
-        if any(draft["job"]["state"] in OPEN for draft in known):
-            ui.timer(0.7, lambda: _list(context, plan, listed), once=True)
+        if any(draft["job"]["state"] in OPEN_STATES for draft in known):
+            ui.timer(0.7, lambda: _draft_list(context, plan, listed), once=True)
 
 
 def _draft_row(context: PageContext, plan: Plan, draft: dict[str, Any], listed: ui.column) -> None:
     async def remove() -> None:
-        await trying(aside(lambda: drafts.remove(context.hub, draft["id"])))
-        await _list(context, plan, listed)
+        await run_or_notify(in_thread(lambda: drafts.remove(context.hub, draft["id"])))
+        await _draft_list(context, plan, listed)
 
     with ui.row().classes("w-full items-center gap-2").props('data-test="draft"'):
         with ui.column().classes("gap-0 grow"):
             ui.label(draft["name"]).classes("font-medium")
             _state(draft)
         if draft["figures"]:
-            act = drafts.act(draft)
+            act = drafts.action_label(draft)
             publish = ui.button(f"{act}…", on_click=partial(ui.navigate.to, f"/publish?draft={draft['id']}"))
-            labelled(publish, f"{act} {draft['name']}: asks first").props("flat dense no-caps")
+            set_label(publish, f"{act} {draft['name']}: asks first").props("flat dense no-caps")
         button = ui.button(icon="delete", on_click=remove).props("flat dense round")
-        labelled(button, f"Forget the draft {draft['name']}")
+        set_label(button, f"Forget the draft {draft['name']}")
 
 
 def _state(draft: dict[str, Any]) -> None:
     job = draft["job"]
     if draft["figures"]:
-        small(drafts.summary(draft["figures"]))
-    elif job["state"] in OPEN:
-        small(job.get("stage", "waiting"))
-        bar = labelled(ui.linear_progress(show_value=False), "at work")
+        hint_text(drafts.summary(draft["figures"]))
+    elif job["state"] in OPEN_STATES:
+        hint_text(job.get("stage", "waiting"))
+        bar = set_label(ui.linear_progress(show_value=False), "at work")
         bar.props("indeterminate rounded").classes("w-full")
     else:
         error = job["error"] or {"message": "It was cancelled.", "hint": ""}

@@ -6,17 +6,17 @@ from typing import Any
 
 from nicegui import ui
 
-from reticent.service.jobs import OPEN
+from reticent.service.jobs import OPEN_STATES
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import PageContext, card, figure, status_text, moment, small, studio, trying
-from reticent.service.pages.safe import grid, labelled
-from reticent.service.routes.common import aside
+from reticent.service.pages.layout import PageContext, card, figure, status_text, format_time, hint_text, studio_page, run_or_notify
+from reticent.service.pages.safe import data_table, set_label
+from reticent.service.routes.common import in_thread
 
-_JOBS = 30
-_WORDS = {"try": "draft", "table": "table", "evolving": "evolving table", "series": "series"}
+_MAX_JOBS = 30
+_KIND_LABELS = {"try": "draft", "table": "table", "evolving": "evolving table", "series": "series"}
 
 
-@studio("/work", "Work")
+@studio_page("/work", "Work")
 async def work(context: PageContext) -> None:
     """The page."""
     with card("The writer"):
@@ -27,10 +27,10 @@ async def work(context: PageContext) -> None:
 
     async def look() -> None:
         hub = context.hub
-        jobs = await aside(hub.jobs.all)
-        tried = await aside(lambda: drafts.by_job(hub))
-        streams = [stream.status() | {"readers": len(stream.heard)} for stream in hub.streams.values()]
-        waiting = [job for job in jobs if job["state"] in OPEN]
+        jobs = await in_thread(hub.jobs.all)
+        tried = await in_thread(lambda: drafts.by_job(hub))
+        streams = [stream.status() | {"readers": len(stream.subscribers)} for stream in hub.streams.values()]
+        waiting = [job for job in jobs if job["state"] in OPEN_STATES]
         if body.is_deleted:
             return
         each = hub.writer.steps / max(1, hub.writer.groups)
@@ -64,28 +64,28 @@ def _streams(streams: list[dict[str, Any]]) -> None:
             for one in streams
         ]
         heads = ("Stream", "State", "Records a second", "Median, ms", "99% within, ms", "Held back", "Readers now")
-        grid(heads, rows)
+        data_table(heads, rows)
 
 
-def _jobs(context: PageContext, jobs: list[dict[str, Any]], tried: dict[str, dict[str, Any]]) -> None:
+def _jobs(context: PageContext, jobs: list[dict[str, Any]], drafts_by_job: dict[str, dict[str, Any]]) -> None:
     with card("Jobs, the newest first"):
         if not jobs:
             status_text("Nothing was asked for yet.")
-        for job in jobs[:_JOBS]:
+        for job in jobs[:_MAX_JOBS]:
             with ui.row().classes("w-full items-center gap-3"):
                 with ui.column().classes("gap-0 grow"):
-                    name = f": {tried[job['id']]['name']}" if job["id"] in tried else ""
-                    ui.label(f"{_WORDS.get(job['kind'], job['kind'])} {job['source']}{name}")
+                    name = f": {drafts_by_job[job['id']]['name']}" if job["id"] in drafts_by_job else ""
+                    ui.label(f"{_KIND_LABELS.get(job['kind'], job['kind'])} {job['source']}{name}")
                     error = f": {job['error']['message']}" if job["error"] else ""
-                    small(f"{moment(job['created'])}, {job['stage']}{error}")
-                if job["id"] in tried:
-                    ui.link("Drafts", f"/try?table={tried[job['id']]['table']}")
+                    hint_text(f"{format_time(job['created'])}, {job['stage']}{error}")
+                if job["id"] in drafts_by_job:
+                    ui.link("Drafts", f"/try?table={drafts_by_job[job['id']]['table']}")
                 if job["release"]:
                     ui.link("Release", f"/release?id={job['release']}")
-                if job["state"] in OPEN:
+                if job["state"] in OPEN_STATES:
                     cancel = ui.button("Cancel", on_click=lambda _, ident=job["id"]: _cancel(context, ident))
-                    labelled(cancel, f"Cancel {job['source']}").props("flat dense no-caps")
+                    set_label(cancel, f"Cancel {job['source']}").props("flat dense no-caps")
 
 
 async def _cancel(context: PageContext, ident: str) -> None:
-    await trying(aside(lambda: context.hub.jobs.cancel(ident)))
+    await run_or_notify(in_thread(lambda: context.hub.jobs.cancel(ident)))

@@ -11,14 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from reticent.audit import verify
 from reticent.policy import Policy
 from reticent.release import Release
-from reticent.service.access import ClosedRoute
-from reticent.service.documents import fresh_id, now
+from reticent.service.access import AuthenticatedRoute
+from reticent.service.documents import new_id, now
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import errors, text_of
-from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
+from reticent.service.routes.bodies import errors, text_responses
+from reticent.service.routes.common import CUSTODIAN, Ident, HubDependency, in_thread
 from reticent.store import Transaction
 
-router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, route_class=ClosedRoute)
+router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 
 
 class NewAudit(BaseModel):
@@ -43,27 +43,27 @@ class Audit(BaseModel):
 
 
 @router.post("", status_code=201, responses=errors(404))
-async def create(body: NewAudit, hub: TheHub) -> Audit:
+async def create(body: NewAudit, hub: HubDependency) -> Audit:
     """Audits releases under the policy they were made under."""
-    return Audit(**await aside(lambda: audit(hub, body.releases, report=body.report)))
+    return Audit(**await in_thread(lambda: audit(hub, body.releases, report=body.report)))
 
 
 @router.get("", responses=errors())
-async def every(hub: TheHub) -> list[Audit]:
+async def every(hub: HubDependency) -> list[Audit]:
     """All audits, the newest first."""
-    return [Audit(**audit) for audit in await aside(hub.audits.all)]
+    return [Audit(**audit) for audit in await in_thread(hub.audits.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: TheHub) -> Audit:
+async def one(ident: Ident, hub: HubDependency) -> Audit:
     """One audit."""
-    return Audit(**await aside(lambda: hub.audits.get(ident)))
+    return Audit(**await in_thread(lambda: hub.audits.get(ident)))
 
 
-@router.get("/{ident}/report", responses=text_of("text/html", 404), response_class=Response)
-async def report(ident: Ident, hub: TheHub) -> Response:
+@router.get("/{ident}/report", responses=text_responses("text/html", 404), response_class=Response)
+async def report(ident: Ident, hub: HubDependency) -> Response:
     """The report of an audit that was asked for one."""
-    page = await aside(lambda: hub.audits.blob(ident))
+    page = await in_thread(lambda: hub.audits.blob(ident))
     headers = {"Content-Disposition": f'attachment; filename="audit-{ident}.html"'}
     return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 
@@ -75,7 +75,7 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
     """
     policy = hub.policy(hub.releases.get(releases[0])["policy_hash"])
     verdict, page, more = _verify_releases([hub.releases.load(ident) for ident in releases], policy, report=report)
-    document = {"id": fresh_id(), "created": now(), "releases": list(releases), "report": report, **verdict}
+    document = {"id": new_id(), "created": now(), "releases": list(releases), "report": report, **verdict}
     document |= {"more": more, "holds": verdict["holds"] and not more.get("refuted")}
 
     def store(tx: Transaction) -> None:
@@ -83,7 +83,7 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
         if report:
             hub.audits.put_blob(tx, document["id"], page.encode())
 
-    hub.act("report" if report else "audit", f"audit:{document['id']}", store)
+    hub.write_and_log("report" if report else "audit", f"audit:{document['id']}", store)
     return document
 
 

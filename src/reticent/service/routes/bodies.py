@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from reticent.policy.bundle import Bundle
-from reticent.service.hub import NAME, Hub
+from reticent.service.hub import NAME_PATTERN, Hub
 from reticent.service.problems import ErrorReply
-from reticent.service.routes.common import aside
-from reticent.service.shelf import parse
+from reticent.service.routes.common import in_thread
+from reticent.service.shelf import parse_policy
 
 
 class PolicyBody(BaseModel):
@@ -22,13 +22,13 @@ class PolicyBody(BaseModel):
 
     def bundle(self) -> Bundle:
         """As the hub takes it."""
-        return parse(self.policy, self.files)
+        return parse_policy(self.policy, self.files)
 
 
 class NewSource(PolicyBody):
     """A stream, an evolving table or a series to begin."""
 
-    name: str = Field(pattern=f"^{NAME}$")
+    name: str = Field(pattern=f"^{NAME_PATTERN}$")
 
 
 class Created(BaseModel):
@@ -38,9 +38,9 @@ class Created(BaseModel):
     policy_hash: str
 
 
-async def created(kind: str, body: NewSource, hub: Hub) -> Created:
+async def create_source(kind: str, body: NewSource, hub: Hub) -> Created:
     """Begins a source of a kind."""
-    policy = await aside(lambda: hub.create(kind, body.name, body.bundle()))
+    policy = await in_thread(lambda: hub.create(kind, body.name, body.bundle()))
     return Created(name=body.name, policy_hash=policy.hash)
 
 
@@ -78,13 +78,13 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorReply, "description": words[status]} for status in sorted({*always, *statuses})}
 
 
-def text_of(media: str, *statuses: int, binary: bool = False) -> dict[int | str, dict[str, Any]]:
+def text_responses(media: str, *statuses: int, binary: bool = False) -> dict[int | str, dict[str, Any]]:
     """The answers of a route that gives something else than JSON."""
     schema = {"type": "string"} | ({"format": "binary"} if binary else {})
     return {**errors(*statuses), 200: {"content": {media: {"schema": schema}}}}
 
 
-def body_of(*kinds: str) -> dict[str, Any]:
+def raw_body(*kinds: str) -> dict[str, Any]:
     """Describes a raw body for the OpenAPI document."""
     content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
     return {"requestBody": {"required": True, "content": content}}

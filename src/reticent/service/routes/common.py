@@ -9,17 +9,17 @@ from typing import Annotated, Any, TypeVar
 from anyio import to_thread
 from fastapi import Depends, Header, Path, Request
 
-from reticent.service.access import needs
-from reticent.service.hub import NAME, Hub
+from reticent.service.access import require_role
+from reticent.service.hub import NAME_PATTERN, Hub
 from reticent.service.tokens import Role
 
 T = TypeVar("T")
 
-ANALYST = [Depends(needs(Role.ANALYST))]
-CUSTODIAN = [Depends(needs())]
-MONITOR = [Depends(needs(Role.MONITOR))]
+ANALYST = [Depends(require_role(Role.ANALYST))]
+CUSTODIAN = [Depends(require_role())]
+MONITOR = [Depends(require_role(Role.MONITOR))]
 
-Name = Annotated[str, Path(pattern=f"^{NAME}$")]
+Name = Annotated[str, Path(pattern=f"^{NAME_PATTERN}$")]
 Ident = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 Key = Annotated[
     str | None,
@@ -31,14 +31,14 @@ Key = Annotated[
 ]
 
 
-def feed_of(kind: str) -> list[Any]:
+def require_feed_role(kind: str) -> list[Any]:
     """Feeds whose scope holds the source of this kind that the route names."""
-    return [Depends(needs(Role.FEED, kind=kind))]
+    return [Depends(require_role(Role.FEED, kind=kind))]
 
 
-def analyst_of(kind: str) -> list[Any]:
+def require_analyst_role(kind: str) -> list[Any]:
     """Analysts whose scope holds it."""
-    return [Depends(needs(Role.ANALYST, kind=kind))]
+    return [Depends(require_role(Role.ANALYST, kind=kind))]
 
 
 async def hub_of(request: Request) -> Hub:
@@ -47,15 +47,15 @@ async def hub_of(request: Request) -> Hub:
     return hub
 
 
-TheHub = Annotated[Hub, Depends(hub_of)]
+HubDependency = Annotated[Hub, Depends(hub_of)]
 
 
-async def aside(work: Callable[[], T]) -> T:
+async def in_thread(work: Callable[[], T]) -> T:
     """Runs something slow on a thread."""
     return await to_thread.run_sync(work)
 
 
-async def each_aside(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def iter_in_thread(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Takes parts one by one on a thread, each when the one before has been sent."""
-    while (part := await aside(partial(next, parts, None))) is not None:
+    while (part := await in_thread(partial(next, parts, None))) is not None:
         yield part

@@ -11,15 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reticent.engine.evolving.change import Change
 from reticent.publication.evolving import Evolving
-from reticent.service.access import ClosedRoute
+from reticent.service.access import AuthenticatedRoute
 from reticent.service.problems import ServiceError
-from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
-from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside, feed_of
-from reticent.service.routes.feeds import check_kind, digest_of, require
-from reticent.service.uploads import KINDS, read_upload
+from reticent.service.routes.bodies import Created, Job, NewSource, raw_body, create_source, errors
+from reticent.service.routes.common import CUSTODIAN, Key, Name, HubDependency, in_thread, require_feed_role
+from reticent.service.routes.feeds import check_content_type, digest_of, require_key
+from reticent.service.uploads import CONTENT_TYPES, read_upload
 from reticent.store import Transaction
 
-router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=ClosedRoute)
+router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=AuthenticatedRoute)
 
 
 class EvolvingStatus(BaseModel):
@@ -54,22 +54,22 @@ class Publish(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
-async def create(body: NewSource, hub: TheHub) -> Created:
+async def create(body: NewSource, hub: HubDependency) -> Created:
     """Begins an evolving table under a policy."""
-    return await created("evolving", body, hub)
+    return await create_source("evolving", body, hub)
 
 
 @router.get("", dependencies=CUSTODIAN, responses=errors())
-async def every(hub: TheHub) -> list[EvolvingStatus]:
+async def every(hub: HubDependency) -> list[EvolvingStatus]:
     """All evolving tables."""
-    return await aside(lambda: [_status(name, table) for name, table in hub.evolving.items()])
+    return await in_thread(lambda: [_status(name, table) for name, table in hub.evolving.items()])
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
-async def one(name: Name, hub: TheHub) -> EvolvingStatus:
+async def one(name: Name, hub: HubDependency) -> EvolvingStatus:
     """One evolving table."""
     table = hub.evolving_table(name)
-    return await aside(lambda: _status(name, table))
+    return await in_thread(lambda: _status(name, table))
 
 
 def _status(name: str, table: Evolving) -> EvolvingStatus:
@@ -78,17 +78,17 @@ def _status(name: str, table: Evolving) -> EvolvingStatus:
 
 
 @router.post(
-    "/{name}/changes", dependencies=feed_of("evolving"), responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS)
+    "/{name}/changes", dependencies=require_feed_role("evolving"), responses=errors(404, 409, 415), openapi_extra=raw_body(*CONTENT_TYPES)
 )
-async def change(name: Name, request: Request, hub: TheHub, key: Key = None) -> Changed:
+async def change(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Changed:
     """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""
     table = hub.evolving_table(name)
-    require(key)
-    check_kind(request)
+    require_key(key)
+    check_content_type(request)
     body = await request.body()
     if not body:
         raise ServiceError(422, "data", "There are no records in the body.", "Send at least one.")
-    return Changed(**await aside(lambda: change_table(table, read_upload(body), key, digest_of(body))))
+    return Changed(**await in_thread(lambda: change_table(table, read_upload(body), key, digest_of(body))))
 
 
 def change_table(table: Evolving, batch: pa.Table, key: str | None = None, digest: str = "") -> dict[str, Any]:
@@ -112,9 +112,9 @@ def change_table(table: Evolving, batch: pa.Table, key: str | None = None, diges
 
 
 @router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))
-async def publish(name: Name, body: Publish, hub: TheHub, key: Key = None) -> Job:
+async def publish(name: Name, body: Publish, hub: HubDependency, key: Key = None) -> Job:
     """Publishes the table as it is now, as a job."""
     hub.evolving_table(name)
     return Job(
-        **await aside(lambda: hub.jobs.begin("evolving", name, {"again": body.again}, key=key, digest="publish"))
+        **await in_thread(lambda: hub.jobs.begin("evolving", name, {"again": body.again}, key=key, digest="publish"))
     )

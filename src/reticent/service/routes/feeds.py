@@ -13,22 +13,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reticent.errors import ReticentError
 from reticent.publication.records import Batch
-from reticent.service.access import needs
-from reticent.service.hub import NAME
-from reticent.service.live import LiveStream, Pushed
+from reticent.service.access import require_role
+from reticent.service.hub import NAME_PATTERN
+from reticent.service.live import LiveStream, PushResult
 from reticent.service.problems import ServiceError, response
-from reticent.service.routes.common import Key, Name, TheHub
+from reticent.service.routes.common import Key, Name, HubDependency
 from reticent.service.tokens import Role
-from reticent.service.uploads import ARROW, KINDS, NDJSON
+from reticent.service.uploads import ARROW, CONTENT_TYPES, NDJSON
 from reticent.service.writer import Step
 from reticent.store import Transaction
 
-_PATH = re.compile(f"/api/v1/streams/({NAME})/records")
+_PATH = re.compile(f"/api/v1/streams/({NAME_PATTERN})/records")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
-_may = needs(Role.FEED, kind="stream")
+_require_feed_role = require_role(Role.FEED, kind="stream")
 
 
-def require(key: str | None) -> None:
+def require_key(key: str | None) -> None:
     """Refuses a batch without a key: sent again after a lost answer, it would publish the same people twice."""
     if key is None:
         raise ServiceError(
@@ -44,10 +44,10 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def check_kind(request: Request) -> None:
+def check_content_type(request: Request) -> None:
     """Refuses a content type that tables do not come in."""
-    if media_type(request) not in KINDS:
-        raise ServiceError(415, "content-type", f"Tables are sent as {', '.join(KINDS)}.", "Set Content-Type.")
+    if media_type(request) not in CONTENT_TYPES:
+        raise ServiceError(415, "content-type", f"Tables are sent as {', '.join(CONTENT_TYPES)}.", "Set Content-Type.")
 
 
 def digest_of(body: bytes) -> str:
@@ -63,9 +63,9 @@ class PushStep(Step):
         self._body, self._kind, self._key = body, kind, key
         self._digest = digest_of(body)
         self._began = time.perf_counter()
-        self._known: Pushed | None = None
+        self._known: PushResult | None = None
         self._batch: Batch | None = None
-        self._done: Pushed | None = None
+        self._done: PushResult | None = None
 
     def check(self) -> None:
         """Reads the batch; it is refused here, before anything is placed."""
@@ -75,7 +75,7 @@ class PushStep(Step):
                 raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
             self._batch = self._stream.read(self._body, self._kind)
 
-    def apply(self, _: Transaction) -> Pushed:
+    def apply(self, _: Transaction) -> PushResult:
         """Releases it, unless it was released before."""
         self._done = self._known
         if self._done is None:
@@ -83,28 +83,28 @@ class PushStep(Step):
             self._done = self._stream.push(self._batch, self._key, self._digest)
         return self._done
 
-    def settled(self) -> None:
+    def on_commit(self) -> None:
         """On disk."""
         if self._done is not None:
-            self._stream.settled(self._done, self._began)
+            self._stream.record_push(self._done, self._began)
 
     def drop(self) -> None:
         """The engine may be ahead of the store."""
         self._stream.drop()
 
 
-async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Response:
+async def push(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Response:
     """Releases a batch of records, wholly or not at all; the answer holds their released form.
 
     It is on disk when the answer comes. A batch that is sent again with its `Idempotency-Key` gets the stored answer.
     """
     stream = hub.stream(name)
-    require(key)
+    require_key(key)
     kind = media_type(request)
     if kind not in (NDJSON, ARROW):
         raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
     step = PushStep(stream, await request.body(), kind, key)
-    answer = await _within(request, hub.writer.submit(step))
+    answer = await _await_result(request, hub.writer.submit(step))
     headers = {
         "Reticent-Cursor": str(answer.number),
         "Reticent-Generation": hub.store.epoch,
@@ -115,7 +115,7 @@ async def push(name: Name, request: Request, hub: TheHub, key: Key = None) -> Re
     return Response(answer.lines, media_type=NDJSON, headers=headers)
 
 
-async def _within(request: Request, future: Any) -> Pushed:
+async def _await_result(request: Request, future: Any) -> PushResult:
     try:
         # Shielded: a client that goes away does not take its batch out of the queue halfway.
         waiting = asyncio.shield(asyncio.wrap_future(future))
@@ -156,7 +156,7 @@ class FastPush:
             await self._app(scope, receive, send)  # the usual way has the words for it
             return
         try:
-            await _may(request)
+            await _require_feed_role(request)
             answer = await push(path.group(1), request, request.app.state.hub, key)
         except ReticentError as error:
             answer = response(error)

@@ -12,10 +12,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from pydantic import BaseModel
 
-from reticent.service.access import ClosedRoute
+from reticent.service.access import AuthenticatedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import text_of
-from reticent.service.routes.common import MONITOR, TheHub, aside
+from reticent.service.routes.bodies import text_responses
+from reticent.service.routes.common import MONITOR, HubDependency, in_thread
 
 _GAUGES = {
     "rows_per_second": "Records released per second, over the last ten",
@@ -32,7 +32,7 @@ _GAUGES = {
 }
 
 
-class _OfHub(Collector):
+class _HubCollector(Collector):
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
 
@@ -60,11 +60,11 @@ class _OfHub(Collector):
 def exposition(hub: Hub) -> bytes:
     """All figures as text."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_OfHub(hub))
+    registry.register(_HubCollector(hub))
     return generate_latest(registry)
 
 
-router = APIRouter(tags=["server"], route_class=ClosedRoute)
+router = APIRouter(tags=["server"], route_class=AuthenticatedRoute)
 
 
 class Health(BaseModel):
@@ -80,7 +80,7 @@ async def health() -> Health:
     return Health(status="ok", version=version("reticent"))
 
 
-@router.get("/metrics", dependencies=MONITOR, responses=text_of("text/plain"), response_class=Response)
-async def metrics(hub: TheHub) -> Response:
+@router.get("/metrics", dependencies=MONITOR, responses=text_responses("text/plain"), response_class=Response)
+async def metrics(hub: HubDependency) -> Response:
     """Figures in Prometheus' text format."""
-    return Response(await aside(lambda: exposition(hub)), media_type="text/plain; version=0.0.4")
+    return Response(await in_thread(lambda: exposition(hub)), media_type="text/plain; version=0.0.4")

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from reticent.service.access import ClosedRoute
+from reticent.service.access import AuthenticatedRoute
 from reticent.service.routes.bodies import Job, errors
-from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
+from reticent.service.routes.common import CUSTODIAN, Ident, HubDependency, in_thread
 
-router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN, route_class=ClosedRoute)
+router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 
 
 @router.get("", responses=errors())
-async def every(hub: TheHub) -> list[Job]:
+async def every(hub: HubDependency) -> list[Job]:
     """All jobs, the newest first."""
-    return [Job(**job) for job in await aside(hub.jobs.all)]
+    return [Job(**job) for job in await in_thread(hub.jobs.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: TheHub) -> Job:
+async def one(ident: Ident, hub: HubDependency) -> Job:
     """One job."""
-    return Job(**await aside(lambda: hub.jobs.get(ident)))
+    return Job(**await in_thread(lambda: hub.jobs.get(ident)))
 
 
 @router.delete("/{ident}", responses=errors(404))
-async def cancel(ident: Ident, hub: TheHub) -> Job:
+async def cancel(ident: Ident, hub: HubDependency) -> Job:
     """Cancels a job; nothing of it is published. A job that has ended stays as it is."""
-    return Job(**await aside(lambda: hub.jobs.cancel(ident)))
+    return Job(**await in_thread(lambda: hub.jobs.cancel(ident)))
 
 
 @router.post("/{ident}/retry", status_code=202, responses=errors(404))
-async def retry(ident: Ident, hub: TheHub) -> Job:
+async def retry(ident: Ident, hub: HubDependency) -> Job:
     """Begins a parked job anew. Any other job stays as it is."""
-    return Job(**await aside(lambda: hub.jobs.retry(ident)))
+    return Job(**await in_thread(lambda: hub.jobs.retry(ident)))

@@ -10,15 +10,15 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from reticent.service.access import ClosedRoute
+from reticent.service.access import AuthenticatedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import errors, text_of
-from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, TheHub, aside, each_aside
+from reticent.service.routes.bodies import errors, text_responses
+from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, HubDependency, in_thread, iter_in_thread
 
-router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=ClosedRoute)
+router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=AuthenticatedRoute)
 
 
-_PIECE = 256 << 10
+_PIECE_BYTES = 256 << 10
 
 
 class ReleaseInfo(BaseModel):
@@ -45,44 +45,44 @@ class ReleaseInfo(BaseModel):
 
 
 @router.get("", responses=errors())
-async def every(hub: TheHub) -> list[ReleaseInfo]:
+async def every(hub: HubDependency) -> list[ReleaseInfo]:
     """All releases, the newest first."""
-    return [ReleaseInfo(**release) for release in await aside(hub.releases.all)]
+    return [ReleaseInfo(**release) for release in await in_thread(hub.releases.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: TheHub) -> ReleaseInfo:
+async def one(ident: Ident, hub: HubDependency) -> ReleaseInfo:
     """One release: its guarantee, figures and verdict."""
-    return ReleaseInfo(**await aside(lambda: hub.releases.get(ident)))
+    return ReleaseInfo(**await in_thread(lambda: hub.releases.get(ident)))
 
 
 @router.post("/{ident}/withdraw", dependencies=CUSTODIAN, responses=errors(404))
-async def withdraw(ident: Ident, hub: TheHub) -> ReleaseInfo:
+async def withdraw(ident: Ident, hub: HubDependency) -> ReleaseInfo:
     """Hands a release out no more. Copies stay where they are, and the ledger goes on counting its persons."""
-    return ReleaseInfo(**await aside(lambda: hub.withdraw(ident)))
+    return ReleaseInfo(**await in_thread(lambda: hub.withdraw(ident)))
 
 
 @router.get(
     "/{ident}/download",
-    responses=text_of("application/zip", 404, 410, binary=True),
+    responses=text_responses("application/zip", 404, 410, binary=True),
     response_class=Response,
 )
 async def download(
-    ident: Ident, hub: TheHub, file_format: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"
+    ident: Ident, hub: HubDependency, file_format: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"
 ) -> Response:
     """The folder of a release as a zip file."""
-    return await sent(hub, ident, file_format)
+    return await send_release(hub, ident, file_format)
 
 
-async def sent(hub: Hub, ident: str, file_format: str) -> Response:
+async def send_release(hub: Hub, ident: str, file_format: str) -> Response:
     """A release as an answer whose pieces are read as they are sent."""
-    file = await aside(lambda: hub.releases.open(ident, file_format))
+    file = await in_thread(lambda: hub.releases.open(ident, file_format))
     name = f'attachment; filename="release-{ident}.zip"'
     headers = {"Content-Disposition": name, "Content-Length": str(os.fstat(file.fileno()).st_size)}
-    return StreamingResponse(each_aside(_pieces(file)), media_type="application/zip", headers=headers)
+    return StreamingResponse(iter_in_thread(_pieces(file)), media_type="application/zip", headers=headers)
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     with file:
-        while part := file.read(_PIECE):
+        while part := file.read(_PIECE_BYTES):
             yield part

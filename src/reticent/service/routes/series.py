@@ -8,15 +8,15 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from reticent.publication.series import Series
-from reticent.service.access import ClosedRoute
+from reticent.service.access import AuthenticatedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import Created, Job, NewSource, body_of, created, errors
-from reticent.service.routes.common import CUSTODIAN, Key, Name, TheHub, aside
-from reticent.service.routes.feeds import check_kind, digest_of
-from reticent.service.routes.tables import keep
-from reticent.service.uploads import KINDS
+from reticent.service.routes.bodies import Created, Job, NewSource, raw_body, create_source, errors
+from reticent.service.routes.common import CUSTODIAN, Key, Name, HubDependency, in_thread
+from reticent.service.routes.feeds import check_content_type, digest_of
+from reticent.service.routes.tables import store_table
+from reticent.service.uploads import CONTENT_TYPES
 
-router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN, route_class=ClosedRoute)
+router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 
 
 class SeriesStatus(BaseModel):
@@ -30,22 +30,22 @@ class SeriesStatus(BaseModel):
 
 
 @router.post("", status_code=201, responses=errors(409))
-async def create(body: NewSource, hub: TheHub) -> Created:
+async def create(body: NewSource, hub: HubDependency) -> Created:
     """Begins a series under a policy."""
-    return await created("series", body, hub)
+    return await create_source("series", body, hub)
 
 
 @router.get("", responses=errors())
-async def every(hub: TheHub) -> list[SeriesStatus]:
+async def every(hub: HubDependency) -> list[SeriesStatus]:
     """All series."""
-    return await aside(lambda: [_status(name, series) for name, series in hub.series.items()])
+    return await in_thread(lambda: [_status(name, series) for name, series in hub.series.items()])
 
 
 @router.get("/{name}", responses=errors(404))
-async def one(name: Name, hub: TheHub) -> SeriesStatus:
+async def one(name: Name, hub: HubDependency) -> SeriesStatus:
     """One series."""
-    series = hub.a_series(name)
-    return await aside(lambda: _status(name, series))
+    series = hub.series_by_name(name)
+    return await in_thread(lambda: _status(name, series))
 
 
 def _status(name: str, series: Series) -> SeriesStatus:
@@ -56,18 +56,18 @@ def _status(name: str, series: Series) -> SeriesStatus:
     )
 
 
-@router.post("/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=body_of(*KINDS))
-async def next_release(name: Name, request: Request, hub: TheHub, key: Key = None) -> Job:
+@router.post("/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=raw_body(*CONTENT_TYPES))
+async def next_release(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Job:
     """Publishes a table, all records as they are now, as the next release, as a job."""
-    hub.a_series(name)
-    check_kind(request)
+    hub.series_by_name(name)
+    check_content_type(request)
     body = await request.body()
-    return Job(**await aside(lambda: begin(hub, name, body, key)))
+    return Job(**await in_thread(lambda: queue_release(hub, name, body, key)))
 
 
-def begin(hub: Hub, name: str, body: bytes, key: str | None = None) -> dict[str, Any]:
+def queue_release(hub: Hub, name: str, body: bytes, key: str | None = None) -> dict[str, Any]:
     """Queues the next release; the data is forgotten when the job ends."""
-    table, job = keep(hub, body, name), None
+    table, job = store_table(hub, body, name), None
     request = {"table": table["id"]}
     try:
         job = hub.jobs.begin("series", name, request, key=key, digest=digest_of(body))

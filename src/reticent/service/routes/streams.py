@@ -15,33 +15,33 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from reticent.service.access import ClosedRoute
-from reticent.service.actor import reaches
+from reticent.service.access import AuthenticatedRoute
+from reticent.service.actor import can_access
 from reticent.service.live import LiveStream
 from reticent.service.problems import ServiceError
-from reticent.service.routes.bodies import Created, NewSource, body_of, created, errors, text_of
+from reticent.service.routes.bodies import Created, NewSource, raw_body, create_source, errors, text_responses
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
     Name,
-    TheHub,
-    analyst_of,
-    aside,
-    each_aside,
-    feed_of,
+    HubDependency,
+    require_analyst_role,
+    in_thread,
+    iter_in_thread,
+    require_feed_role,
 )
 from reticent.service.routes.feeds import push
 from reticent.service.uploads import ARROW, NDJSON
 from reticent.store import OutboxEntry, schema
 
 LOG = logging.getLogger(__name__)
-router = APIRouter(prefix="/streams", tags=["streams"], route_class=ClosedRoute)
+router = APIRouter(prefix="/streams", tags=["streams"], route_class=AuthenticatedRoute)
 _LINES = {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "One JSON object per line"}
 _HEARTBEAT = 15.0
-_BATCHES = 1_000
+_MAX_BATCHES = 1_000
 # Bytes of released lines in one answer, beyond its last batch, and in one piece of it.
-_BYTES = 4 << 20
-_PIECE = 64 << 10
+_MAX_BYTES = 4 << 20
+_PIECE_BYTES = 64 << 10
 Cursor = Annotated[int, Query(ge=-1, le=2**53, description="The last batch already read; -1 for the beginning.")]
 
 Epoch = Annotated[
@@ -72,64 +72,64 @@ class StreamStatus(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
-async def create(body: NewSource, hub: TheHub) -> Created:
+async def create(body: NewSource, hub: HubDependency) -> Created:
     """Begins a stream under a policy."""
-    return await created("stream", body, hub)
+    return await create_source("stream", body, hub)
 
 
 @router.get("", dependencies=ANALYST, responses=errors())
-async def names(hub: TheHub) -> list[str]:
+async def names(hub: HubDependency) -> list[str]:
     """The names of all streams that the token is for."""
-    return sorted(name for name in hub.streams if reaches("stream", name))
+    return sorted(name for name in hub.streams if can_access("stream", name))
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
-async def status(name: Name, hub: TheHub) -> StreamStatus:
+async def status(name: Name, hub: HubDependency) -> StreamStatus:
     """One stream in figures."""
     return StreamStatus(**hub.stream(name).status())
 
 
 @router.post("/{name}/stop", dependencies=CUSTODIAN, responses=errors(404))
-async def stop(name: Name, hub: TheHub) -> StreamStatus:
+async def stop(name: Name, hub: HubDependency) -> StreamStatus:
     """Takes no more records, until it is told to go on; what was released stays readable, what is held stays held."""
-    await aside(lambda: hub.halt(name, stop=True))
+    await in_thread(lambda: hub.halt(name, stop=True))
     return StreamStatus(**hub.stream(name).status())
 
 
 @router.post("/{name}/go-on", dependencies=CUSTODIAN, responses=errors(404))
-async def go_on(name: Name, hub: TheHub) -> StreamStatus:
+async def go_on(name: Name, hub: HubDependency) -> StreamStatus:
     """Takes records again."""
-    await aside(lambda: hub.halt(name, stop=False))
+    await in_thread(lambda: hub.halt(name, stop=False))
     return StreamStatus(**hub.stream(name).status())
 
 
 router.post(
     "/{name}/records",
-    dependencies=feed_of("stream"),
+    dependencies=require_feed_role("stream"),
     responses={**errors(404, 409, 410, 415), 200: _LINES, 202: {"description": "Taken in; held until it is safe"}},
     response_class=Response,
-    openapi_extra=body_of(NDJSON, ARROW),
+    openapi_extra=raw_body(NDJSON, ARROW),
 )(push)
 
 
 @router.get(
     "/{name}/records",
-    dependencies=analyst_of("stream"),
+    dependencies=require_analyst_role("stream"),
     responses={**errors(404, 409, 410), 200: _LINES},
     response_class=Response,
 )
 async def read(
     name: Name,
-    hub: TheHub,
+    hub: HubDependency,
     cursor: Cursor = -1,
-    limit: Annotated[int, Query(ge=1, le=_BATCHES)] = 100,
+    limit: Annotated[int, Query(ge=1, le=_MAX_BATCHES)] = 100,
     generation: Epoch = None,
 ) -> Response:
     """Released lines after a cursor, at most `limit` batches and 4 MiB; `Reticent-Cursor` is where to go on."""
     stream = hub.stream(name)
-    await aside(lambda: hub.log_read(f"stream:{name}"))
+    await in_thread(lambda: hub.log_read(f"stream:{name}"))
     _check_epoch(hub, generation)
-    sizes = await aside(lambda: _sizes(hub, stream, cursor, limit))
+    sizes = await in_thread(lambda: _sizes(hub, stream, cursor, limit))
     total = sum(size for _, size in sizes)
     headers = {
         "Reticent-Cursor": str(sizes[-1][0] if sizes else cursor),
@@ -137,33 +137,33 @@ async def read(
         "Content-Length": str(total),
     }
     pieces = _pieces(_entries(hub, stream, sizes))
-    if total <= _PIECE:
-        return Response(await aside(lambda: b"".join(pieces)), media_type=NDJSON, headers=headers)
-    return StreamingResponse(each_aside(pieces), media_type=NDJSON, headers=headers)
+    if total <= _PIECE_BYTES:
+        return Response(await in_thread(lambda: b"".join(pieces)), media_type=NDJSON, headers=headers)
+    return StreamingResponse(iter_in_thread(pieces), media_type=NDJSON, headers=headers)
 
 
 @router.get(
     "/{name}/codebook",
-    dependencies=analyst_of("stream"),
+    dependencies=require_analyst_role("stream"),
     responses={**errors(404), 200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
     response_class=Response,
 )
-async def codebook(name: Name, hub: TheHub) -> Response:
+async def codebook(name: Name, hub: HubDependency) -> Response:
     """What a recipient needs to read the lines: columns, levels, the guarantee, and the published side of the veil."""
     stream = hub.stream(name)
-    return Response(await aside(stream.codebook), media_type="application/json")
+    return Response(await in_thread(stream.codebook), media_type="application/json")
 
 
 @router.get(
     "/{name}/events",
-    dependencies=analyst_of("stream"),
-    responses=text_of("text/event-stream", 404, 409, 410),
+    dependencies=require_analyst_role("stream"),
+    responses=text_responses("text/event-stream", 404, 409, 410),
     response_class=StreamingResponse,
 )
 async def events(
     name: Name,
     request: Request,
-    hub: TheHub,
+    hub: HubDependency,
     cursor: Cursor = -1,
     last_event_id: Annotated[str | None, Header(pattern=r"^[0-9]{1,15}$")] = None,
     limit: Annotated[
@@ -172,29 +172,29 @@ async def events(
 ) -> StreamingResponse:
     """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
     stream, start = hub.stream(name), int(last_event_id) if last_event_id is not None else cursor
-    await aside(partial(_sizes, hub, stream, start, 1))  # refused before the stream of events begins
-    await aside(lambda: hub.log_read(f"stream:{name}"))
-    follow = _follow(hub, stream, start, limit, stays=partial(request.app.state.access.stays, request))
+    await in_thread(partial(_sizes, hub, stream, start, 1))  # refused before the stream of events begins
+    await in_thread(lambda: hub.log_read(f"stream:{name}"))
+    follow = _follow(hub, stream, start, limit, is_valid=partial(request.app.state.access.stays, request))
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def _follow(
-    hub: TheHub, stream: LiveStream, cursor: int, limit: int | None, *, stays: Callable[[], bool]
+    hub: HubDependency, stream: LiveStream, cursor: int, limit: int | None, *, is_valid: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     loop, news = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
         loop.call_soon_threadsafe(news.set)
 
-    stream.heard.append(wake)
+    stream.subscribers.append(wake)
     left = limit
     try:
         yield b": reticent\n\n"
-        while (left is None or left > 0) and stays():  # a token that was revoked or is over reads no further batch
+        while (left is None or left > 0) and is_valid():  # a token that was revoked or is over reads no further batch
             news.clear()
-            sizes = await aside(partial(_sizes, hub, stream, cursor, min(_BATCHES, left or _BATCHES)))
+            sizes = await in_thread(partial(_sizes, hub, stream, cursor, min(_MAX_BATCHES, left or _MAX_BATCHES)))
             events = chain.from_iterable(map(_event, _entries(hub, stream, sizes)))
-            async for piece in each_aside(events):
+            async for piece in iter_in_thread(events):
                 yield piece
             cursor = sizes[-1][0] if sizes else cursor
             left = None if left is None else left - len(sizes)
@@ -206,10 +206,10 @@ async def _follow(
     except ServiceError as problem:  # too slow: it asks again, and then it is told
         LOG.warning("a follower of a stream is too far behind: %s", problem)
     finally:
-        stream.heard.remove(wake)
+        stream.subscribers.remove(wake)
 
 
-def _sizes(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[tuple[int, int]]:
+def _sizes(hub: HubDependency, stream: LiveStream, cursor: int, limit: int) -> list[tuple[int, int]]:
     """Numbers and sizes of the batches after a cursor that go into one answer; none of them is read for it."""
     table = schema.outbox.c
     query = sa.select(table.number, sa.func.length(table.payload)).order_by(table.number).limit(limit)
@@ -223,10 +223,10 @@ def _sizes(hub: TheHub, stream: LiveStream, cursor: int, limit: int) -> list[tup
             "Tell the custodian what you have; `reticent store restore --published` needs to know it.",
         )
     before = accumulate((size for _, size in batches), initial=0)
-    return [(number, size) for (number, size), sum_before in zip(batches, before, strict=False) if sum_before < _BYTES]
+    return [(number, size) for (number, size), sum_before in zip(batches, before, strict=False) if sum_before < _MAX_BYTES]
 
 
-def _entries(hub: TheHub, stream: LiveStream, sizes: list[tuple[int, int]]) -> Iterator[OutboxEntry]:
+def _entries(hub: HubDependency, stream: LiveStream, sizes: list[tuple[int, int]]) -> Iterator[OutboxEntry]:
     """The batches themselves; one that went meanwhile ends the answer, so that nobody passes over it unknowingly."""
     stored = hub.store.outbox(stream.publisher, after=sizes[0][0] - 1) if sizes else iter(())
     for number, _ in sizes:
@@ -241,14 +241,14 @@ def _pieces(entries: Iterable[OutboxEntry]) -> Iterator[bytes]:
     group: list[bytes] = []
     for entry in entries:
         group.append(entry.payload)
-        if sum(map(len, group)) >= _PIECE:
+        if sum(map(len, group)) >= _PIECE_BYTES:
             whole, group = b"".join(group), []
-            yield from (whole[start : start + _PIECE] for start in range(0, len(whole), _PIECE))
+            yield from (whole[start : start + _PIECE_BYTES] for start in range(0, len(whole), _PIECE_BYTES))
     if group:
         yield b"".join(group)
 
 
-def _check_epoch(hub: TheHub, epoch: str | None) -> None:
+def _check_epoch(hub: HubDependency, epoch: str | None) -> None:
     if epoch is not None and epoch != hub.store.epoch:
         raise ServiceError(
             409,
@@ -262,7 +262,7 @@ def _event(entry: OutboxEntry) -> Iterator[bytes]:
     piece = bytearray(b"id: %d\nevent: batch\n" % entry.number)
     for line in io.BytesIO(entry.payload):
         piece += b"data: " + line.rstrip(b"\r\n") + b"\n"
-        if len(piece) >= _PIECE:
+        if len(piece) >= _PIECE_BYTES:
             yield bytes(piece)
             piece.clear()
     yield bytes(piece) + b"\n"

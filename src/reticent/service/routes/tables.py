@@ -9,18 +9,18 @@ from pydantic import BaseModel
 
 from reticent.errors import DataError
 from reticent.policy.guess import SAMPLE, guess, guess_missing_markers, guess_person, settings_of
-from reticent.service.access import ClosedRoute
-from reticent.service.documents import fresh_id, now
+from reticent.service.access import AuthenticatedRoute
+from reticent.service.documents import new_id, now
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import Job, PolicyBody, body_of, errors
-from reticent.service.routes.common import CUSTODIAN, Ident, TheHub, aside
-from reticent.service.routes.feeds import check_kind
-from reticent.service.uploads import KINDS, head_of, read_upload
+from reticent.service.routes.bodies import Job, PolicyBody, raw_body, errors
+from reticent.service.routes.common import CUSTODIAN, Ident, HubDependency, in_thread
+from reticent.service.routes.feeds import check_content_type
+from reticent.service.uploads import CONTENT_TYPES, head_of, read_upload
 from reticent.store import Transaction
 
-MOST_COLUMNS = 2_000
+MAX_COLUMNS = 2_000
 """Wider tables are left to the command line: every page of theirs, and every guess, would take minutes."""
-router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN, route_class=ClosedRoute)
+router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 
 
 class TableInfo(BaseModel):
@@ -58,28 +58,28 @@ class Guessed(BaseModel):
     policy: dict[str, Any]
 
 
-@router.post("", status_code=201, responses=errors(415), openapi_extra=body_of(*KINDS))
+@router.post("", status_code=201, responses=errors(415), openapi_extra=raw_body(*CONTENT_TYPES))
 async def upload(
     request: Request,
-    hub: TheHub,
+    hub: HubDependency,
     name: Annotated[str, Query(max_length=100, pattern=r"^[\w .()-]*$")] = "table",
 ) -> TableInfo:
     """Takes a table in: CSV, Parquet, Arrow or NDJSON."""
-    check_kind(request)
+    check_content_type(request)
     body = await request.body()
-    return TableInfo(**await aside(lambda: keep(hub, body, name)))
+    return TableInfo(**await in_thread(lambda: store_table(hub, body, name)))
 
 
-def keep(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
+def store_table(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
     """Stores a table after reading it once."""
     table = read_upload(body)
-    if table.num_columns > MOST_COLUMNS:
+    if table.num_columns > MAX_COLUMNS:
         raise DataError(
-            f"The table has {table.num_columns:,} columns, and at most {MOST_COLUMNS:,} are taken here.",
+            f"The table has {table.num_columns:,} columns, and at most {MAX_COLUMNS:,} are taken here.",
             hint="Leave out what will not be released, or use the command line.",
         )
     document = {
-        "id": fresh_id(),
+        "id": new_id(),
         "name": name,
         "created": now(),
         "rows": table.num_rows,
@@ -91,30 +91,30 @@ def keep(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
         hub.tables.put(tx, str(document["id"]), document)
         hub.tables.put_blob(tx, str(document["id"]), body)
 
-    hub.act("send", f"table:{name}", store)
+    hub.write_and_log("send", f"table:{name}", store)
     return document
 
 
 @router.get("", responses=errors())
-async def every(hub: TheHub) -> list[TableInfo]:
+async def every(hub: HubDependency) -> list[TableInfo]:
     """All tables, the newest first."""
-    return [TableInfo(**table) for table in await aside(hub.tables.all)]
+    return [TableInfo(**table) for table in await in_thread(hub.tables.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: TheHub) -> TableInfo:
+async def one(ident: Ident, hub: HubDependency) -> TableInfo:
     """One table: its columns and size."""
-    return TableInfo(**await aside(lambda: hub.tables.get(ident)))
+    return TableInfo(**await in_thread(lambda: hub.tables.get(ident)))
 
 
 @router.delete("/{ident}", status_code=204, responses=errors(404))
-async def remove(ident: Ident, hub: TheHub) -> None:
+async def remove(ident: Ident, hub: HubDependency) -> None:
     """Forgets a table; its releases stay."""
-    await aside(lambda: hub.forget(ident, at_once=True))
+    await in_thread(lambda: hub.delete_table(ident, at_once=True))
 
 
 @router.get("/{ident}/guess", responses=errors(404))
-async def guessed(ident: Ident, hub: TheHub) -> Guessed:
+async def guessed(ident: Ident, hub: HubDependency) -> Guessed:
     """A role and a hierarchy for each column, and why; no value is quoted."""
 
     def work() -> Guessed:
@@ -128,11 +128,11 @@ async def guessed(ident: Ident, hub: TheHub) -> Guessed:
             policy=settings_of(head, columns),
         )
 
-    return await aside(work)
+    return await in_thread(work)
 
 
 @router.post("/{ident}/jobs", status_code=202, responses=errors(404, 409))
-async def run(ident: Ident, body: RunTable, hub: TheHub) -> Job:
+async def run(ident: Ident, body: RunTable, hub: HubDependency) -> Job:
     """Releases a table under a policy, as a job; its release is under /releases when it is done."""
 
     def work() -> dict[str, Any]:
@@ -142,4 +142,4 @@ async def run(ident: Ident, body: RunTable, hub: TheHub) -> Job:
         request = {"table": ident, "policy_hash": policy.hash, "method": body.method}
         return hub.jobs.begin("table", table["name"], request)
 
-    return Job(**await aside(work))
+    return Job(**await in_thread(work))

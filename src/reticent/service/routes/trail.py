@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from reticent.service.access import ClosedRoute
+from reticent.service.access import AuthenticatedRoute
 from reticent.service.routes.bodies import errors
-from reticent.service.routes.common import CUSTODIAN, TheHub, aside
+from reticent.service.routes.common import CUSTODIAN, HubDependency, in_thread
 
-router = APIRouter(prefix="/trail", tags=["audit trail"], dependencies=CUSTODIAN, route_class=ClosedRoute)
+router = APIRouter(prefix="/trail", tags=["audit trail"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 
 
 class Entry(BaseModel):
@@ -38,17 +38,17 @@ class Head(BaseModel):
 
 @router.get("", responses=errors())
 async def entries(
-    hub: TheHub,
+    hub: HubDependency,
     after: Annotated[
         int, Query(ge=-1, le=10**11, description="The last entry already read; -1 for the beginning.")
     ] = -1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[Entry]:
     """Entries after a number, the oldest first."""
-    return [Entry(**entry) for entry in await aside(lambda: hub.audit_log.entries(after, limit))]
+    return [Entry(**entry) for entry in await in_thread(lambda: hub.audit_log.entries(after, limit))]
 
 
 @router.get("/head", responses=errors())
-async def head(hub: TheHub) -> Head:
+async def head(hub: HubDependency) -> Head:
     """How many entries there are and the digest of the last, after following the chain from the beginning."""
-    return await aside(lambda: Head(**hub.audit_log.head(), broken=hub.audit_log.broken()))
+    return await in_thread(lambda: Head(**hub.audit_log.head(), broken=hub.audit_log.first_broken_entry()))
