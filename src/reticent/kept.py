@@ -18,7 +18,7 @@ from reticent.frames import is_frame
 from reticent.policy import Policy
 from reticent.publication import evolving, series
 from reticent.store import Store
-from reticent.store.transaction import refuse_closed
+from reticent.store.transaction import refuse_closed_publication
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -259,7 +259,7 @@ def _about(store: Store) -> tuple[Policy, int | None]:
         raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
     about = json.loads(store.get(name, name, _ABOUT) or b"{}")
     if not about:
-        refuse_closed(store, name)
+        refuse_closed_publication(store, name)
         raise StateError(
             "The evolving table was not set up completely.",
             hint="Nothing was published from it: remove its store, and run `reticent evolve init` again.",

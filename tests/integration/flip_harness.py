@@ -49,6 +49,6 @@ def flipped(scene, folder, flips, rng, left=killed):
 if __name__ == "__main__":
     place, name, left, flips, seed, *bug = sys.argv[1:]
     if bug:  # the planted bug: rows are believed as they are
-        integrity.Seal.opened = lambda _, __, row: row
+        integrity.Seal.open_row = lambda _, __, row: row
     ways = {"killed": killed, "closed": closed}
     json.dump(flipped(SCENES[name], Path(place), int(flips), random.Random(int(seed)), ways[left]), sys.stdout)

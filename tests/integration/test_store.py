@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from reticent.errors import ReticentError, StateError
 from reticent.release import Counts, LedgerEntry
-from reticent.store import DeadLetter, OutboxEntry, Rewriting, Snapshot, Store, opening, rewriting, schema
+from reticent.store import DeadLetter, OutboxEntry, SnapshotWriter, Snapshot, Store, opening, rewriting, schema
 from reticent.store import store as store_module
 
 
@@ -48,7 +48,7 @@ def test_a_step_is_remembered_whole(store, where):
     with Store.open(where, create=False) as again:
         assert again.position("feed") == "20"
         assert again.snapshot("feed") == Snapshot(b"state", (b"delta 1", b"delta 2"))
-        assert list(again.unsent("feed")) == [
+        assert list(again.iter_undelivered_batches("feed")) == [
             OutboxEntry(0, "stream", b"batch 0", "10"),
             OutboxEntry(1, "stream", b"batch 1", None),
         ]
@@ -110,12 +110,12 @@ def test_a_state_in_pieces_is_the_old_one_or_the_new_one_after_every_commit(stor
             number = tx.append_delta("feed", b"0 ")
         said += b"0 "
         for attempt, cut in enumerate((3, 5, 9, 12, None, 2, None, None)):
-            rewrite, before, bits = Rewriting("feed", said, number), store.snapshot("feed").payload, 0
+            rewrite, before, bits = SnapshotWriter("feed", said, number), store.snapshot("feed").payload, 0
             more = True
             while more and bits != cut:
                 with store.transaction() as tx:
                     number = tx.append_delta("feed", b"%d.%d " % (attempt, bits))
-                    more = rewrite.go_on(tx, 4)
+                    more = rewrite.write_next_piece(tx, 4)
                 said += b"%d.%d " % (attempt, bits)
                 kept = store.snapshot("feed")
                 assert b"".join([kept.payload, *kept.deltas]) == said
@@ -135,11 +135,11 @@ def test_a_state_in_pieces_is_the_old_one_or_the_new_one_after_every_commit(stor
 def test_only_the_owner_swaps_a_state(store, monkeypatch):
     with store.lock("feed"), store.transaction() as tx:
         tx.put_snapshot("feed", b"old")
-    rewrite = Rewriting("feed", b"new", 0)
+    rewrite = SnapshotWriter("feed", b"new", 0)
     with store.transaction() as tx:
-        assert rewrite.go_on(tx)
+        assert rewrite.write_next_piece(tx)
     with pytest.raises(StateError, match="not locked"), store.transaction() as tx:
-        rewrite.go_on(tx)
+        rewrite.write_next_piece(tx)
     assert store.snapshot("feed") == Snapshot(b"old")
 
 

@@ -82,7 +82,7 @@ def test_kills_lose_and_double_nothing(tmp_path):
         assert (place / "out.ndjson").read_bytes() == expected
         with Store.open(place / "store.db") as store:
             assert [int(letter.position) for letter in store.dead_letters("stream")] == bad
-            assert not list(store.unsent("stream"))
+            assert not list(store.iter_undelivered_batches("stream"))
     lines = [orjson.loads(line) for line in expected.splitlines()]
     seqs = [line["seq"] for line in lines if line["type"] == "record"]
     assert sorted(seqs) == sorted(set(range(ROWS)) - set(bad))

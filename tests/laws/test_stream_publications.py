@@ -171,7 +171,7 @@ def test_a_sink_that_fails_while_the_next_batch_is_stored_loses_and_doubles_noth
         with Stream(case.rules(), store=store, seed=3, commit=commit(store)) as stream, suppress(KilledError):
             stream.run(file, str(tmp_path / "b.ndjson"))
     with Store.open(tmp_path / "b.db") as store:
-        assert [entry.number for entry in store.unsent("stream")][:2] == [fails - 1, fails]
+        assert [entry.number for entry in store.iter_undelivered_batches("stream")][:2] == [fails - 1, fails]
     assert release(case, tmp_path, "b", source, block=3000) == whole
 
 

@@ -183,7 +183,7 @@ def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monke
     monkeypatch.setattr(stream_publication, "_JOURNAL", 3_000)
     monkeypatch.setattr(rewriting, "_PIECE", 2_000)
     begun = []
-    monkeypatch.setattr(live, "Rewriting", lambda *args: begun.append(args) or rewriting.Rewriting(*args))
+    monkeypatch.setattr(live, "Rewriting", lambda *args: begun.append(args) or rewriting.SnapshotWriter(*args))
     running = InThread(tmp_path)
     try:
         with running.client() as client:

@@ -26,7 +26,7 @@ from reticent.publication.publication import TransactionHook, Commit, Publicatio
 from reticent.release import Release
 from reticent.release.codec import table_digest, from_bytes, table_bytes, table_from_bytes
 from reticent.store import evolving as rows_of
-from reticent.store.database import cut_log
+from reticent.store.database import truncate_log
 from reticent.store.erase import forget_words
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Evolving(Publication):
                     nonlocal forgotten
                     rows_of.remove(tx, self.name, change.removed.tolist())
                     self._write(tx, engine, change.written)
-                    rows_of.remember(tx, self.name, engine.memories(change.persons))
+                    rows_of.write_person_states(tx, self.name, engine.memories(change.persons))
                     if len(codes):
                         forgotten = forget_words(tx, self.name, engine.records.columns, codes, gone)
                     tx.put(self.name, self.kind, LAST_CHANGE, last)
@@ -127,7 +127,7 @@ class Evolving(Publication):
 
                 self.commit(step)
             if len(codes):
-                cut_log(self.store.engine)
+                truncate_log(self.store.engine)
             self._read_words(engine, forgotten)  # it knows the old ones still
             return change
 
@@ -197,7 +197,7 @@ class Evolving(Publication):
             "held": state["held"],
             "changes": state["step"] - state["publications"],
             "publications": state["publications"],
-            "undelivered": sum(1 for _ in self.store.unsent(self.name)),
+            "undelivered": sum(1 for _ in self.store.iter_undelivered_batches(self.name)),
             "safe_again": cast("type[EvolvingPublisher]", publisher_class(self.kind, method)).can_republish,
             "policy_hash": self.policy.hash,
         }
@@ -263,7 +263,7 @@ class Evolving(Publication):
                 persons = [*named.persons, *others]
                 rows = rows_of.find(self.store, self.name, persons=persons, names=named.records)
         self._read_words(engine, engine.records.columns)
-        _load_records(engine, rows, top=None if named is None else rows_of.top(self.store, self.name))
+        _load_records(engine, rows, top=None if named is None else rows_of.next_row_number(self.store, self.name))
         state = self._read_state()
         if state:
             engine.resume(state)

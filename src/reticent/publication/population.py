@@ -144,7 +144,7 @@ class Population:
             warn_of_variants(names)
         strangers = self._recorded[hashes & _CACHE_MASK] != hashes
         if self._seen and strangers.any():
-            rows = self._store.asked(schema.population, _ROWS_SINCE, seen=0)
+            rows = self._store.query_rows(schema.population, _ROWS_SINCE, seen=0)
             known = np.concatenate([np.frombuffer(row["persons"], "<u8") for row in rows])
             strangers &= ~np.isin(hashes, known)
             if strangers.any():
@@ -249,7 +249,7 @@ class Population:
     def _load(self) -> None:
         """Reads what was recorded since the last time."""
         others = [self._others]
-        for row in self._store.asked(schema.population, _ROWS_SINCE, seen=self._seen):
+        for row in self._store.query_rows(schema.population, _ROWS_SINCE, seen=self._seen):
             self._seen = row["id"]
             persons = np.frombuffer(row["persons"], "<u8")
             own = row["publisher"] == self._publisher
@@ -272,7 +272,7 @@ def summarize_publications(store: Store) -> dict[str, dict[str, object]]:
     """Who has seen what, in counts: per publication its persons, its method, its time, and how many stand elsewhere too."""
     persons: dict[str, list[UInt64s]] = {}
     about: dict[str, dict[str, object]] = {}
-    for row in store.asked(schema.population, _ROWS_SINCE, seen=0):
+    for row in store.query_rows(schema.population, _ROWS_SINCE, seen=0):
         persons.setdefault(row["publisher"], []).append(np.frombuffer(row["persons"], "<u8"))
         first = about.get(row["publisher"], {}).get("first", row["time"])
         about[row["publisher"]] = {

@@ -91,7 +91,7 @@ class Publication:
 
     def _pending_release(self, folder: Path | None) -> OutboxEntry | None:
         """The release that a crash kept from its folder. One whose folder is there was handed over, and only not noted."""
-        waiting = next(self.store.unsent(self.name), None)
+        waiting = next(self.store.iter_undelivered_batches(self.name), None)
         if waiting is None or folder is None or not is_in_sibling_folder(folder, self.store, self.name, waiting.number):
             return waiting
         self.commit(lambda tx: tx.confirm_delivery(self.name, waiting.number))

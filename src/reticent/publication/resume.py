@@ -17,18 +17,18 @@ from pathlib import Path
 from reticent.errors import StateError
 from reticent.publication.ports import Sink
 from reticent.store import Store, Transaction
-from reticent.store.transaction import read_restored
+from reticent.store.transaction import read_restore_outcome
 
 
 def resume_sink(store: Store, name: str, sink: Sink, out: int) -> Sink:
     """The sink itself, or one that keeps back what a restored store's world has already; `out` bytes are known to the store."""
-    told = read_restored(store, name)
+    told = read_restore_outcome(store, name)
     return ResumingSink(sink, Path(told.lines), told.size) if told.size > out else sink
 
 
 def refuse_early_push(store: Store, name: str, out: int) -> None:
     """Refuses to take in other records before the lost part of the input was read again."""
-    if read_restored(store, name).size > out:
+    if read_restore_outcome(store, name).size > out:
         raise StateError(
             "The stream was restored, and the world has seen more of it than its store knows.",
             hint="Run `reticent stream` with the same input first: it sends only what is new.",

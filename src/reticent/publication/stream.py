@@ -164,7 +164,7 @@ class Stream:
         if self._store.snapshot(self._name) is None:
             state = self.publication.snapshot()
             self._commit(lambda tx: tx.put_snapshot(self._name, state))
-        unsent = list(self._store.unsent(self._name))
+        unsent = list(self._store.iter_undelivered_batches(self._name))
         self._unsent = unsent[-1].number if unsent else -1
         self.undelivered = b"".join(decompress_lines(entry.kind, entry.payload) for entry in unsent)
         """Lines that were stored and perhaps not received before the last stop."""
@@ -359,7 +359,7 @@ class Stream:
             elif step.released.journal:
                 tx.append_delta(self._name, step.released.journal)
             for row, reason, payload in step.released.rejected:
-                tx.dead_letter(self._name, str(step.first + row), reason, payload)
+                tx.put_dead_letter(self._name, str(step.first + row), reason, payload)
             if step.people is not None:  # here and not before: the next batch is being placed meanwhile
                 persons = self._population.hash_table_persons(step.people)
                 self._population.refuse_shared_persons(persons)
@@ -375,7 +375,7 @@ class Stream:
         sent = self._unsent  # another thread may be sending the next one
         if sent >= 0:
             tx.confirm_delivery(self._name, sent)
-            tx.forget_sent(self._name, sent)
+            tx.forget_delivered_batches(self._name, sent)
 
     def _acknowledge(self) -> None:
         """Notes that everything has been sent."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from reticent.errors import PolicyError, ReticentError
 from reticent.service.jobs import OPEN_STATES, PARKED
-from reticent.store.database import cut_log
+from reticent.store.database import truncate_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +74,7 @@ class Expiry:
             for kind, days in self._days.items()
         }
         if any(gone.values()):
-            cut_log(self._hub.store.engine)
+            truncate_log(self._hub.store.engine)
         return gone
 
     def _run(self) -> None:

@@ -30,7 +30,7 @@ from reticent.service.tokens import Tokens
 from reticent.service.trail import AuditLog
 from reticent.service.writer import Step, Writer
 from reticent.store import Store, Transaction
-from reticent.store.database import cut_log
+from reticent.store.database import truncate_log
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]{0,63}"
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Hub:
 
         self.write_and_log("delete", f"table:{document['name']}", remove)
         if at_once:
-            cut_log(self.store.engine)
+            truncate_log(self.store.engine)
 
     def withdraw(self, release: str) -> dict[str, Any]:
         """Hands a release out no more; whoever has it keeps it."""

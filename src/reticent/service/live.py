@@ -29,7 +29,7 @@ from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
 from reticent.service.unpacked import check_arrow_stream
 from reticent.service.uploads import ARROW
-from reticent.store import Rewriting, Store, Transaction
+from reticent.store import SnapshotWriter, Store, Transaction
 
 KEYS, STOPPED = "key", "stopped"
 # Batches whose keys are remembered; at a batch a second a feed may retry for a day.
@@ -130,7 +130,7 @@ class LiveStream:
         self._figures: dict[str, float] = {}
         self._figures_time = -_FIGURES_INTERVAL
         self._last_delta = -1
-        self._rewrite: Rewriting | None = None
+        self._rewrite: SnapshotWriter | None = None
         self._codebook: bytes | None = None
 
     @property
@@ -307,13 +307,13 @@ class LiveStream:
             return
         change = b"".join(journal for journal in journals if journal)
         self._last_delta = tx.append_delta(self.publisher, change)
-        if self._rewrite is not None and not self._rewrite.go_on(tx, len(change)):
+        if self._rewrite is not None and not self._rewrite.write_next_piece(tx, len(change)):
             self._rewrite = None
 
     def after_commit(self) -> None:
         """Takes the state when the journal has outgrown it; the next commits write it down, a piece each."""
         if self._rewrite is None and self._last_delta >= 0 and self.publication.snapshot_due:
-            self._rewrite = Rewriting(self.publisher, self.publication.snapshot(), self._last_delta)
+            self._rewrite = SnapshotWriter(self.publisher, self.publication.snapshot(), self._last_delta)
 
     def _drop_old_keys(self, tx: Transaction) -> None:
         while len(self._keys) > _MAX_KEYS:

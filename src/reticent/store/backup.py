@@ -15,27 +15,27 @@ from typing import Any
 from reticent.disk import move, open_private, sync
 from reticent.errors import ConnectorError, StateError
 from reticent.store import database, integrity, schema
-from reticent.store.opening import check_structure, remove
+from reticent.store.opening import check_structure, remove_files
 from reticent.store.store import Store
-from reticent.store.transaction import Restored, note_restored
-from reticent.store.witness import RollbackMarker, note_place
+from reticent.store.transaction import RestoreOutcome, write_restore_outcome
+from reticent.store.witness import RollbackMarker, note_location
 
 _MANIFEST = "release.json"
 _SERVICE, _TOKENS = "service", "token"
 
 
 @dataclass
-class Published:
+class PublishedState:
     """What the world has seen, as far as it was shown: releases by number, lines of streams by file."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Path] = field(default_factory=dict)
-    generations: set[int] = field(default_factory=set)
+    epochs: set[int] = field(default_factory=set)
 
 
 def backup(where: str | os.PathLike[str], target: Path) -> None:
     """Copies a store while it is in use; the copy is there wholly or not at all."""
-    path = own_file(where)
+    path = store_file(where)
     if target.exists():
         raise ConnectorError(f"{target} is there already.", hint="Name a new file for each backup.")
     with Store.open(path, create=False) as store:  # refuses one that is damaged: a copy of it would be of no use
@@ -66,7 +66,7 @@ def check(store: Store) -> dict[str, int]:
 
 def restore(
     source: str | os.PathLike[str], where: str | os.PathLike[str], published: Sequence[str] = ()
-) -> dict[str, Restored]:
+) -> dict[str, RestoreOutcome]:
     """Goes on from a backup in the place of a store; what lies there is set aside.
 
     Args:
@@ -79,80 +79,80 @@ def restore(
     """
     if database.file_of(where) is None:
         return _restore_in_place(source, where, published)
-    path, witness, source = own_file(where), RollbackMarker(own_file(where)), Path(source)
+    path, witness, source = store_file(where), RollbackMarker(store_file(where)), Path(source)
     if source.resolve() == path:
         raise StateError("The backup is the store itself.", hint="Name a copy that `reticent store backup` made.")
-    seen = _seen(published)
+    seen = _parse_arguments(published)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
     try:
         _copy(source, draft)
-        said = witness.said()
+        said = witness.read_latest()
         with Store.open(draft, create=False) as store:
             outcomes = {name: _outcome(store, name, seen, complete=said == store.head) for name in store.publishers()}
-            _begin_again(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
+            _start_epoch(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
             head = store.head
-            database.settle(store.engine)
-        _put(draft, path)
+            database.checkpoint(store.engine)
+        _replace_store(draft, path)
         with Store.open(path, create=False) as store:
             witness.note(head, store.seal)
         witness.close()
     finally:
-        remove(draft)
+        remove_files(draft)
         RollbackMarker(draft).path.unlink(missing_ok=True)
     return outcomes
 
 
 def _restore_in_place(
     source: str | os.PathLike[str], where: str | os.PathLike[str], published: Sequence[str]
-) -> dict[str, Restored]:
+) -> dict[str, RestoreOutcome]:
     """Goes on from what a database server has brought back."""
     if os.fspath(source) != os.fspath(where):
         raise StateError(
             "This store is in a database server.",
             hint="Bring the backup back with the means of the server; then name the database twice, as backup and as store.",
         )
-    seen = _seen(published)
-    with Store.open(where, create=False, moved=True) as store:
+    seen = _parse_arguments(published)
+    with Store.open(where, create=False, allow_moved=True) as store:
         outcomes = {name: _outcome(store, name, seen, complete=False) for name in store.publishers()}
-        _begin_again(store, outcomes, above=max(seen.generations, default=0))
-        note_place(store.engine, store.seal)
+        _start_epoch(store, outcomes, above=max(seen.epochs, default=0))
+        note_location(store.engine, store.seal)
     return outcomes
 
 
-def _begin_again(store: Store, outcomes: dict[str, Restored], above: int) -> None:
+def _start_epoch(store: Store, outcomes: dict[str, RestoreOutcome], above: int) -> None:
     """A new generation, in one transaction with what is known of each publication."""
     with store.transaction() as tx:
         for name, outcome in outcomes.items():
-            note_restored(tx, name, outcome)
+            write_restore_outcome(tx, name, outcome)
         for token in store.items(_SERVICE, _TOKENS):  # one that was revoked since would work again
             tx.delete(_SERVICE, _TOKENS, token)
-    with database.writing(store.engine) as connection:
-        store.head = store.head.reborn(above)
+    with database.write_transaction(store.engine) as connection:
+        store.head = store.head.start_epoch(above)
         integrity.write_head(connection, store.head, store.seal)
 
 
-def _outcome(store: Store, name: str, seen: Published, *, complete: bool) -> Restored:
+def _outcome(store: Store, name: str, seen: PublishedState, *, complete: bool) -> RestoreOutcome:
     row = store.publisher_row(name)
     published, lines = row["next_number"], seen.lines.get(name)
     if complete or name == _SERVICE:  # the service itself publishes single tables, each for itself
-        return Restored()
+        return RestoreOutcome()
     if lines is not None:
         out = int(json.loads(row["position"] or "{}").get("out", 0))
-        return Restored(lines=str(lines.resolve()), size=max(out, lines.stat().st_size))
+        return RestoreOutcome(lines=str(lines.resolve()), size=max(out, lines.stat().st_size))
     if name not in seen.numbers:
-        return Restored(closed="nobody said what was published of it since the backup")
+        return RestoreOutcome(closed="nobody said what was published of it since the backup")
     if seen.numbers[name] > published:
-        return Restored(closed=f"{seen.numbers[name] - published:,} of its releases are newer than the backup")
-    return Restored()
+        return RestoreOutcome(closed=f"{seen.numbers[name] - published:,} of its releases are newer than the backup")
+    return RestoreOutcome()
 
 
-def _seen(published: Sequence[str]) -> Published:
-    seen = Published()
+def _parse_arguments(published: Sequence[str]) -> PublishedState:
+    seen = PublishedState()
     for word in published:
         name, _, number = word.partition("=")
         path = Path(word)
         if path.is_dir():
-            _folder(seen, path)
+            _add_folder(seen, path)
         elif number.isdigit():
             seen.numbers[name] = max(int(number), seen.numbers.get(name, 0))
         elif path.is_file():
@@ -165,7 +165,7 @@ def _seen(published: Sequence[str]) -> Published:
     return seen
 
 
-def _folder(seen: Published, path: Path) -> None:
+def _add_folder(seen: PublishedState, path: Path) -> None:
     try:
         manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
         stamp = manifest["store"]
@@ -177,7 +177,7 @@ def _folder(seen: Published, path: Path) -> None:
             hint="Give NAME=NUMBER instead: how many releases there were.",
         ) from None
     seen.numbers[name] = max(number, seen.numbers.get(name, 0))
-    seen.generations.add(lives)
+    seen.epochs.add(lives)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -200,10 +200,10 @@ def _copy(source: Path, target: Path) -> None:
             f"{source} cannot be copied ({type(error).__name__}).", hint="Check both places, and that it is a store."
         ) from None
     finally:
-        remove(draft)
+        remove_files(draft)
 
 
-def _put(draft: Path, path: Path) -> None:
+def _replace_store(draft: Path, path: Path) -> None:
     try:
         _set_aside(path)
         move(draft, path)
@@ -225,7 +225,7 @@ def _set_aside(path: Path) -> None:
     aside.hardlink_to(path)
 
 
-def own_file(where: str | os.PathLike[str]) -> Path:
+def store_file(where: str | os.PathLike[str]) -> Path:
     """The file of a store; refuses one in a database server."""
     path = database.file_of(where)
     if path is None:

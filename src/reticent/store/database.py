@@ -83,7 +83,7 @@ def select_rows(table: sa.Table, which: str) -> sa.TextClause:
 
 
 @contextlib.contextmanager
-def errors(engine: sa.Engine) -> Iterator[None]:
+def translate_errors(engine: sa.Engine) -> Iterator[None]:
     """Replace the database's errors, which may quote what was being written, by ours."""
     try:
         yield
@@ -94,43 +94,43 @@ def errors(engine: sa.Engine) -> Iterator[None]:
             (said for known, said in _REASONS.items() if code.startswith(known)),
             (f"{type(original or error).__name__} {code}".strip(), "Check that the store is there and can be reached."),
         )
-        raise StateError(f"Store {show(engine)}: {reason}.", hint=hint) from None
+        raise StateError(f"Store {display_name(engine)}: {reason}.", hint=hint) from None
     except UnicodeDecodeError:  # SQLite quotes a schema that is no text any more
         reason, hint = _REASONS["SQLITE_CORRUPT"]
-        raise StateError(f"Store {show(engine)}: {reason}.", hint=hint) from None
+        raise StateError(f"Store {display_name(engine)}: {reason}.", hint=hint) from None
 
 
 @contextlib.contextmanager
-def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection that holds the write lock, in a transaction that the end of the block commits."""
-    with errors(engine), engine.connect() as plain:
+    with translate_errors(engine), engine.connect() as plain:
         connection = plain.execution_options(writes=True)
         with connection.begin():
             yield connection
 
 
-def cut_log(engine: sa.Engine) -> bool:
+def truncate_log(engine: sa.Engine) -> bool:
     """Writes the log of SQLite back and cuts it to nothing; whether nobody stood in the way. Another server has its own means."""
     if engine.dialect.name != "sqlite":
         return True
-    with errors(engine), engine.connect() as plain:
+    with translate_errors(engine), engine.connect() as plain:
         connection = plain.execution_options(isolation_level="AUTOCOMMIT")
         busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
     return not busy
 
 
-def settle(engine: sa.Engine) -> None:
+def checkpoint(engine: sa.Engine) -> None:
     """Brings everything into the one file, before it gets another name: closing alone says nothing when it cannot.
 
     Raises:
         StateError: the disk does not let it.
     """
-    if not cut_log(engine):
-        raise StateError(f"Store {show(engine)}: somebody uses it.", hint="Wait for it, or stop it.")
+    if not truncate_log(engine):
+        raise StateError(f"Store {display_name(engine)}: somebody uses it.", hint="Wait for it, or stop it.")
     engine.dispose()
 
 
-def show(engine: sa.Engine) -> str:
+def display_name(engine: sa.Engine) -> str:
     """The store's name for messages, without a password."""
     url = engine.url
     return str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
@@ -201,7 +201,7 @@ def _file_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]
         try:
             stack.enter_context(locked(path, wait, _PAUSE))
         except TimeoutError:
-            raise _taken(publisher) from None
+            raise _lock_error(publisher) from None
         except OSError as error:
             reason = os.strerror(error.errno or 0)
             raise StateError(f"Store {store}: cannot be locked: {reason}.", hint="Check the directory.") from None
@@ -211,12 +211,12 @@ def _file_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]
 @contextlib.contextmanager
 def _advisory_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]:
     number = int.from_bytes(_digest(publisher), "big", signed=True)
-    with errors(engine):
+    with translate_errors(engine):
         connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         take = sa.select(sa.func.pg_try_advisory_lock(number))
-        with errors(engine):
-            _until(lambda: bool(connection.execute(take).scalar()), publisher, wait)
+        with translate_errors(engine):
+            _wait_for_lock(lambda: bool(connection.execute(take).scalar()), publisher, wait)
         yield
     finally:
         # The lock belongs to the connection: closing it for good frees the lock, whatever state it is in.
@@ -224,15 +224,15 @@ def _advisory_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[N
         connection.close()
 
 
-def _until(take: Callable[[], bool], publisher: str, wait: float) -> None:
+def _wait_for_lock(take: Callable[[], bool], publisher: str, wait: float) -> None:
     deadline = time.monotonic() + wait
     while not take():
         if time.monotonic() >= deadline:
-            raise _taken(publisher)
+            raise _lock_error(publisher)
         time.sleep(_PAUSE)
 
 
-def _taken(publisher: str) -> StateError:
+def _lock_error(publisher: str) -> StateError:
     return StateError(
         f"Another process writes for {publisher!r} at this moment.",
         hint="Wait until it has finished, or stop it; two writers would release the same people twice.",

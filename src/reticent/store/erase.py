@@ -22,9 +22,9 @@ from reticent.errors import StateError
 from reticent.release.codec import table_bytes, table_from_bytes
 from reticent.store import database, schema
 from reticent.store.store import Store
-from reticent.store.transaction import Restored, Transaction, note_restored
+from reticent.store.transaction import RestoreOutcome, Transaction, write_restore_outcome
 
-_OWN = (
+_PUBLISHER_TABLES = (
     schema.outbox,
     schema.snapshots,
     schema.ledger,
@@ -33,7 +33,7 @@ _OWN = (
     schema.evolving_records,
     schema.evolving_words,
 )
-_SERVICE, _VEIL_KEY, _SEEN = "service", "house", "dead letters"
+_SERVICE, _VEIL_KEY, _DEAD_LETTER_MARKS = "service", "house", "dead letters"
 _DAY = 24 * 3600
 
 
@@ -46,11 +46,11 @@ def erase(store: Store, publisher: str) -> None:
     if publisher in (_SERVICE, _VEIL_KEY):
         raise StateError(f"{publisher!r} is no publication.", hint="`reticent ledger` names them.")
     with store.lock(publisher), store.transaction() as tx:
-        for table in _OWN:
+        for table in _PUBLISHER_TABLES:
             tx.run(publisher, sa.delete(table).where(table.c.publisher == sa.bindparam("of")), [{"of": publisher}])
         tx.forget_all(publisher)
-        note_restored(tx, publisher, Restored(closed="it was erased"))
-    _cut(store)
+        write_restore_outcome(tx, publisher, RestoreOutcome(closed="it was erased"))
+    _truncate_log(store)
 
 
 def erase_dead_letters(store: Store, days: float, *, now: float | None = None) -> int:
@@ -61,19 +61,19 @@ def erase_dead_letters(store: Store, days: float, *, now: float | None = None) -
     now = time.time() if now is None else now
     table = schema.dead_letters
     with store.transaction() as tx:
-        seen = json.loads(tx.get(_SERVICE, _SEEN, "") or b"[]")
+        seen = json.loads(tx.get(_SERVICE, _DEAD_LETTER_MARKS, "") or b"[]")
         seen.append((now, tx.value(sa.select(sa.func.max(table.c.id))) or 0))
         upto = max((last for at, last in seen if at <= now - days * _DAY), default=0)
         gone = int(tx.value(sa.select(sa.func.count()).select_from(table).where(table.c.id <= upto)))
         tx.change(sa.delete(table).where(table.c.id <= upto))
-        tx.put(_SERVICE, _SEEN, "", json.dumps([one for one in seen if one[1] > upto]).encode())
+        tx.put(_SERVICE, _DEAD_LETTER_MARKS, "", json.dumps([one for one in seen if one[1] > upto]).encode())
     if gone:
-        _cut(store)
+        _truncate_log(store)
     return gone
 
 
-def _cut(store: Store) -> None:
-    if not database.cut_log(store.engine):
+def _truncate_log(store: Store) -> None:
+    if not database.truncate_log(store.engine):
         raise StateError(
             "It is erased, and the log of the store still holds it: somebody reads the store.",
             hint="Run the command again when nobody does; closing the store cuts the log, too.",
@@ -93,15 +93,15 @@ def forget_words(
         gone: per column those that no record has any more, by who has all of them in memory; read from the store otherwise.
     """
     if gone is None:
-        left = _left(tx, publisher, len(columns))
-        gone = [_only(removed[:, at], left[:, at]) for at in range(len(columns))]
+        left = _remaining_codes(tx, publisher, len(columns))
+        gone = [_exclusive_codes(removed[:, at], left[:, at]) for at in range(len(columns))]
     words = {column: codes for column, codes in zip(columns, gone, strict=True) if len(codes)}
     for column, codes in words.items():
         _overwrite(tx, publisher, column, codes)
     return list(words)
 
 
-def _only(removed: Int32s, left: Int32s) -> Int32s:
+def _exclusive_codes(removed: Int32s, left: Int32s) -> Int32s:
     """The codes of the removed that none of those left has, sorted."""
     only = np.zeros(int(removed.max()) + 1, dtype=np.bool_)
     only[removed] = True
@@ -109,7 +109,7 @@ def _only(removed: Int32s, left: Int32s) -> Int32s:
     return np.flatnonzero(only).astype(np.int32)
 
 
-def _left(tx: Transaction, publisher: str, columns: int) -> Int32s:
+def _remaining_codes(tx: Transaction, publisher: str, columns: int) -> Int32s:
     table, width = schema.evolving_records, 4 * columns
     rows = tx.rows(table, table.c.publisher == publisher)
     return np.frombuffer(b"".join(bytes(row["fixed"])[:width] for row in rows), "<i4").reshape(-1, columns)
@@ -123,10 +123,10 @@ def _overwrite(tx: Transaction, publisher: str, column: str, codes: Int32s) -> N
         own = [int(code) for code in codes if first <= code < first + len(words)]
         if own:
             row = {"publisher": publisher, "column": column, "first": first}
-            tx.upsert(publisher, table, [row | {"payload": table_bytes(_without(words, own, first))}])
+            tx.upsert(publisher, table, [row | {"payload": table_bytes(_replace_words(words, own, first))}])
 
 
-def _without(words: pa.Array, codes: list[int], first: int) -> pa.Table:
+def _replace_words(words: pa.Array, codes: list[int], first: int) -> pa.Table:
     """The words with others in the place of some: each different, so that every other word keeps its code."""
     values = words.to_pylist()
     for code in codes:

@@ -14,9 +14,9 @@ from reticent.store.store import Store
 from reticent.store.transaction import Transaction
 
 # Ids per query: well below what SQLite takes as parameters of one statement.
-_MANY = 500
+_IDS_PER_QUERY = 500
 # Rows in memory at once while a large change is written.
-_AT_ONCE = 20_000
+_ROWS_PER_WRITE = 20_000
 _PERSON_STATES = "lives"
 _REMOVE = sa.delete(schema.evolving_records).where(
     schema.evolving_records.c.publisher == sa.bindparam("of"),
@@ -38,7 +38,7 @@ class StoredRecord:
 def write(tx: Transaction, publisher: str, rows: Iterable[tuple[int, str, str | None, bytes, int]]) -> None:
     """Adds records, or replaces those of the same number; each as number, person, name, what is fixed of it, and class."""
     waiting = iter(rows)
-    while some := list(islice(waiting, _AT_ONCE)):
+    while some := list(islice(waiting, _ROWS_PER_WRITE)):
         values = [
             {"publisher": publisher, "row": row, "person": person, "name": name, "fixed": fixed, "class": group}
             for row, person, name, fixed, group in some
@@ -48,8 +48,8 @@ def write(tx: Transaction, publisher: str, rows: Iterable[tuple[int, str, str | 
 
 def remove(tx: Transaction, publisher: str, rows: Sequence[int]) -> None:
     """Removes records by number."""
-    for start in range(0, len(rows), _MANY):
-        tx.run(publisher, _REMOVE, [{"of": publisher, "rows": rows[start : start + _MANY]}])
+    for start in range(0, len(rows), _IDS_PER_QUERY):
+        tx.run(publisher, _REMOVE, [{"of": publisher, "rows": rows[start : start + _IDS_PER_QUERY]}])
 
 
 def read(store: Store, publisher: str) -> list[StoredRecord]:
@@ -64,24 +64,24 @@ def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Se
     t = schema.evolving_records.c
     rows: dict[int, StoredRecord] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
-        for start in range(0, len(ids), _MANY):
-            some = [store.seal.name(schema.evolving_records, column.name, one) for one in ids[start : start + _MANY]]
+        for start in range(0, len(ids), _IDS_PER_QUERY):
+            some = [store.seal.name_in_store(schema.evolving_records, column.name, one) for one in ids[start : start + _IDS_PER_QUERY]]
             which = sa.and_(t.publisher == publisher, column.in_(some))
             rows |= {each["row"]: _to_record(each) for each in store.rows(schema.evolving_records, which, order_by=t.row)}
     return [rows[number] for number in sorted(rows)]
 
 
-def top(store: Store, publisher: str) -> int:
+def next_row_number(store: Store, publisher: str) -> int:
     """The first row number above all that are used."""
     t = schema.evolving_records.c
     (last,) = store.read(sa.select(sa.func.max(t.row)).where(t.publisher == publisher))[0]
     return 0 if last is None else int(last) + 1
 
 
-def remember(tx: Transaction, publisher: str, states: Mapping[str, bytes]) -> None:
+def write_person_states(tx: Transaction, publisher: str, states: Mapping[str, bytes]) -> None:
     """Keeps what is remembered of persons, by key; it stays when their records go."""
     waiting = iter(states.items())
-    while some := list(islice(waiting, _AT_ONCE)):
+    while some := list(islice(waiting, _ROWS_PER_WRITE)):
         rows = [{"publisher": publisher, "space": _PERSON_STATES, "key": key, "value": life} for key, life in some]
         tx.upsert(publisher, schema.kv, rows)
 
@@ -90,8 +90,8 @@ def read_person_states(store: Store, publisher: str, keys: Sequence[str]) -> dic
     """What is remembered of some persons."""
     t = schema.kv.c
     memories: dict[str, bytes] = {}
-    for start in range(0, len(keys), _MANY):
-        some = t.key.in_([store.seal.name(schema.kv, t.key.name, key, _PERSON_STATES) for key in keys[start : start + _MANY]])
+    for start in range(0, len(keys), _IDS_PER_QUERY):
+        some = t.key.in_([store.seal.name_in_store(schema.kv, t.key.name, key, _PERSON_STATES) for key in keys[start : start + _IDS_PER_QUERY]])
         which = sa.and_(t.publisher == publisher, t.space == _PERSON_STATES, some)
         memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order_by=t.key)}
     return memories

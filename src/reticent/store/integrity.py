@@ -28,11 +28,11 @@ from reticent.store.keys import FILE, OVERHEAD, PASSPHRASE, Cipher, Key
 SIZE = 16
 DIGEST = "digest"
 _RAW = (bytes, bytearray, memoryview)
-_FREE = (DIGEST, "id", "owner")
+_UNDIGESTED_COLUMNS = (DIGEST, "id", "owner")
 """Not covered by the digest: itself, numbers that the database gives, and the mark of the present writer."""
-_NAMES = {"reticent_evolving_records": ("person", "name"), "reticent_kv": ("key",)}
+_NAME_COLUMNS = {"reticent_evolving_records": ("person", "name"), "reticent_kv": ("key",)}
 """Cells of text that an encrypted store hides, and finds again."""
-_ORDERED = ("state.a", "state.b", "trail")
+_ORDERED_SPACES = ("state.a", "state.b", "trail")
 """Spaces whose keys are numbers that are asked for in order; they stay as they are."""
 
 
@@ -54,63 +54,63 @@ class Seal:
         """Bytes that a stored cell is longer than what it holds."""
 
     @property
-    def lasting(self) -> Seal:
+    def permanent(self) -> Seal:
         """For what outlives every change of the store's key: the ledger's hashes of persons, and the witness."""
         return Seal(self.secret)
 
     def digest(self, name: str, cells: Sequence[Any]) -> bytes:
         """The digest of some cells of a table, or of anything else that has a name."""
-        return self._sum(name.encode() + b"".join(_parts(cells)))
+        return self._digest_bytes(name.encode() + b"".join(_digest_parts(cells)))
 
-    def _sum(self, content: bytes) -> bytes:
+    def _digest_bytes(self, content: bytes) -> bytes:
         digest = self._keyed.copy()
         digest.update(content)
         return digest.digest()
 
-    def sealed(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    def seal_row(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the store keeps it, with its digest."""
         return self.seal_rows(table, [row])[0]
 
     def seal_rows(self, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The same of many rows, column by column, which is quicker."""
-        stored = [dict(row) if self._cipher is None else self._hidden(self._cipher, table, row) for row in rows]
-        columns = [_parts([row[name] for row in stored]) for name in self.columns(table)]
+        stored = [dict(row) if self._cipher is None else self._encrypt_row(self._cipher, table, row) for row in rows]
+        columns = [_digest_parts([row[name] for row in stored]) for name in self.columns(table)]
         head = table.name.encode()
         for row, parts in zip(stored, zip(*columns, strict=True), strict=True):
-            row[DIGEST] = self._sum(head + b"".join(parts))
+            row[DIGEST] = self._digest_bytes(head + b"".join(parts))
         return stored
 
-    def opened(self, table: sa.Table, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    def open_row(self, table: sa.Table, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """A stored row as it was written, or a refusal; what the database made of its cells does not matter."""
         if self.digest(table.name, [row[name] for name in self.columns(table)]) != row[DIGEST]:
             raise corrupt_error(f"A row of {table.name}")
-        return row if self._cipher is None else self._shown(self._cipher, table, row)
+        return row if self._cipher is None else self._decrypt_row(self._cipher, table, row)
 
-    def name(self, table: sa.Table, column: str, name: str, space: str = "") -> str:
+    def name_in_store(self, table: sa.Table, column: str, name: str, space: str = "") -> str:
         """How the store writes the name of a person, a record or a value, to find it by."""
         return (
             name
-            if self._cipher is None or space in _ORDERED
-            else self._cipher.hide_name(name, f"{table.name}.{column}")
+            if self._cipher is None or space in _ORDERED_SPACES
+            else self._cipher.encrypt_name(name, f"{table.name}.{column}")
         )
 
-    def _hidden(self, cipher: Cipher, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _encrypt_row(self, cipher: Cipher, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         cells = dict(row)
         for column in self._blobs(table):
-            cells[column] = cipher.hide(bytes(row[column]), f"{table.name}.{column}")
-        for column in _NAMES.get(table.name, ()):
+            cells[column] = cipher.encrypt(bytes(row[column]), f"{table.name}.{column}")
+        for column in _NAME_COLUMNS.get(table.name, ()):
             if row[column] is not None:
-                cells[column] = self.name(table, column, row[column], row.get("space", ""))
+                cells[column] = self.name_in_store(table, column, row[column], row.get("space", ""))
         return cells
 
-    def _shown(self, cipher: Cipher, table: sa.Table, row: Mapping[Any, Any]) -> dict[Any, Any]:
+    def _decrypt_row(self, cipher: Cipher, table: sa.Table, row: Mapping[Any, Any]) -> dict[Any, Any]:
         cells = dict(row)
         try:
             for column in self._blobs(table):
-                cells[column] = cipher.show(bytes(row[column]), f"{table.name}.{column}")
-            for column in _NAMES.get(table.name, ()):
-                if row[column] is not None and row.get("space", "") not in _ORDERED:
-                    cells[column] = cipher.show_name(row[column], f"{table.name}.{column}")
+                cells[column] = cipher.decrypt(bytes(row[column]), f"{table.name}.{column}")
+            for column in _NAME_COLUMNS.get(table.name, ()):
+                if row[column] is not None and row.get("space", "") not in _ORDERED_SPACES:
+                    cells[column] = cipher.decrypt_name(row[column], f"{table.name}.{column}")
         except ValueError:
             raise corrupt_error(f"A row of {table.name}") from None
         return cells
@@ -124,11 +124,11 @@ class Seal:
     def columns(self, table: sa.Table) -> tuple[str, ...]:
         """The columns that the digest covers, in order."""
         if table.name not in self._columns:
-            self._columns[table.name] = tuple(column.name for column in table.c if column.name not in _FREE)
+            self._columns[table.name] = tuple(column.name for column in table.c if column.name not in _UNDIGESTED_COLUMNS)
         return self._columns[table.name]
 
 
-def _parts(cells: Sequence[Any]) -> list[bytes]:
+def _digest_parts(cells: Sequence[Any]) -> list[bytes]:
     """Cells as the digest has them, their kind and length before each."""
     parts = []
     for cell in cells:
@@ -141,7 +141,7 @@ def _parts(cells: Sequence[Any]) -> list[bytes]:
 
 
 HEAD, SECRET = "head", "secret"
-_WHOLE = 32
+_SECRET_SIZE = 32
 _READ = sa.select(schema.meta.c.value).where(schema.meta.c.name == sa.bindparam("of"))
 _WRITE = sa.update(schema.meta).where(schema.meta.c.name == sa.bindparam("of")).values(value=sa.bindparam("now"))
 
@@ -166,7 +166,7 @@ class Head:
         return cls(secrets.token_hex(8), 1, 0)
 
     @property
-    def name(self) -> str:
+    def epoch_name(self) -> str:
         """The generation as releases and answers show it."""
         return f"{self.store}-{self.generation}"
 
@@ -174,7 +174,7 @@ class Head:
         """After one more commit."""
         return replace(self, commits=self.commits + 1)
 
-    def reborn(self, above: int) -> Self:
+    def start_epoch(self, above: int) -> Self:
         """After a restore: a generation that nobody has seen yet."""
         return replace(self, generation=max(self.generation, above) + 1)
 
@@ -191,12 +191,12 @@ def read_seal(connection: sa.Connection, key: Key | None) -> Seal:
             raise StateError(
                 "The store is encrypted.", hint=f"Name the file of its key in {FILE}, or set {PASSPHRASE}."
             )
-        return _encrypted(key.unwrap(text))
+        return _encrypted_seal(key.unwrap(text))
     try:
         secret = bytes.fromhex(text)
     except ValueError:
         raise corrupt_error("The store") from None
-    if len(secret) != _WHOLE:
+    if len(secret) != _SECRET_SIZE:
         raise corrupt_error("The store")
     if key is not None:
         raise StateError(
@@ -213,17 +213,17 @@ def is_encrypted(connection: sa.Connection) -> bool:
 
 def new_seal(key: Key | None, secret: bytes | None = None) -> tuple[Seal, str]:
     """A seal under a fresh data key where there is a key, and how the store keeps it; `secret` is that of the store before."""
-    secret = secret or secrets.token_bytes(_WHOLE)
+    secret = secret or secrets.token_bytes(_SECRET_SIZE)
     if key is None:
         return Seal(secret), secret.hex()
-    both = secret + secrets.token_bytes(_WHOLE)
-    return _encrypted(both), key.wrap(both)
+    both = secret + secrets.token_bytes(_SECRET_SIZE)
+    return _encrypted_seal(both), key.wrap(both)
 
 
-def _encrypted(both: bytes) -> Seal:
-    secret, data = both[:_WHOLE], both[_WHOLE:]
+def _encrypted_seal(both: bytes) -> Seal:
+    secret, data = both[:_SECRET_SIZE], both[_SECRET_SIZE:]
     # The digests hang on the data key, too: a process that still holds the one before can write nothing.
-    return Seal(secret, Cipher(data), hashlib.blake2b(secret, digest_size=_WHOLE, key=data).digest())
+    return Seal(secret, Cipher(data), hashlib.blake2b(secret, digest_size=_SECRET_SIZE, key=data).digest())
 
 
 def read_head(connection: sa.Connection, seal: Seal) -> Head:

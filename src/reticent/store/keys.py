@@ -44,17 +44,17 @@ class Cipher:
                 "An encrypted store needs cryptography.", hint="pip install 'reticent[encryption]'"
             ) from None
         self._key = key
-        self._names = AESSIV(self._derived(b"names", 64))
+        self._names = AESSIV(self._derive_key(b"names", 64))
         # Each opening of a store draws a key of its own, so that random nonces never run short.
         self._salt = os.urandom(_SALT)
-        self._under = functools.lru_cache(maxsize=1024)(self._cells)
+        self._under = functools.lru_cache(maxsize=1024)(self._cell_cipher)
 
-    def hide(self, data: bytes, about: str) -> bytes:
+    def encrypt(self, data: bytes, about: str) -> bytes:
         """The ciphertext of a cell; `about` says where it belongs, and it opens nowhere else."""
         nonce = os.urandom(_NONCE)
         return self._salt + nonce + self._under(self._salt).encrypt(nonce, data, about.encode())
 
-    def show(self, data: bytes, about: str) -> bytes:
+    def decrypt(self, data: bytes, about: str) -> bytes:
         """A cell as it was.
 
         Raises:
@@ -68,11 +68,11 @@ class Cipher:
         except (InvalidTag, ValueError):
             raise ValueError(about) from None
 
-    def hide_name(self, name: str, about: str) -> str:
+    def encrypt_name(self, name: str, about: str) -> str:
         """The ciphertext of a name, the same each time."""
         return self._names.encrypt(b"." + name.encode(), [about.encode()]).hex()  # it takes no empty ones
 
-    def show_name(self, name: str, about: str) -> str:
+    def decrypt_name(self, name: str, about: str) -> str:
         """A name as it was.
 
         Raises:
@@ -85,18 +85,18 @@ class Cipher:
         except (InvalidTag, ValueError):
             raise ValueError(about) from None
 
-    def _cells(self, salt: bytes) -> AESGCM:
+    def _cell_cipher(self, salt: bytes) -> AESGCM:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        return AESGCM(self._derived(b"cells" + salt, 32))
+        return AESGCM(self._derive_key(b"cells" + salt, 32))
 
-    def _derived(self, word: bytes, size: int) -> bytes:
+    def _derive_key(self, word: bytes, size: int) -> bytes:
         return hashlib.blake2b(word, digest_size=size, key=self._key).digest()
 
 
 FILE, PASSPHRASE = "RETICENT_STORE_KEY", "RETICENT_STORE_PASSPHRASE"
 _SIZE = 32
-_SHORTEST = 12
+_MIN_PASSPHRASE = 12
 _WRAPPED = "data key"
 # RFC 7914; a guess costs 64 MB and a tenth of a second.
 _SCRYPT = {"n": 1 << 16, "r": 8, "p": 1, "maxmem": 128 << 20, "dklen": _SIZE}
@@ -136,8 +136,8 @@ class Key:
         Raises:
             PolicyError: it is too short to be one.
         """
-        if len(words) < _SHORTEST:
-            raise PolicyError(f"A passphrase has at least {_SHORTEST} characters.", hint="Five random words do.")
+        if len(words) < _MIN_PASSPHRASE:
+            raise PolicyError(f"A passphrase has at least {_MIN_PASSPHRASE} characters.", hint="Five random words do.")
         return cls(words.encode(), passphrase=True)
 
     @classmethod
@@ -153,7 +153,7 @@ class Key:
     def wrap(self, data: bytes) -> str:
         """Secrets as the store may keep them."""
         salt = secrets.token_bytes(16)
-        hidden = self._cipher(salt).hide(data, _WRAPPED)
+        hidden = self._cipher(salt).encrypt(data, _WRAPPED)
         return json.dumps({"passphrase": self.passphrase, "salt": salt.hex(), "wrapped": hidden.hex()})
 
     def unwrap(self, text: str) -> bytes:
@@ -164,7 +164,7 @@ class Key:
         """
         try:
             cells = json.loads(text)
-            return self._cipher(bytes.fromhex(cells["salt"])).show(bytes.fromhex(cells["wrapped"]), _WRAPPED)
+            return self._cipher(bytes.fromhex(cells["salt"])).decrypt(bytes.fromhex(cells["wrapped"]), _WRAPPED)
         except (KeyError, TypeError, ValueError):
             raise StateError(
                 "The store does not open with this key.", hint=f"Check {FILE} or {PASSPHRASE}; nothing was changed."

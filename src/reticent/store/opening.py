@@ -18,46 +18,46 @@ from reticent.errors import CORRUPT_HINT, StateError
 from reticent.store import database, schema
 from reticent.store.integrity import HEAD, SECRET, Head, Seal, corrupt_error, head_text, new_seal, read_head, read_seal
 from reticent.store.keys import Key
-from reticent.store.witness import RollbackMarker, refuse_moved
+from reticent.store.witness import RollbackMarker, refuse_moved_database
 
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
-_MAKING = 7_265_746_963
+_CREATION_LOCK = 7_265_746_963
 # Looking through a file of this size takes a tenth of a second; a larger one is looked through by `reticent store check`.
-_QUICK = 32 << 20
+_QUICK_CHECK_SIZE = 32 << 20
 
 
-def opened(
-    engine: sa.Engine, path: Path | None, *, create: bool, key: Key | None = None, moved: bool = False
+def open_and_check(
+    engine: sa.Engine, path: Path | None, *, create: bool, key: Key | None = None, allow_moved: bool = False
 ) -> tuple[Seal, Head, RollbackMarker | None]:
     """What a store needs to work with; refuses one that is damaged, of another version, or older than it was."""
-    with database.errors(engine), engine.connect() as connection:
+    with database.translate_errors(engine), engine.connect() as connection:
         version = _version(connection)
     if version is None:
         _make(engine, create=create, key=key)
     elif version != str(schema.VERSION):
         raise _other_version(engine, version)
-    if path is not None and path.stat().st_size <= _QUICK:
+    if path is not None and path.stat().st_size <= _QUICK_CHECK_SIZE:
         check_structure(engine)
-    with database.errors(engine), engine.connect() as connection:
+    with database.translate_errors(engine), engine.connect() as connection:
         seal = read_seal(connection, key)
     witness = None if path is None else RollbackMarker(path)
     # The witness first: another process may commit between the two, and then it is the store that is ahead.
-    seen, anyone = (None, None) if witness is None else (witness.said(seal), witness.said())
-    with database.errors(engine), engine.connect() as connection:
+    seen, anyone = (None, None) if witness is None else (witness.read_latest(seal), witness.read_latest())
+    with database.translate_errors(engine), engine.connect() as connection:
         head = read_head(connection, seal)
-    if witness is None and not moved:
-        refuse_moved(engine, seal)
+    if witness is None and not allow_moved:
+        refuse_moved_database(engine, seal)
     if witness is not None:
-        witness.refuse_older(head, seen, anyone, f"Store {database.show(engine)}")
+        witness.refuse_older(head, seen, anyone, f"Store {database.display_name(engine)}")
     return seal, head, witness
 
 
 def check_structure(engine: sa.Engine) -> None:
     """Asks SQLite whether pages, rows and indexes belong together."""
-    with database.errors(engine), engine.connect() as connection:
+    with database.translate_errors(engine), engine.connect() as connection:
         answer = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
     if answer != "ok":
-        raise corrupt_error(f"Store {database.show(engine)}")
+        raise corrupt_error(f"Store {database.display_name(engine)}")
 
 
 def make_tables(connection: sa.Connection, key: Key | None) -> None:
@@ -69,9 +69,9 @@ def make_tables(connection: sa.Connection, key: Key | None) -> None:
 
 
 def _make(engine: sa.Engine, *, create: bool, key: Key | None) -> None:
-    with database.writing(engine) as connection:
+    with database.write_transaction(engine) as connection:
         if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
             if _version(connection) is not None:
                 return
         # A PostgreSQL database may be shared; an SQLite file with other tables is somebody else's.
@@ -91,26 +91,26 @@ def _version(connection: sa.Connection) -> str | None:
 
 def _no_store(engine: sa.Engine) -> StateError:
     return StateError(
-        f"Store({database.show(engine)}) is not a store of Reticent.", hint="Check the path, or create a store first."
+        f"Store({database.display_name(engine)}) is not a store of Reticent.", hint="Check the path, or create a store first."
     )
 
 
 def _other_version(engine: sa.Engine, version: str) -> StateError:
     older = version.isdigit() and int(version) < schema.VERSION
     return StateError(
-        f"Store({database.show(engine)}) has schema {version}, this version of Reticent reads {schema.VERSION}.",
+        f"Store({database.display_name(engine)}) has schema {version}, this version of Reticent reads {schema.VERSION}.",
         hint="Run `reticent store upgrade`." if older else "Use the version of Reticent that made the store.",
     )
 
 
 # A draft older than this belongs to a process that was killed.
-_LEFT_OVER = 60.0
+_DRAFT_LIFETIME = 60.0
 
 
-def prepare(path: Path, *, create: bool, key: Key | None = None, link: Path | None = None) -> None:
+def prepare_file(path: Path, *, create: bool, key: Key | None = None, link: Path | None = None) -> None:
     """Sees to it that there is a store's file, or says why not; `link` is the name that it was asked for by, if another."""
     if link is not None:
-        RollbackMarker(link).refuse_replaced(f"Store {link}")
+        RollbackMarker(link).refuse_link(f"Store {link}")
     if path.is_dir():
         raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
     if path.exists():
@@ -124,7 +124,7 @@ def prepare(path: Path, *, create: bool, key: Key | None = None, link: Path | No
             f"Store {path}: there is no such file.",
             hint="Check the path. `reticent evolve init` makes a table's store; stream, republish and serve make their own.",
         )
-    _clean(path)
+    _remove_old_drafts(path)
     try:
         _make_file(path, key)
     except OSError as error:
@@ -148,27 +148,27 @@ def _make_file(path: Path, key: Key | None) -> None:
     try:
         engine = database.connect(draft)
         try:
-            with database.writing(engine) as connection:
+            with database.write_transaction(engine) as connection:
                 make_tables(connection, key)
-            database.settle(engine)
+            database.checkpoint(engine)
         finally:
             engine.dispose()  # what is open cannot be removed on Windows
         with contextlib.suppress(FileExistsError):  # another process was quicker: its store is as good
             os.link(draft, path)
         sync(path.parent)
     finally:
-        remove(draft)
+        remove_files(draft)
 
 
-def remove(path: Path) -> None:
+def remove_files(path: Path) -> None:
     """Removes a store's file and its companions."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _clean(path: Path) -> None:
+def _remove_old_drafts(path: Path) -> None:
     """Removes drafts that a killed process left."""
     for draft in path.parent.glob(f".{path.name}.*.draft*"):
         with contextlib.suppress(OSError):
-            if time.time() - draft.stat().st_mtime > _LEFT_OVER:
+            if time.time() - draft.stat().st_mtime > _DRAFT_LIFETIME:
                 draft.unlink()

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from reticent.store.transaction import Transaction
 
 SPACE, IN_USE = "state", "in use"
-_PLACES = ("state.a", "state.b")
+_SPACES = ("state.a", "state.b")
 # What one commit may write or remove beside its own work: a millisecond or two.
 _PIECE = 256 << 10
 _CHANGES = 8
 # Pieces are this many times as large as the change beside them, so that a busy publisher is not overtaken by its journal.
-_FASTER = 4
+_PIECE_FACTOR = 4
 
 _FIRST = sa.select(sa.func.min(schema.snapshots.c.part)).where(schema.snapshots.c.publisher == sa.bindparam("of"))
 _REMOVE = sa.delete(schema.snapshots).where(
@@ -40,7 +40,7 @@ _REMOVE_PIECES = sa.delete(schema.kv).where(
 )
 
 
-class Rewriting:
+class SnapshotWriter:
     """Replaces the stored state of a publisher by `state`, which includes all changes up to number `upto`."""
 
     def __init__(self, publisher: str, state: bytes, upto: int) -> None:
@@ -49,24 +49,24 @@ class Rewriting:
         self._upto = upto
         self._size = _PIECE
         self._tx: Transaction
-        self._work = self._all()
+        self._work = self._iter_pieces()
 
-    def go_on(self, tx: Transaction, change: int = 0) -> bool:
+    def write_next_piece(self, tx: Transaction, change: int = 0) -> bool:
         """Does the next bit beside a change of so many bytes; whether there is more to do.
 
         When the transaction fails, this object is of no use any more: begin again from what is stored.
         """
-        self._tx, self._size = tx, max(_PIECE, _FASTER * change)
+        self._tx, self._size = tx, max(_PIECE, _PIECE_FACTOR * change)
         return next(self._work, False)
 
-    def _all(self) -> Iterator[bool]:
+    def _iter_pieces(self) -> Iterator[bool]:
         last = self._tx.get(self._publisher, SPACE, IN_USE)
-        old: dict[str, Any] = json.loads(last) if last is not None else {"place": _PLACES[1], "pieces": 0}
-        place = next(place for place in _PLACES if place != old["place"])
+        old: dict[str, Any] = json.loads(last) if last is not None else {"place": _SPACES[1], "pieces": 0}
+        place = next(place for place in _SPACES if place != old["place"])
         at = number = 0
         while at < len(self._state):
             piece = self._state[at : at + self._size]
-            self._tx.put(self._publisher, place, _key(number), piece)
+            self._tx.put(self._publisher, place, _piece_key(number), piece)
             at, number = at + len(piece), number + 1
             yield True
         now = json.dumps({"place": place, "pieces": number, "upto": self._upto}).encode()
@@ -75,13 +75,13 @@ class Rewriting:
         self._state = b""
         yield True
         self._remove_pieces(place, number)  # of an attempt that a crash cut short, and that was longer
-        for _ in self._old_changes():
+        for _ in self._iter_old_changes():
             yield True
         for left in reversed(range(old["pieces"])):
             self._remove_pieces(old["place"], left)
             yield True
 
-    def _old_changes(self) -> Iterator[None]:
+    def _iter_old_changes(self) -> Iterator[None]:
         first = self._tx.value(_FIRST, of=self._publisher)
         for below in range(self._upto + 1 if first is None else first, self._upto + 1, _CHANGES):
             end = min(below + _CHANGES, self._upto + 1)
@@ -89,24 +89,24 @@ class Rewriting:
             yield
 
     def _remove_pieces(self, place: str, least: int) -> None:
-        values = {"of": self._publisher, "place": place, "least": _key(least)}
+        values = {"of": self._publisher, "place": place, "least": _piece_key(least)}
         self._tx.run(self._publisher, _REMOVE_PIECES, [values])
 
 
-def stored(connection: sa.Connection, publisher: str, whole: bytes, seal: Seal) -> tuple[bytes, int]:
+def read_pieces(connection: sa.Connection, publisher: str, whole: bytes, seal: Seal) -> tuple[bytes, int]:
     """A state that was put down in pieces, and the number of the last change that it holds."""
     place = json.loads(whole)
     kv = schema.kv.c
     query = (
         sa.select(schema.kv)
-        .where(kv.publisher == publisher, kv.space == place["place"], kv.key < _key(place["pieces"]))
+        .where(kv.publisher == publisher, kv.space == place["place"], kv.key < _piece_key(place["pieces"]))
         .order_by(kv.key)
     )
     pieces = connection.execute(query).mappings().all()
     if len(pieces) != place["pieces"]:
         raise corrupt_error(f"The state of {publisher!r}")
-    return b"".join(bytes(seal.opened(schema.kv, piece)["value"]) for piece in pieces), int(place["upto"])
+    return b"".join(bytes(seal.open_row(schema.kv, piece)["value"]) for piece in pieces), int(place["upto"])
 
 
-def _key(number: int) -> str:
+def _piece_key(number: int) -> str:
     return f"{number:08}"

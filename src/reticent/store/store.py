@@ -20,10 +20,10 @@ from reticent.store.keys import Key
 from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
 from reticent.store.witness import RollbackMarker
 
-_NUMBERS = 1_000
+_PAGE_SIZE = 1_000
 _VEIL_KEY = "house"
-_FIRST = "first"
-_LOOSE = "loose"
+_FIRST_DIGEST = "first"
+_UNBOUND = "loose"
 _ROW = database.select_rows(schema.publishers, "publisher = :of")
 _LEDGER = database.select_rows(schema.ledger, "publisher = :of ORDER BY number")
 _NEXT = sa.text(
@@ -39,8 +39,8 @@ def bind_veil_key(tx: Transaction, digest: str) -> None:
     """
     if tx.get(_VEIL_KEY, _VEIL_KEY, digest) is None:
         raise StateError("Another process has begun the veil of this store meanwhile.", hint="Run the command again.")
-    if tx.get(_VEIL_KEY, _VEIL_KEY, _LOOSE) == digest.encode():
-        tx.delete(_VEIL_KEY, _VEIL_KEY, _LOOSE)
+    if tx.get(_VEIL_KEY, _VEIL_KEY, _UNBOUND) == digest.encode():
+        tx.delete(_VEIL_KEY, _VEIL_KEY, _UNBOUND)
 
 
 class Store:
@@ -62,7 +62,7 @@ class Store:
 
     @classmethod
     def open(
-        cls, where: str | os.PathLike[str], *, create: bool = True, key: Key | None = None, moved: bool = False
+        cls, where: str | os.PathLike[str], *, create: bool = True, key: Key | None = None, allow_moved: bool = False
     ) -> Self:
         """Open the store at a path, a `sqlite:///` URL or a `postgresql://` URL.
 
@@ -77,10 +77,10 @@ class Store:
         """
         path, key = database.file_of(where), key or Key.from_environment()
         if path is not None:
-            opening.prepare(path, create=create, key=key, link=database.link_of(where))
+            opening.prepare_file(path, create=create, key=key, link=database.link_of(where))
         engine = database.connect(where)
         try:
-            return cls(engine, *opening.opened(engine, path, create=create, key=key, moved=moved))
+            return cls(engine, *opening.open_and_check(engine, path, create=create, key=key, allow_moved=allow_moved))
         except BaseException:
             engine.dispose()
             raise
@@ -98,14 +98,14 @@ class Store:
         return True
 
     @classmethod
-    def encrypted(cls, where: str | os.PathLike[str]) -> bool:
+    def is_encrypted(cls, where: str | os.PathLike[str]) -> bool:
         """Whether a store that is there needs a key."""
         path = database.file_of(where)
         if path is not None:
-            opening.prepare(path, create=False)
+            opening.prepare_file(path, create=False)
         engine = database.connect(where)
         try:
-            with database.errors(engine), engine.connect() as connection:
+            with database.translate_errors(engine), engine.connect() as connection:
                 return integrity.is_encrypted(connection)
         finally:
             engine.dispose()
@@ -129,7 +129,7 @@ class Store:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Store({database.show(self.engine)})"
+        return f"Store({database.display_name(self.engine)})"
 
     allow_several_veil_keys = False
     """Whether several houses may stand side by side, as on a server: the ledger keeps a person out of two of them."""
@@ -147,7 +147,7 @@ class Store:
         Raises:
             StateError: the publisher is known under another policy.
         """
-        with database.writing(self.engine) as connection:
+        with database.write_transaction(self.engine) as connection:
             fresh = {
                 "owner": "",
                 "position": None,
@@ -161,7 +161,7 @@ class Store:
             }
             row = {"publisher": publisher, "policy_hash": policy_hash, **fresh}
             write = database.insert(connection.dialect.name, schema.publishers)
-            connection.execute(write.values(self.seal.sealed(schema.publishers, row)).on_conflict_do_nothing())
+            connection.execute(write.values(self.seal.seal_row(schema.publishers, row)).on_conflict_do_nothing())
         if self.publisher_row(publisher)["policy_hash"] != policy_hash:
             raise StateError(
                 f"{publisher!r} was begun under another policy.",
@@ -170,7 +170,7 @@ class Store:
 
     def publishers(self) -> tuple[str, ...]:
         """The names of all publishers."""
-        with self._reading() as connection:
+        with self._connect() as connection:
             return tuple(connection.execute(sa.select(schema.publishers.c.publisher).order_by("publisher")).scalars())
 
     def policy_hash(self, publisher: str) -> str:
@@ -194,9 +194,9 @@ class Store:
         """
         secret = self.get(_VEIL_KEY, _VEIL_KEY, digest)
         # A key that is pinned already is read without a transaction: the caller may be inside one.
-        if secret is None or (binding and self.get(_VEIL_KEY, _VEIL_KEY, _LOOSE) == digest.encode()):
+        if secret is None or (binding and self.get(_VEIL_KEY, _VEIL_KEY, _UNBOUND) == digest.encode()):
             with self.transaction() as tx:
-                secret = self._pinned(tx, digest, key, binding=binding)
+                secret = self._pin_veil_key(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
             raise PolicyError(
                 "This store's veil has another l, prior, kernel, domain or unit than the policy: a second veil over the same truth "
@@ -205,9 +205,9 @@ class Store:
             )
         return secret
 
-    def _pinned(self, tx: Transaction, digest: str, key: bytes | None, *, binding: bool) -> bytes | None:
-        first, secret = tx.get(_VEIL_KEY, _VEIL_KEY, _FIRST), tx.get(_VEIL_KEY, _VEIL_KEY, digest)
-        loose = tx.get(_VEIL_KEY, _VEIL_KEY, _LOOSE)
+    def _pin_veil_key(self, tx: Transaction, digest: str, key: bytes | None, *, binding: bool) -> bytes | None:
+        first, secret = tx.get(_VEIL_KEY, _VEIL_KEY, _FIRST_DIGEST), tx.get(_VEIL_KEY, _VEIL_KEY, digest)
+        loose = tx.get(_VEIL_KEY, _VEIL_KEY, _UNBOUND)
         if secret is None and first is not None and first == loose and not self.allow_several_veil_keys:
             # Nothing was ever published under that key: its publication was refused, and binds nobody.
             tx.delete(_VEIL_KEY, _VEIL_KEY, first.decode())
@@ -215,9 +215,9 @@ class Store:
         if secret is None and (first is None or self.allow_several_veil_keys):
             secret = key or os.urandom(32)
             tx.put(_VEIL_KEY, _VEIL_KEY, digest, secret)
-            tx.put(_VEIL_KEY, _VEIL_KEY, _FIRST, first or digest.encode())
+            tx.put(_VEIL_KEY, _VEIL_KEY, _FIRST_DIGEST, first or digest.encode())
             if not binding and first is None:
-                tx.put(_VEIL_KEY, _VEIL_KEY, _LOOSE, digest.encode())
+                tx.put(_VEIL_KEY, _VEIL_KEY, _UNBOUND, digest.encode())
         if binding and secret is not None:
             bind_veil_key(tx, digest)
         return secret
@@ -232,7 +232,7 @@ class Store:
         self.publisher_row(publisher)
         with database.hold_lock(self.engine, publisher, wait):
             owner = secrets.token_hex(16)
-            with database.writing(self.engine) as connection:
+            with database.write_transaction(self.engine) as connection:
                 table = schema.publishers
                 connection.execute(sa.update(table).where(table.c.publisher == publisher).values(owner=owner))
             self._owners[publisher] = owner
@@ -244,7 +244,7 @@ class Store:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Change the store: when the block ends, all of it is on disk; when it raises, none of it is."""
-        with database.writing(self.engine) as connection:
+        with database.write_transaction(self.engine) as connection:
             transaction = Transaction(connection, self._owners, self.seal)
             yield transaction
             transaction.flush()
@@ -263,15 +263,15 @@ class Store:
 
     def snapshot(self, publisher: str) -> Snapshot | None:
         """The state to go on from; None at the beginning."""
-        row = self._find(publisher)
+        row = self._find_publisher(publisher)
         if row is None:
             return None
-        with self._reading() as connection:
+        with self._connect() as connection:
             whole = Transaction(connection, {}, self.seal).get(publisher, rewriting.SPACE, rewriting.IN_USE)
             last = -1
             parts: list[bytes] = []
             if whole is not None:
-                state, last = rewriting.stored(connection, publisher, whole, self.seal)
+                state, last = rewriting.read_pieces(connection, publisher, whole, self.seal)
                 parts.append(state)
             parts += self._parts(connection, publisher, last)
         if last + 1 + len(parts) - (whole is not None) != row["next_part"]:
@@ -282,23 +282,23 @@ class Store:
         table = schema.snapshots.c
         query = sa.select(schema.snapshots).where(table.publisher == publisher, table.part > last).order_by(table.part)
         rows = connection.execute(query).mappings().all()
-        return [bytes(self.seal.opened(schema.snapshots, row)["payload"]) for row in rows]
+        return [bytes(self.seal.open_row(schema.snapshots, row)["payload"]) for row in rows]
 
-    def unsent(self, publisher: str) -> Iterator[OutboxEntry]:
+    def iter_undelivered_batches(self, publisher: str) -> Iterator[OutboxEntry]:
         """The batches that no sink has confirmed, in order; one at a time, whatever their number."""
-        yield from self._entries(publisher, None)
+        yield from self._iter_entries(publisher, None)
 
     def outbox(self, publisher: str, *, after: int = -1) -> Iterator[OutboxEntry]:
         """All kept batches with a number above `after`, in order."""
-        yield from self._entries(publisher, after)
+        yield from self._iter_entries(publisher, after)
 
     def ledger(self, publisher: str) -> Ledger:
         """What the world has seen of whom, publication by publication."""
         ledger = Ledger()
-        with self._reading() as connection:
+        with self._connect() as connection:
             row = self._read_publisher_row(connection, publisher)
             lines = connection.execute(_LEDGER, {"of": publisher}).mappings().all()
-        for line in (self.seal.opened(schema.ledger, line) for line in lines):
+        for line in (self.seal.open_row(schema.ledger, line) for line in lines):
             counts = Counts(**json.loads(line["counts"]))
             entry = LedgerEntry(
                 line["number"], line["time"], line["policy_hash"], line["method"], counts, line["payload_digest"]
@@ -316,7 +316,7 @@ class Store:
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own."""
-        with self._reading() as connection:
+        with self._connect() as connection:
             return Transaction(connection, {}, self.seal).get(publisher, space, key)
 
     def items(self, publisher: str, space: str) -> dict[str, bytes]:
@@ -327,34 +327,34 @@ class Store:
 
     def read(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """The rows of an engine's own table."""
-        with self._reading() as connection:
+        with self._connect() as connection:
             return [tuple(row) for row in connection.execute(query)]
 
     def rows(
         self, table: sa.Table, which: sa.ColumnElement[bool], *, order_by: sa.ColumnElement[Any]
     ) -> list[Mapping[Any, Any]]:
         """Whole rows of a table, each of them as it was written."""
-        return self.asked(table, sa.select(table).where(which).order_by(order_by))
+        return self.query_rows(table, sa.select(table).where(which).order_by(order_by))
 
-    def asked(self, table: sa.Table, query: sa.Executable, **values: Any) -> list[Mapping[Any, Any]]:
+    def query_rows(self, table: sa.Table, query: sa.Executable, **values: Any) -> list[Mapping[Any, Any]]:
         """The same by a query of one's own, such as `database.whole_rows` makes."""
-        with self._reading() as connection:
+        with self._connect() as connection:
             rows = connection.execute(query, values).mappings().all()
-        return [self.seal.opened(table, row) for row in rows]
+        return [self.seal.open_row(table, row) for row in rows]
 
     @property
     def epoch(self) -> str:
         """Which store this is, and which of its lives it is in."""
-        return self.head.name
+        return self.head.epoch_name
 
     @property
     def population_key(self) -> bytes:
         """The key of the one ledger: the same person has the same hash in every publication of this store."""
-        return self.seal.lasting.digest("population", []) * 2
+        return self.seal.permanent.digest("population", []) * 2
 
     # Inside
 
-    def _entries(self, publisher: str, last: int | None) -> Iterator[OutboxEntry]:
+    def _iter_entries(self, publisher: str, last: int | None) -> Iterator[OutboxEntry]:
         # A few numbers at a time: what a page costs must not grow with what lies behind it.
         while True:
             numbers = self._numbers(publisher, last)
@@ -362,20 +362,20 @@ class Store:
                 last, row = number, self._entry(publisher, number)
                 if row is not None:
                     yield OutboxEntry(row["number"], row["kind"], bytes(row["payload"]), row["position"])
-            if len(numbers) < _NUMBERS:
+            if len(numbers) < _PAGE_SIZE:
                 return
 
     def _numbers(self, publisher: str, last: int | None) -> list[int]:
         """The next numbers of the outbox, after None those that are unsent; one that should be there and is not means damage."""
-        with self._reading() as connection:
+        with self._connect() as connection:
             row = self._read_publisher_row(connection, publisher)
             if row is None:
                 return []
             last = row["next_unsent"] - 1 if last is None else last
-            numbers = list(connection.execute(_NEXT, {"of": publisher, "last": last, "most": _NUMBERS}).scalars())
+            numbers = list(connection.execute(_NEXT, {"of": publisher, "last": last, "most": _PAGE_SIZE}).scalars())
         if self.engine.dialect.name == "sqlite":  # both from one moment
             first = max(last + 1, row["first_number"])
-            if numbers != list(range(first, min(first + _NUMBERS, row["next_number"]))):
+            if numbers != list(range(first, min(first + _PAGE_SIZE, row["next_number"]))):
                 raise corrupt_error(f"What {publisher!r} has released")
         return numbers
 
@@ -384,22 +384,22 @@ class Store:
         which = sa.and_(table.publisher == publisher, table.number == number)
         return next(iter(self.rows(schema.outbox, which, order_by=table.number)), None)
 
-    def _find(self, publisher: str) -> Mapping[Any, Any] | None:
-        with self._reading() as connection:
+    def _find_publisher(self, publisher: str) -> Mapping[Any, Any] | None:
+        with self._connect() as connection:
             return self._read_publisher_row(connection, publisher)
 
     def _read_publisher_row(self, connection: sa.Connection, publisher: str) -> Mapping[Any, Any] | None:
         row = connection.execute(_ROW, {"of": publisher}).mappings().one_or_none()
-        return None if row is None else self.seal.opened(schema.publishers, row)
+        return None if row is None else self.seal.open_row(schema.publishers, row)
 
     def publisher_row(self, publisher: str) -> Mapping[Any, Any]:
         """All that is counted of a publisher."""
-        row = self._find(publisher)
+        row = self._find_publisher(publisher)
         if row is None:
             raise StateError(f"The store knows no {publisher!r}.", hint="Check the name, or begin it first.")
         return row
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        with database.errors(self.engine), self.engine.connect() as connection:
+    def _connect(self) -> Iterator[sa.Connection]:
+        with database.translate_errors(self.engine), self.engine.connect() as connection:
             yield connection

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from reticent.store.store import Store
 
 # Statements are built once: building them costs more than running them.
-_OF = schema.publishers.c.publisher == sa.bindparam("of")
-_READ_ROW = sa.select(schema.publishers).where(_OF).with_for_update()
-_CHANGING = ("secret", "position", "next_number", "next_part", "first_number", "next_unsent", "entries", "chain")
-_WRITE_ROW = sa.update(schema.publishers).where(_OF).values({name: sa.bindparam(name) for name in (*_CHANGING, DIGEST)})
+_OF_PUBLISHER = schema.publishers.c.publisher == sa.bindparam("of")
+_READ_ROW = sa.select(schema.publishers).where(_OF_PUBLISHER).with_for_update()
+_MUTABLE_COLUMNS = ("secret", "position", "next_number", "next_part", "first_number", "next_unsent", "entries", "chain")
+_WRITE_ROW = sa.update(schema.publishers).where(_OF_PUBLISHER).values({name: sa.bindparam(name) for name in (*_MUTABLE_COLUMNS, DIGEST)})
 _FORGET = sa.delete(schema.outbox).where(
     schema.outbox.c.publisher == sa.bindparam("of"), schema.outbox.c.number < sa.bindparam("least")
 )
@@ -94,7 +94,7 @@ class Transaction:
     def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
         """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
         row = self._lock_row(publisher)
-        refuse_closed(self, publisher)
+        refuse_closed_publication(self, publisher)
         number = row.next_number
         row.next_number += 1
         if position is not None:
@@ -110,7 +110,7 @@ class Transaction:
         row = self._lock_row(publisher)
         row.next_unsent = max(row.next_unsent, min(number + 1, row.next_number))
 
-    def forget_sent(self, publisher: str, number: int) -> None:
+    def forget_delivered_batches(self, publisher: str, number: int) -> None:
         """Drop sent batches up to and including `number`; batches that were not sent stay."""
         self.forget_outbox(publisher, min(number + 1, self._lock_row(publisher).next_unsent))
 
@@ -163,7 +163,7 @@ class Transaction:
         self._insert(schema.ledger, publisher=publisher, **values)
         row.entries += 1
 
-    def dead_letter(self, publisher: str, position: str, reason: str, payload: bytes) -> None:
+    def put_dead_letter(self, publisher: str, position: str, reason: str, payload: bytes) -> None:
         """Keep a record that could not be released. `reason` must not quote it; `payload` stays on the private side."""
         self._lock_row(publisher)
         self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
@@ -190,7 +190,7 @@ class Transaction:
     def rows(self, table: sa.Table, which: sa.ColumnElement[bool]) -> list[Mapping[Any, Any]]:
         """Whole rows of a table, each of them as it was written, as this transaction sees them."""
         rows = self._connection.execute(sa.select(table).where(which)).mappings().all()
-        return [self._seal.opened(table, row) for row in rows]
+        return [self._seal.open_row(table, row) for row in rows]
 
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Write rows of an engine's own table, in place of those with the same key."""
@@ -199,31 +199,31 @@ class Transaction:
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
         """A value of the engine's or the service's own, as this transaction sees it."""
-        row = self._connection.execute(_GET, self._at(publisher, space, key)).mappings().one_or_none()
-        return None if row is None else bytes(self._seal.opened(schema.kv, row)["value"])
+        row = self._connection.execute(_GET, self._key_parameters(publisher, space, key)).mappings().one_or_none()
+        return None if row is None else bytes(self._seal.open_row(schema.kv, row)["value"])
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
         """Set a value of the engine's or the service's own; this needs no lock."""
         row = {"publisher": publisher, "space": space, "key": key, "value": value}
-        self._write(schema.kv, [self._seal.sealed(schema.kv, row)], again=True)
+        self._write(schema.kv, [self._seal.seal_row(schema.kv, row)], again=True)
 
     def delete(self, publisher: str, space: str, key: str) -> None:
         """Remove a value of the engine's or the service's own."""
-        self._connection.execute(_DELETE, self._at(publisher, space, key))
+        self._connection.execute(_DELETE, self._key_parameters(publisher, space, key))
 
     def flush(self) -> None:
         """Write back what was counted on; `Store.transaction` calls it before it commits."""
         for publisher, row in self._rows.items():
-            sealed = self._seal.sealed(schema.publishers, vars(row))
+            sealed = self._seal.seal_row(schema.publishers, vars(row))
             self._connection.execute(
-                _WRITE_ROW, {"of": publisher, **{name: sealed[name] for name in (*_CHANGING, DIGEST)}}
+                _WRITE_ROW, {"of": publisher, **{name: sealed[name] for name in (*_MUTABLE_COLUMNS, DIGEST)}}
             )
 
-    def _at(self, publisher: str, space: str, key: str) -> dict[str, str]:
-        return {"of": publisher, "in_space": space, "at_key": self._seal.name(schema.kv, "key", key, space)}
+    def _key_parameters(self, publisher: str, space: str, key: str) -> dict[str, str]:
+        return {"of": publisher, "in_space": space, "at_key": self._seal.name_in_store(schema.kv, "key", key, space)}
 
     def _insert(self, table: sa.Table, **values: Any) -> bytes:
-        row = self._seal.sealed(table, values)
+        row = self._seal.seal_row(table, values)
         self._write(table, [row])
         return bytes(row[DIGEST])
 
@@ -236,7 +236,7 @@ class Transaction:
             # Numbers, texts and bytes go there as they are: preparing each cell, and each statement, took longer than writing it.
             names = tuple(rows[0])
             cells = [tuple(map(row.__getitem__, names)) for row in rows]
-            self._connection.exec_driver_sql(_in_sqlite(table, names, again=again), cells)
+            self._connection.exec_driver_sql(_sqlite_insert(table, names, again=again), cells)
         else:
             self._connection.execute(_upsert(dialect, table) if again else sa.insert(table), rows)
 
@@ -251,7 +251,7 @@ class Transaction:
             raise StateError(
                 f"Another process took over {publisher!r}; nothing was changed.", hint="Start again from the store."
             )
-        cells = self._seal.opened(schema.publishers, row)
+        cells = self._seal.open_row(schema.publishers, row)
         self._rows[publisher] = _PublisherRow(**{name: cells[name] for name in self._seal.columns(schema.publishers)})
         return self._rows[publisher]
 
@@ -266,7 +266,7 @@ def _upsert(dialect: str, table: sa.Table) -> sa.Insert:
 
 
 @functools.cache
-def _in_sqlite(table: sa.Table, names: tuple[str, ...], *, again: bool) -> str:
+def _sqlite_insert(table: sa.Table, names: tuple[str, ...], *, again: bool) -> str:
     """The words that write a row, or write it over one with the same key."""
     keys = [f'"{column.name}"' for column in table.primary_key]
     cells = [f'"{name}"' for name in names]
@@ -281,7 +281,7 @@ _RESTORED, _WHAT = "restored", "what"
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreOutcome:
     """How a publication came out of a restore.
 
     A backup does not know what was published after it. A restore therefore closes every publication, except where it is shown what
@@ -298,20 +298,20 @@ class Restored:
     size: int = 0
 
 
-def note_restored(tx: Transaction, publisher: str, restored: Restored) -> None:
+def write_restore_outcome(tx: Transaction, publisher: str, outcome: RestoreOutcome) -> None:
     """Keeps what a restore found out about a publication."""
-    tx.put(publisher, _RESTORED, _WHAT, json.dumps(asdict(restored)).encode())
+    tx.put(publisher, _RESTORED, _WHAT, json.dumps(asdict(outcome)).encode())
 
 
-def read_restored(where: Store | Transaction, publisher: str) -> Restored:
+def read_restore_outcome(where: Store | Transaction, publisher: str) -> RestoreOutcome:
     """What a restore found out about a publication; nothing where there was none."""
     value = where.get(publisher, _RESTORED, _WHAT)
-    return Restored() if value is None else Restored(**json.loads(value))
+    return RestoreOutcome() if value is None else RestoreOutcome(**json.loads(value))
 
 
-def refuse_closed(where: Store | Transaction, publisher: str) -> None:
+def refuse_closed_publication(where: Store | Transaction, publisher: str) -> None:
     """Refuses to publish for a publication whose last releases the store does not know."""
-    restored = read_restored(where, publisher)
+    restored = read_restore_outcome(where, publisher)
     if restored.closed:
         raise StateError(
             f"{publisher!r} is closed, since {restored.closed}: to go on would publish the same people anew.",

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from reticent.errors import StateError
 from reticent.store import database, schema
-from reticent.store.backup import own_file
+from reticent.store.backup import store_file
 from reticent.store.integrity import HEAD, SECRET, Head, Seal, head_text, new_seal, read_head, write_head
 from reticent.store.keys import Key
 from reticent.store.store import Store
@@ -29,9 +29,9 @@ _ROWS, _KEYS = 5_000, 200
 
 def upgrade(where: str | os.PathLike[str]) -> int:
     """Brings a store of an older version to this one, in one transaction; gives the version it had."""
-    engine = database.connect(own_file(where))
+    engine = database.connect(store_file(where))
     try:
-        with database.writing(engine) as connection:
+        with database.write_transaction(engine) as connection:
             query = sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema")
             version = int(str(connection.execute(query).scalar() or "0"))
             if version not in (_OLDEST, schema.VERSION):
@@ -40,13 +40,13 @@ def upgrade(where: str | os.PathLike[str]) -> int:
                     hint="Use the version that made the store.",
                 )
             if version == _OLDEST:
-                _from_two(connection, Key.from_environment())
+                _upgrade_from_two(connection, Key.from_environment())
         return version
     finally:
         engine.dispose()
 
 
-def _from_two(connection: sa.Connection, key: Key | None) -> None:
+def _upgrade_from_two(connection: sa.Connection, key: Key | None) -> None:
     seal, secret = new_seal(key)
     old = [table for table in schema.metadata.sorted_tables if table not in (schema.meta, schema.population)]
     for index in sa.inspect(connection).get_multi_indexes().values():
@@ -56,16 +56,16 @@ def _from_two(connection: sa.Connection, key: Key | None) -> None:
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" RENAME TO "{_OLD}{table.name}"')
     schema.metadata.create_all(connection)
     names = connection.exec_driver_sql(f"SELECT publisher FROM {_OLD}reticent_publishers").scalars()  # noqa: S608
-    facts = {name: _facts(connection, name) for name in list(names)}
+    facts = {name: _new_columns(connection, name) for name in list(names)}
     for table in old:
-        _fill(connection, table, seal, facts)
+        _copy_rows(connection, table, seal, facts)
         connection.exec_driver_sql(f'DROP TABLE "{_OLD}{table.name}"')
     connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION)))
     first = {SECRET: secret, HEAD: head_text(Head.fresh(), seal)}
     connection.execute(sa.insert(schema.meta), [{"name": name, "value": value} for name, value in first.items()])
 
 
-def _facts(connection: sa.Connection, publisher: str) -> dict[str, Any]:
+def _new_columns(connection: sa.Connection, publisher: str) -> dict[str, Any]:
     """What a publisher's row counts now and did not before."""
 
     def one(text: str) -> Any:
@@ -82,15 +82,15 @@ def _facts(connection: sa.Connection, publisher: str) -> dict[str, Any]:
     }
 
 
-def _fill(connection: sa.Connection, table: sa.Table, seal: Seal, facts: Mapping[str, Mapping[str, Any]]) -> None:
+def _copy_rows(connection: sa.Connection, table: sa.Table, seal: Seal, facts: Mapping[str, Mapping[str, Any]]) -> None:
     rows = connection.exec_driver_sql(f'SELECT * FROM "{_OLD}{table.name}"').mappings()  # noqa: S608
     for some in rows.partitions(_ROWS):
-        sealed = [seal.sealed(table, _renamed(table, dict(row), facts)) for row in some]
+        sealed = [seal.seal_row(table, _convert_row(table, dict(row), facts)) for row in some]
         names = {column.name for column in table.c}
         connection.execute(sa.insert(table), [{k: v for k, v in row.items() if k in names} for row in sealed])
 
 
-def _renamed(table: sa.Table, row: dict[Any, Any], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _convert_row(table: sa.Table, row: dict[Any, Any], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     if table is schema.publishers:
         return {**row, **facts[row["publisher"]]}
     if table is schema.ledger:
@@ -108,32 +108,32 @@ def rekey(where: str | os.PathLike[str], new: Key | None) -> None:
     Raises:
         StateError: somebody uses the store, it is damaged, or the present key is not its own.
     """
-    with Store.open(where, create=False, key=_present(where)) as store, ExitStack() as stack:
+    with Store.open(where, create=False, key=_current_key(where)) as store, ExitStack() as stack:
         for publisher in store.publishers():
             stack.enter_context(store.lock(publisher))  # whoever is at work holds the data key of before
-        with database.writing(store.engine) as connection:
+        with database.write_transaction(store.engine) as connection:
             seal, text = new_seal(new, store.seal.secret)
             for table in schema.metadata.sorted_tables:
                 if table is not schema.meta:
-                    _write_anew(connection, table, store.seal, seal)
+                    _rewrite_table(connection, table, store.seal, seal)
             connection.execute(sa.update(schema.meta).where(schema.meta.c.name == SECRET).values(value=text))
             store.head = read_head(connection, store.seal).next()
             write_head(connection, store.head, seal)
         store.adopt(seal)
-        database.cut_log(store.engine)
+        database.truncate_log(store.engine)
 
 
-def _present(where: str | os.PathLike[str]) -> Key | None:
+def _current_key(where: str | os.PathLike[str]) -> Key | None:
     """The key of the environment where the store has one: it may stand there for a store that is yet to be encrypted."""
     key = Key.from_environment()
-    return key if key is None or Store.encrypted(where) else None
+    return key if key is None or Store.is_encrypted(where) else None
 
 
-def _write_anew(connection: sa.Connection, table: sa.Table, old: Seal, new: Seal) -> None:
+def _rewrite_table(connection: sa.Connection, table: sa.Table, old: Seal, new: Seal) -> None:
     keys = list(table.primary_key)
     rows = list(connection.execute(sa.select(*keys)))
     for start in range(0, len(rows), _KEYS):
         which = sa.tuple_(*keys).in_([tuple(row) for row in rows[start : start + _KEYS]])
-        some = [old.opened(table, row) for row in connection.execute(sa.select(table).where(which)).mappings()]
+        some = [old.open_row(table, row) for row in connection.execute(sa.select(table).where(which)).mappings()]
         connection.execute(sa.delete(table).where(which))
-        connection.execute(sa.insert(table), [new.sealed(table, row) for row in some])
+        connection.execute(sa.insert(table), [new.seal_row(table, row) for row in some])

@@ -42,13 +42,13 @@ class RollbackMarker:
 
     def note(self, head: Head, seal: Seal) -> None:
         """The store has had so many commits; failing to say so harms nobody."""
-        text = f"{head.store} {head.generation} {head.commits} {_signed(head, seal)}\n"
+        text = f"{head.store} {head.generation} {head.commits} {_signature(head, seal)}\n"
         with suppress(OSError):
             if self._handle < 0:
                 self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
             write_at(self._handle, text.encode().ljust(_SLOT), head.commits % 2 * _SLOT)
 
-    def said(self, seal: Seal | None = None) -> Head | None:
+    def read_latest(self, seal: Seal | None = None) -> Head | None:
         """The latest that was noted; with a seal, only what that store noted itself."""
         try:
             data = self.path.read_bytes()
@@ -59,26 +59,26 @@ class RollbackMarker:
             (slot for slot in slots if slot is not None), key=lambda seen: (seen.generation, seen.commits), default=None
         )
 
-    def refuse_older(self, head: Head, seen: Head | None, anyone: Head | None, name: str) -> None:
+    def refuse_older(self, head: Head, own_head: Head | None, any_head: Head | None, name: str) -> None:
         """Refuses a store that has had fewer commits than its witness saw.
 
         `seen` is what the witness said of this store, `anyone` what it said of any, both before the head was read.
         """
-        if seen is not None and (seen.generation, seen.commits) > (head.generation, head.commits):
-            lost = f", or lost its last {seen.commits - head.commits:,} commits"
+        if own_head is not None and (own_head.generation, own_head.commits) > (head.generation, head.commits):
+            lost = f", or lost its last {own_head.commits - head.commits:,} commits"
             raise StateError(
-                f"{name} is an older copy of the store that was here{lost if seen.generation == head.generation else ''}.",
+                f"{name} is an older copy of the store that was here{lost if own_head.generation == head.generation else ''}.",
                 hint="Nothing was published. `reticent store restore` goes on from a copy without publishing anybody anew.",
             )
-        if seen is None and anyone is not None and anyone.store != head.store:
+        if own_head is None and any_head is not None and any_head.store != head.store:
             raise StateError(
                 f"{name} is another store than the one that was here.",
                 hint=f"Put the right one back; if this one is to stay here, remove {self.path.name} beside it.",
             )
 
-    def refuse_replaced(self, name: str) -> None:
+    def refuse_link(self, name: str) -> None:
         """Refuses a link where a store was."""
-        if self.said() is not None:
+        if self.read_latest() is not None:
             raise StateError(
                 f"{name} is a link now, and a store was here: {self.path.name} beside it says so.",
                 hint="Put the store back; if it was moved to where the link points, move its witness there, too.",
@@ -86,7 +86,7 @@ class RollbackMarker:
 
     def refuse_orphan(self, name: str) -> None:
         """Refuses to begin a new store where one is missing."""
-        if self.said() is not None:
+        if self.read_latest() is not None:
             raise StateError(
                 f"{name} is gone; {self.path.name} beside it says that it was here.",
                 hint="A new one would publish the same people again. Put it back, or run `reticent store restore`.",
@@ -98,43 +98,43 @@ def _read(slot: bytes, seal: Seal | None) -> Head | None:
     if len(parts) != 4 or not (parts[1].isdigit() and parts[2].isdigit()):
         return None
     head = Head(parts[0], int(parts[1]), int(parts[2]))
-    return head if seal is None or _signed(head, seal) == parts[3] else None
+    return head if seal is None or _signature(head, seal) == parts[3] else None
 
 
-def _signed(head: Head, seal: Seal) -> str:
-    return seal.lasting.digest("witness", (head.store, head.generation, head.commits)).hex()
+def _signature(head: Head, seal: Seal) -> str:
+    return seal.permanent.digest("witness", (head.store, head.generation, head.commits)).hex()
 
 
-_NAME = "place"
-_HERE = sa.text(
+_LOCATION = "place"
+_CURRENT_LOCATION = sa.text(
     "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), "
     "substring(pg_walfile_name(pg_current_wal_lsn()) FOR 8), "
     "(SELECT oid FROM pg_database WHERE datname = current_database()), CAST('reticent_meta' AS regclass)::oid)"
 )
-_THERE = sa.select(schema.meta.c.value).where(schema.meta.c.name == _NAME)
+_STORED_LOCATION = sa.select(schema.meta.c.value).where(schema.meta.c.name == _LOCATION)
 
 
-def refuse_moved(engine: sa.Engine, seal: Seal) -> None:
+def refuse_moved_database(engine: sa.Engine, seal: Seal) -> None:
     """Refuses a store whose database is not the one that it was used in; notes it where that was never noted."""
-    with database.errors(engine), engine.connect() as connection:
-        here, there = _signed_location(connection, seal), connection.execute(_THERE).scalar()
+    with database.translate_errors(engine), engine.connect() as connection:
+        here, there = _signed_location(connection, seal), connection.execute(_STORED_LOCATION).scalar()
     if there is None:
-        note_place(engine, seal)
+        note_location(engine, seal)
     elif here != there:
         raise StateError(
-            f"Store {database.show(engine)} was brought here from a backup, and may not know what was published since.",
+            f"Store {database.display_name(engine)} was brought here from a backup, and may not know what was published since.",
             hint="Nothing was published. `reticent store restore URL URL --published ...`, with the URL of this database twice, "
             "goes on without publishing anybody anew.",
         )
 
 
-def note_place(engine: sa.Engine, seal: Seal) -> None:
+def note_location(engine: sa.Engine, seal: Seal) -> None:
     """From now on the store lives here."""
-    with database.writing(engine) as connection:
-        write = database.insert(connection.dialect.name, schema.meta).values(name=_NAME, value=_signed_location(connection, seal))
+    with database.write_transaction(engine) as connection:
+        write = database.insert(connection.dialect.name, schema.meta).values(name=_LOCATION, value=_signed_location(connection, seal))
         connection.execute(write.on_conflict_do_update(index_elements=["name"], set_={"value": write.excluded.value}))
 
 
 def _signed_location(connection: sa.Connection, seal: Seal) -> str:
-    here = str(connection.execute(_HERE).scalar())
-    return f"{here} {seal.lasting.digest(_NAME, [here]).hex()}"
+    here = str(connection.execute(_CURRENT_LOCATION).scalar())
+    return f"{here} {seal.permanent.digest(_LOCATION, [here]).hex()}"

@@ -104,7 +104,7 @@ def store_dead_letters(store: Store, name: str, bad: list[DeadLetter]) -> None:
     with store.lock(name, wait=_LOCK), store.transaction() as tx:
         for position, reason, payload in bad:
             if tx.get(name, "buried", position) is None:
-                tx.dead_letter(name, position, reason, payload)
+                tx.put_dead_letter(name, position, reason, payload)
                 tx.put(name, "buried", position, b"1")
 
 
