@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from reticent.release import Ledger
     from reticent.report import Audit
 
-Place: TypeAlias = str | os.PathLike[str]
-Data: TypeAlias = Place | Any
+Location: TypeAlias = str | os.PathLike[str]
+Data: TypeAlias = Location | Any
 """Whatever names a table on the command line, an Arrow table, or a frame of another library; these have no common type."""
-Published: TypeAlias = Data | Release
+ReleaseSource: TypeAlias = Data | Release
 
 
 def anonymize(
     data: Data,
-    policy: Policy | Place,
+    policy: Policy | Location,
     *,
     method: str | None = None,
-    store: Place | None = None,
+    store: Location | None = None,
     seed: int | None = None,
     despite_ledger: bool = False,
     watch: CancellationToken | None = None,
@@ -68,8 +68,8 @@ def anonymize(
     if rules.tables is not None:
         if method is not None:
             raise PolicyError("Linked tables have one method.", hint="Leave out --method.")
-        return _linked(data, rules, store, seed, allow_republication=despite_ledger)
-    records = table_under(data, rules)
+        return _anonymize_tables(data, rules, store, seed, allow_republication=despite_ledger)
+    records = table_for_policy(data, rules)
     if store is None:
         return table.publish(records, rules, method=method, seed=seed, cancellation=watch).release
     from reticent.publication import single
@@ -79,7 +79,7 @@ def anonymize(
         return single.publish(records, rules, opened, method=method, seed=seed, allow_republication=despite_ledger, cancellation=watch)
 
 
-def draft(data: Data, policy: Policy | Place, *, method: str | None = None, seed: int | None = None) -> Draft:
+def draft(data: Data, policy: Policy | Location, *, method: str | None = None, seed: int | None = None) -> Draft:
     """A release that nobody sees, with what each column lost and what would help; no store and no ledger knows of it.
 
     Args:
@@ -94,14 +94,14 @@ def draft(data: Data, policy: Policy | Place, *, method: str | None = None, seed
     from reticent.publication.draft import make_draft
 
     rules = policy_of(policy)
-    return make_draft(table_under(data, rules), rules, method=method, seed=seed)
+    return make_draft(table_for_policy(data, rules), rules, method=method, seed=seed)
 
 
 def verify(
-    releases: Published | Sequence[Published],
-    policy: Policy | Place,
+    releases: ReleaseSource | Sequence[ReleaseSource],
+    policy: Policy | Location,
     *,
-    store: Place | None = None,
+    store: Location | None = None,
     original: Data | None = None,
 ) -> VerificationResult:
     """Recomputes every claim from the releases alone; with the original also what they cannot show.
@@ -118,7 +118,7 @@ def verify(
             "Linked tables are compared with their input when they are released, not later.",
             hint="Leave --original out; `reticent audit --original` joins the tables before and after.",
         )
-    source = None if original is None else Input(table_under(original, rules))
+    source = None if original is None else Input(table_for_policy(original, rules))
     ledger = None if store is None else ledger_of(store)
     sources = sources_of(releases, rules)
     if not sources:
@@ -127,11 +127,11 @@ def verify(
 
 
 def audit(
-    releases: Published | Sequence[Published],
-    policy: Policy | Place,
+    releases: ReleaseSource | Sequence[ReleaseSource],
+    policy: Policy | Location,
     *,
     original: Data | None = None,
-    store: Place | None = None,
+    store: Location | None = None,
     seed: int | None = None,
 ) -> Audit:
     """Verifies, measures and attacks releases.
@@ -152,7 +152,7 @@ def audit(
         material = AuditInputs(tables=_tables(original, rules)[0], ledger=ledger, seed=seed)
     else:
         material = AuditInputs(
-            original=None if original is None else table_under(original, rules), ledger=ledger, seed=seed
+            original=None if original is None else table_for_policy(original, rules), ledger=ledger, seed=seed
         )
     return attack(sources_of(releases, rules), rules, material)
 
@@ -175,7 +175,7 @@ def risk(
     from reticent.audit.risk.singling_out import singling_out
     from reticent.policy.guess import guess, guess_person
 
-    records = _whole(data)
+    records = _load_table(data)
     guesses = guess(records)
     quasi, sensitive = ([names] if isinstance(names, str) else names for names in (quasi, sensitive))
     named = [*(quasi or ()), *(sensitive or ()), *([person] if person else ())]
@@ -189,7 +189,7 @@ def risk(
     return singling_out(text_table(records), known, sensitive=private, person=person)
 
 
-def ledger_of(store: Place) -> Ledger:
+def ledger_of(store: Location) -> Ledger:
     """The ledger of a store that holds one publication."""
     from reticent.store import Store
 
@@ -204,7 +204,7 @@ def ledger_of(store: Place) -> Ledger:
         return opened.ledger(names[0])
 
 
-def policy_of(policy: Policy | Place) -> Policy:
+def policy_of(policy: Policy | Location) -> Policy:
     """A policy, or the one that a file holds."""
     if isinstance(policy, Policy):
         return policy
@@ -216,20 +216,20 @@ def policy_of(policy: Policy | Place) -> Policy:
     return Policy.load(Path(policy))
 
 
-def sources_of(releases: Published | Sequence[Published], policy: Policy) -> list[Path | Release | pa.Table]:
+def sources_of(releases: ReleaseSource | Sequence[ReleaseSource], policy: Policy) -> list[Path | Release | pa.Table]:
     """What was released by us stays where it is; a file of anybody is read as the table it holds."""
     return [_source(source, policy) for source in (releases if isinstance(releases, list | tuple) else [releases])]
 
 
-def _source(release: Published, policy: Policy) -> Path | Release | pa.Table:
+def _source(release: ReleaseSource, policy: Policy) -> Path | Release | pa.Table:
     if isinstance(release, Release):
         return release
     if isinstance(release, str | os.PathLike) and ((path := Path(release)).is_dir() or is_stream_file(path)):
         return path
-    return _whole(release, policy)
+    return _load_table(release, policy)
 
 
-def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *, allow_republication: bool) -> Release:
+def _anonymize_tables(data: Any, policy: Policy, store: Location | None, seed: int | None, *, allow_republication: bool) -> Release:
     from reticent.publication import linked, single
     from reticent.store import Store
 
@@ -242,20 +242,20 @@ def _linked(data: Any, policy: Policy, store: Place | None, seed: int | None, *,
 
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:
     if isinstance(data, Mapping):
-        return {name: _whole(part, policy) for name, part in data.items()}, None
+        return {name: _load_table(part, policy) for name, part in data.items()}, None
     from reticent.connectors.linked import read_tables
 
     return read_tables(os.fspath(data), policy)
 
 
-def table_under(data: Data, policy: Policy) -> pa.Table:
+def table_for_policy(data: Data, policy: Policy) -> pa.Table:
     """The one table of a policy, with what it calls missing taken out."""
     if policy.tables is not None:
         raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
-    return _whole(data, policy)
+    return _load_table(data, policy)
 
 
-def _whole(data: Data, policy: Policy | None = None) -> pa.Table:
+def _load_table(data: Data, policy: Policy | None = None) -> pa.Table:
     """A table in memory or at a place, with what the policy calls missing taken out."""
     if isinstance(data, str | os.PathLike):
         return read_input(os.fspath(data), policy)

@@ -30,8 +30,8 @@ OWNER_FOLDER = 0o700
 WINDOWS = os.name == "nt"
 _BINARY = getattr(os, "O_BINARY", 0)
 _PIPE = 1 << 20
-_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-_TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+_RETRY_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_LOCK_ERRORS = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
@@ -49,7 +49,7 @@ def make_folder(path: Path, *, parents: bool = False, exist_ok: bool = False) ->
     path.mkdir(mode=OWNER_FOLDER, parents=parents, exist_ok=exist_ok)
 
 
-def others_may_read(path: Path) -> bool:
+def is_readable_by_others(path: Path) -> bool:
     """Whether the mode bits let anybody but the owner in; never on Windows, where they say nothing."""
     return not WINDOWS and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
@@ -72,18 +72,18 @@ def sync_data(handle: int) -> None:
 
 def read_at(handle: int, size: int, offset: int) -> bytes:
     """Bytes of a file, wherever its position is."""
-    with _at(handle, offset):
+    with _seek(handle, offset):
         return os.read(handle, size)
 
 
 def write_at(handle: int, data: bytes, offset: int) -> None:
     """Writes a few bytes of a file, wherever its position is."""
-    with _at(handle, offset):
+    with _seek(handle, offset):
         os.write(handle, data)
 
 
 @contextlib.contextmanager
-def _at(handle: int, offset: int) -> Iterator[None]:
+def _seek(handle: int, offset: int) -> Iterator[None]:
     before = os.lseek(handle, 0, os.SEEK_CUR)
     try:
         os.lseek(handle, offset, os.SEEK_SET)
@@ -97,7 +97,7 @@ def move(source: Path, target: Path) -> None:
 
     Windows refuses as long as anybody has one of them open, and a scanner for viruses opens whatever is new: then it is tried again.
     """
-    for pause in _PAUSES if WINDOWS else ():
+    for pause in _RETRY_SECONDS if WINDOWS else ():
         with contextlib.suppress(PermissionError):
             source.replace(target)
             return
@@ -106,7 +106,7 @@ def move(source: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def draft_of(path: Path) -> Iterator[Path]:
+def staged_path(path: Path) -> Iterator[Path]:
     """A hidden name beside a path: the file or folder that is made there takes its place once it is on disk, and is gone if anything fails."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
@@ -121,24 +121,24 @@ def draft_of(path: Path) -> Iterator[Path]:
     sync(path.parent)
 
 
-def ready(handles: Sequence[int], timeout: float | None = None) -> list[int]:
+def readable_handles(handles: Sequence[int], timeout: float | None = None) -> list[int]:
     """Which of some descriptors can be read without waiting; on Windows nobody can say, and the first is read."""
     if WINDOWS:
         return list(handles[:1]) if timeout is None else []
     return list(select.select(handles, [], [], timeout)[0])
 
 
-def give_way() -> None:
+def set_idle_priority() -> None:
     """Lets every other process go first, where the system has an order of them."""
-    _behind(nice=19, session=10)
+    _set_priority(nice=19, session=10)
 
 
-def step_back() -> None:
+def set_low_priority() -> None:
     """Lets others go first and still gets a third of what they get: for work that somebody waits for."""
-    _behind(nice=5, session=5)
+    _set_priority(nice=5, session=5)
 
 
-def _behind(nice: int, session: int) -> None:
+def _set_priority(nice: int, session: int) -> None:
     """Lowers the process, and the session that it leaves its own for.
 
     Linux may weigh whole sessions against each other and against its own threads, which bring a commit to disk; what is low within
@@ -161,7 +161,7 @@ def widen_pipe(handle: int) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, wait: float, pause: float) -> Iterator[None]:
+def file_lock(path: Path, wait: float, pause: float) -> Iterator[None]:
     """Hold the lock of a file, which vanishes with the process however it dies.
 
     Raises:
@@ -192,7 +192,7 @@ def _lock(handle: int) -> bool:
             windows = import_module("msvcrt")
             windows.locking(handle, windows.LK_NBLCK, 1)
     except OSError as error:
-        if error.errno in _TAKEN:
+        if error.errno in _LOCK_ERRORS:
             return False
         raise
     return True

@@ -80,7 +80,7 @@ class InternalError(ReticentError):
 
 
 @contextmanager
-def needing(what: str, extra: str) -> Iterator[None]:
+def require_extra(what: str, extra: str) -> Iterator[None]:
     """Names the extra that brings a package which only some need, where an import within fails."""
     try:
         yield

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from reticent.errors import ConnectorError, DataError
 
-_WAYS = "Give a pandas or polars frame, a PyArrow table, a DuckDB relation, or the path of a file."
+_INPUT_HINT = "Give a pandas or polars frame, a PyArrow table, a DuckDB relation, or the path of a file."
 # What people try, by the name of its type, and how a table is made of it.
-_MAKE = {
+_CONVERSIONS = {
     "LazyFrame": "Call collect() first.",
     "Series": "Call to_frame() first.",
     "dict": "Make a table of it: pyarrow.table(data).",
@@ -25,7 +25,7 @@ _MAKE = {
 _NULLABLE = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-_SINGLE = (
+_SINGLE_TYPES = (
     pa.types.is_null,
     pa.types.is_boolean,
     pa.types.is_integer,
@@ -51,10 +51,10 @@ def table_of(frame: Any) -> pa.Table:
     """
     if not is_frame(frame):
         kind = type(frame).__name__
-        raise DataError(f"This is no table but of the type {kind}.", hint=_MAKE.get(kind, _WAYS))
+        raise DataError(f"This is no table but of the type {kind}.", hint=_CONVERSIONS.get(kind, _INPUT_HINT))
     names, columns = _pandas_columns(frame) if _is_pandas(frame) else _arrow_columns(frame)
     _refuse_names(names)
-    return pa.table({str(name): _plain(name, column) for name, column in zip(names, columns, strict=True)})
+    return pa.table({str(name): _simple_column(name, column) for name, column in zip(names, columns, strict=True)})
 
 
 def pandas_of(table: pa.Table) -> Any:
@@ -141,27 +141,27 @@ def _refuse_names(names: list[Any]) -> None:
         raise DataError(f"Several columns are called '{twice[0]}'.", hint="Rename them, or leave all but one out.")
 
 
-def _plain(name: Any, column: Any) -> Any:
+def _simple_column(name: Any, column: Any) -> Any:
     """Types that engines know: views, large strings and categories become what they stand for."""
     if pa.types.is_dictionary(column.type) and _is_single(column.type.value_type):
-        column = _decoded(column)
+        column = _decode(column)
     if not _is_single(column.type):
         raise DataError(
-            f"Column '{name}' holds cells that are no single value ({_word(column.type)}).",
+            f"Column '{name}' holds cells that are no single value ({_type_name(column.type)}).",
             hint="Make it text, or leave it out.",
         )
     return column.cast(pa.string()) if _is_text(column.type) else column
 
 
 def _is_single(kind: pa.DataType) -> bool:
-    return _is_text(kind) or any(single(kind) for single in _SINGLE)
+    return _is_text(kind) or any(single(kind) for single in _SINGLE_TYPES)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _decoded(column: Any) -> pa.ChunkedArray:
+def _decode(column: Any) -> pa.ChunkedArray:
     """The values that categories stand for; views of text cannot be taken from by number."""
     kind = column.type.value_type
     plain = pa.string() if _is_text(kind) else kind
@@ -169,6 +169,6 @@ def _decoded(column: Any) -> pa.ChunkedArray:
     return pa.chunked_array([chunk.dictionary.cast(plain).take(chunk.indices) for chunk in chunks], plain)
 
 
-def _word(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     """The name of a type without what is inside it."""
     return re.split(r"[<\[]", str(kind))[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from reticent.api import policy_of, table_under
+from reticent.api import policy_of, table_for_policy
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, StateError
@@ -23,14 +23,14 @@ from reticent.store.transaction import refuse_closed_publication
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reticent.api import Data, Place
+    from reticent.api import Data, Location
     from reticent.engine.evolving.base import EvolvingPublisher
     from reticent.engine.evolving.change import Change
     from reticent.release import Release
 
 # Long enough for the changes of others before ours, short enough to notice one that hangs.
 WAIT = 600.0
-_ABOUT = "about"
+_SETTINGS_KEY = "about"
 
 
 class EvolvingTable:
@@ -44,7 +44,7 @@ class EvolvingTable:
     the others waiting.
     """
 
-    def __init__(self, store: Place, policy: Policy | Place | None = None, *, wait: float = WAIT) -> None:
+    def __init__(self, store: Location, policy: Policy | Location | None = None, *, wait: float = WAIT) -> None:
         """Opens the table that a store holds; makes it under the policy, if one is given and there is none yet.
 
         Args:
@@ -52,18 +52,18 @@ class EvolvingTable:
             policy: needed for a new table; a table keeps its policy for life.
             wait: seconds to wait for other writers.
         """
-        self._place, self._wait = store, wait
+        self._location, self._wait = store, wait
         self._driver: evolving.Evolving | None = None
         self._exit = contextlib.ExitStack()
-        if policy is not None and not _holds(store):
+        if policy is not None and not _has_table(store):
             self.create(store, policy)
         with Store.open(store, create=False) as opened:
-            self.policy, self._seed = _about(opened)
+            self.policy, self._seed = _load_settings(opened)
         if policy is not None and policy_of(policy).hash != self.policy.hash:
             raise StateError("The table was begun under another policy.", hint="Leave the policy out to go on with it.")
 
     @classmethod
-    def create(cls, store: Place, policy: Policy | Place, *, seed: int | None = None) -> Self:
+    def create(cls, store: Location, policy: Policy | Location, *, seed: int | None = None) -> Self:
         """Makes a store for an empty table under a policy; refuses one that holds a table already."""
         rules, name = policy_of(policy), evolving.Evolving.kind
         publisher(rules, name, rules.evolving.method, rng=Rng.fresh())  # refuses a policy that cannot work
@@ -76,30 +76,30 @@ class EvolvingTable:
                 )
             opened.register(name, policy_hash=rules.hash)
             with opened.lock(name, wait=WAIT), opened.transaction() as tx:
-                tx.put(name, name, _ABOUT, json.dumps(about).encode())
+                tx.put(name, name, _SETTINGS_KEY, json.dumps(about).encode())
         return cls(store)
 
     @classmethod
-    def open(cls, store: Place, *, wait: float = WAIT) -> Self:
+    def open(cls, store: Location, *, wait: float = WAIT) -> Self:
         """Opens the table that a store holds."""
         return cls(store, wait=wait)
 
     def insert(self, data: Data, *, again: bool = True) -> Change:
         """Adds records; `again=False` refuses those that the last change has brought already."""
-        batch = table_under(data, self.policy)
-        with self._turn() as driver:
+        batch = table_for_policy(data, self.policy)
+        with self._acquire_driver() as driver:
             return driver.insert(batch, again=again)
 
     def update(self, data: Data) -> Change:
         """Replaces the records that the data name."""
-        batch = table_under(data, self.policy)
-        with self._turn() as driver:
+        batch = table_for_policy(data, self.policy)
+        with self._acquire_driver() as driver:
             return driver.update(batch)
 
     def apply(self, data: Data, *, again: bool = True) -> Change:
         """Applies a change feed: its column `op` says insert, update or delete."""
-        batch = table_under(data, self.policy)
-        with self._turn() as driver:
+        batch = table_for_policy(data, self.policy)
+        with self._acquire_driver() as driver:
             return driver.apply(batch, again=again)
 
     def delete(self, ids: Data | Sequence[Any], *, by: str | None = None) -> Change:
@@ -111,8 +111,8 @@ class EvolvingTable:
         """
         lines: list[str] = []
         if isinstance(ids, str | os.PathLike) or is_frame(ids):
-            ids, by, lines = self._ids(table_under(ids, self.policy), by)
-        with self._turn() as driver:
+            ids, by, lines = self._ids(table_for_policy(ids, self.policy), by)
+        with self._acquire_driver() as driver:
             if lines:  # a file of ids alone has no header: who stands in its first line wants to be forgotten, too
                 with contextlib.suppress(DataError):
                     return driver.delete(lines, by=by)
@@ -120,7 +120,7 @@ class EvolvingTable:
 
     def publish(
         self,
-        folder: Place | None = None,
+        folder: Location | None = None,
         *,
         again: bool = False,
         format: str = "csv",  # noqa: A002 - the users' word
@@ -137,13 +137,13 @@ class EvolvingTable:
         Raises:
             GuaranteeError: the policy cannot be met, or some persons stand in another publication; nothing was published.
         """
-        with self._turn() as driver:
+        with self._acquire_driver() as driver:
             driver.allow_republication = despite_ledger
             return driver.deliver(None if folder is None else Path(folder), format, again=again)
 
     def status(self) -> dict[str, Any]:
         """How the table stands, in plain values."""
-        with self._turn() as driver:
+        with self._acquire_driver() as driver:
             return driver.status()
 
     @property
@@ -154,7 +154,7 @@ class EvolvingTable:
         return self._driver.engine
 
     def __enter__(self) -> Self:
-        self._driver = self._exit.enter_context(self._opened(whole=True))
+        self._driver = self._exit.enter_context(self._open_driver(whole=True))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -164,14 +164,14 @@ class EvolvingTable:
     def __repr__(self) -> str:
         return f"EvolvingTable({self.policy.evolving.method}, l = {self.policy.l_of('evolving')})"
 
-    def _turn(self) -> contextlib.AbstractContextManager[evolving.Evolving]:
-        return self._opened(whole=False) if self._driver is None else contextlib.nullcontext(self._driver)
+    def _acquire_driver(self) -> contextlib.AbstractContextManager[evolving.Evolving]:
+        return self._open_driver(whole=False) if self._driver is None else contextlib.nullcontext(self._driver)
 
     @contextlib.contextmanager
-    def _opened(self, *, whole: bool) -> Iterator[evolving.Evolving]:
+    def _open_driver(self, *, whole: bool) -> Iterator[evolving.Evolving]:
         name = evolving.Evolving.kind
         rng = None if self._seed is None else Rng.from_seed(self._seed)
-        with Store.open(self._place, create=False) as store, store.lock(name, wait=self._wait):
+        with Store.open(self._location, create=False) as store, store.lock(name, wait=self._wait):
             yield evolving.Evolving(store, self.policy, rng=rng, in_memory=whole)
 
     def _ids(self, batch: pa.Table, by: str | None) -> tuple[pa.ChunkedArray, str | None, list[str]]:
@@ -195,7 +195,7 @@ class Series:
     """
 
     def __init__(
-        self, store: Place, policy: Policy | Place, *, seed: int | None = None, despite_ledger: bool = False
+        self, store: Location, policy: Policy | Location, *, seed: int | None = None, despite_ledger: bool = False
     ) -> None:
         """A series on a store; both are made with the first release.
 
@@ -206,9 +206,9 @@ class Series:
             despite_ledger: publish although some persons stand in other publications of the store; the releases say so.
         """
         self._allow_republication = despite_ledger
-        self._place, self.policy, self._seed = store, policy_of(policy), seed
+        self._location, self.policy, self._seed = store, policy_of(policy), seed
 
-    def publish(self, data: Data, folder: Place | None = None, *, format: str = "csv") -> Release:  # noqa: A002 - the users' word
+    def publish(self, data: Data, folder: Location | None = None, *, format: str = "csv") -> Release:  # noqa: A002 - the users' word
         """Publishes all records as they are now as the next release.
 
         Args:
@@ -219,9 +219,9 @@ class Series:
         Raises:
             GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
         """
-        records, name = table_under(data, self.policy), series.Series.kind
-        first = None if Store.exists(self._place) else self._first(records)  # refused: not even a store is made
-        with Store.open(self._place) as store:
+        records, name = table_for_policy(data, self.policy), series.Series.kind
+        first = None if Store.exists(self._location) else self._first(records)  # refused: not even a store is made
+        with Store.open(self._location) as store:
             secret = None if first is None else first.secret
             store.register(name, policy_hash=self.policy.hash, secret=secret)
             with store.lock(name):
@@ -232,7 +232,7 @@ class Series:
     def status(self) -> dict[str, Any]:
         """How the series stands, in plain values."""
         name = series.Series.kind
-        with Store.open(self._place, create=False) as store:
+        with Store.open(self._location, create=False) as store:
             releases = len(store.ledger(name))
         settings = self.policy.series
         return {"method": settings.method, "m": self.policy.m, "max_risk": settings.limit, "releases": releases}
@@ -245,19 +245,19 @@ class Series:
         return f"Series({self.policy.series.method}, m = {self.policy.m})"
 
 
-def _holds(store: Place) -> bool:
+def _has_table(store: Location) -> bool:
     if not Store.exists(store):
         return False
     with Store.open(store, create=False) as opened:
         return evolving.Evolving.kind in opened.publishers()
 
 
-def _about(store: Store) -> tuple[Policy, int | None]:
+def _load_settings(store: Store) -> tuple[Policy, int | None]:
     """The policy a table was begun under, and its seed if it has one."""
     name = evolving.Evolving.kind
     if name not in store.publishers():
         raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
-    about = json.loads(store.get(name, name, _ABOUT) or b"{}")
+    about = json.loads(store.get(name, name, _SETTINGS_KEY) or b"{}")
     if not about:
         refuse_closed_publication(store, name)
         raise StateError(

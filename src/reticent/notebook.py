@@ -8,14 +8,14 @@ from html import escape
 from typing import Any
 
 
-def shown(heading: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def table_html(heading: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A heading and a table."""
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<p><b>{escape(heading)}</b></p><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def picture(svg: str) -> str:
+def image_html(svg: str) -> str:
     """A plot as an image of its own, so that its styles and its names stay inside."""
     return f'<img width="640" alt="" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"/>'
 

@@ -15,7 +15,7 @@ class Bar:
 
     name: str
     value: float
-    shown: str
+    label: str
     highlight: bool = False
 
 
@@ -51,7 +51,7 @@ def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
         rows.append(
             f'<text class="label" x="{room - 8}" y="{y + 13}" text-anchor="end">{escape(_short(item.name, room))}</text>'
             f'<rect class="{"bar hot" if item.highlight else "bar"}" x="{room}" y="{y}" width="{width:.1f}" height="17" rx="2"/>'
-            f'<text class="value" x="{room + width + 6:.1f}" y="{y + 13}">{escape(item.shown)}</text>'
+            f'<text class="value" x="{room + width + 6:.1f}" y="{y + 13}">{escape(item.label)}</text>'
         )
     return _svg(title, "".join(rows), 12 + 24 * len(items))
 
@@ -132,7 +132,7 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
     )
     dots += "".join(
         f'<text class="value" x="{x:.1f}" y="{y - 10:.1f}" text-anchor="middle">{", ".join(numbers)}</text>'
-        for (x, y), numbers in _together(places).items()
+        for (x, y), numbers in _merge_labels(places).items()
     )
     axes = (
         f'<text class="tick" x="{left + span / 2:.0f}" y="{bottom + 36}" text-anchor="middle">{escape(x_name)}</text>'
@@ -141,7 +141,7 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
     return _svg(title, ticks + line + dots + axes, bottom + 44)
 
 
-def _together(places: Sequence[tuple[float, float]]) -> dict[tuple[float, float], list[str]]:
+def _merge_labels(places: Sequence[tuple[float, float]]) -> dict[tuple[float, float], list[str]]:
     """Numbers of points so close that their labels would lie on each other share one label."""
     names: dict[tuple[float, float], list[str]] = {}
     for number, (x, y) in enumerate(places, 1):
@@ -162,7 +162,7 @@ def _svg(title: str, body: str, height: int) -> str:
     )
 
 
-def alone(svg: str) -> str:
+def standalone(svg: str) -> str:
     """A plot as a file of its own: it brings the colours that a page would give it."""
     style = (
         "svg{background:#fff;font:13px system-ui,sans-serif}.label,.value{fill:#222}.tick{fill:#666;font-size:11px}"

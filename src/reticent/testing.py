@@ -9,12 +9,12 @@ from reticent.api import verify
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reticent.api import Place, Published
+    from reticent.api import Location, ReleaseSource
     from reticent.audit import VerificationResult
     from reticent.policy import Policy
 
 
-def assert_holds(releases: Published | Sequence[Published], policy: Policy | Place) -> VerificationResult:
+def assert_holds(releases: ReleaseSource | Sequence[ReleaseSource], policy: Policy | Location) -> VerificationResult:
     """Fails a test with every refuted claim, never with a cell; `releases` as in `reticent.verify`.
 
     from reticent.testing import assert_holds

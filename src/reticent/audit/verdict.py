@@ -62,11 +62,11 @@ class VerificationResult:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: one row per check."""
-        from reticent.notebook import shown
+        from reticent.notebook import table_html
 
         rows = [("holds" if f.holds else "REFUTED", f.claim, f.measured, f.required, f.where) for f in self.findings]
         heading = "Every claim holds." if self.holds else f"{len(self.refuted)} claims are refuted."
-        return shown(heading, ("", "claim", "measured", "required", "where"), rows)
+        return table_html(heading, ("", "claim", "measured", "required", "where"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -8,7 +8,7 @@ import click
 
 from reticent.cli import options
 from reticent.cli.output import emit, say
-from reticent.errors import needing
+from reticent.errors import require_extra
 
 PAPERS = ("delay-free", "supervision", "evolving", "m-distinct")
 
@@ -26,7 +26,7 @@ def reproduce(paper: str, output: Path, quick: bool, seed: int, json: bool) -> N
     """
     from importlib import import_module
 
-    with needing("The plots need matplotlib", "reproduce"):  # asked first: they come last, after minutes of work
+    with require_extra("The plots need matplotlib", "reproduce"):  # asked first: they come last, after minutes of work
         import matplotlib as mpl  # noqa: F401
     module = import_module(f"reticent.reproduce.{paper.replace('-', '_')}")
     summary = module.run(output, quick=quick, seed=seed, say=say)

@@ -13,7 +13,7 @@ import click
 
 from reticent.cli import options
 from reticent.cli.output import emit, figures, say
-from reticent.errors import PolicyError, needing
+from reticent.errors import PolicyError, require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ def stream(
     if format is not None and format not in FORMATS:
         raise PolicyError(f"--format: '{format}' is not known here.", hint="Write csv, ndjson or hl7.")
     if source.startswith("kafka://") or to.startswith("kafka://"):
-        with needing("Kafka needs the extra 'kafka'", "kafka"):
+        with require_extra("Kafka needs the extra 'kafka'", "kafka"):
             from reticent.connectors.kafka import Settings
         own = Settings(group=group, despite_ledger=despite_ledger)
         _stream_kafka((source, to), rules, store, own, until_end=until_end, seed=seed, metrics=metrics, json=json)

@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from reticent.disk import draft_of, open_new, others_may_read
+from reticent.disk import staged_path, open_new, is_readable_by_others
 from reticent.errors import ConnectorError, PolicyError
 
 
@@ -41,7 +41,7 @@ class Keys:
         """Reads a key file; refuses one that others may read."""
         hint = f"Make one: reticent keys new {path.name}"
         try:
-            exposed = others_may_read(path)
+            exposed = is_readable_by_others(path)
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise PolicyError(f"{path.name}: the key file cannot be read.", hint=hint) from None
@@ -76,7 +76,7 @@ def rotate(path: Path) -> Keys:
 
 def _write(path: Path, keys: Keys, *, fresh: bool) -> None:
     text = json.dumps({"current": keys.current, "keys": {name: key.hex() for name, key in keys.keys.items()}}, indent=2)
-    place = contextlib.nullcontext(path) if fresh else draft_of(path)
+    place = contextlib.nullcontext(path) if fresh else staged_path(path)
     try:
         with place as target, os.fdopen(open_new(target), "w") as file:
             file.write(text + "\n")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from reticent.errors import DataError, PolicyError
-from reticent.notebook import shown
+from reticent.notebook import table_html
 from reticent.policy.bundle import named_files
 from reticent.policy.privacy import Privacy
 from reticent.policy.settings.inputs import FhirSettings, Hl7Settings, SqlSettings
@@ -330,7 +330,7 @@ class Policy(Section):
     def _repr_html_(self) -> str:
         """What a notebook shows: the role of each column."""
         rows = [(name, column.role, "person" if name == self.person else "") for name, column in self.columns.items()]
-        return shown(f"Policy: privacy {self.to_dict().get('privacy', {})}", ("column", "role", ""), rows)
+        return table_html(f"Policy: privacy {self.to_dict().get('privacy', {})}", ("column", "role", ""), rows)
 
     def check_columns(self, names: list[str] | tuple[str, ...]) -> None:
         """Refuses data whose columns are not those of the policy."""

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from reticent.engine import publisher_class
 from reticent.errors import GuaranteeError, PolicyError
-from reticent.notebook import picture, shown
+from reticent.notebook import image_html, table_html
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.release import Release
 from reticent.release.damage import ColumnChange, column_changes
-from reticent.svg import Bar, alone, bars
+from reticent.svg import Bar, standalone, bars
 
 MAX_SECONDS = 10
 """Of the search for each alternative, at most."""
@@ -55,10 +55,10 @@ class Draft:
             for one in self.columns
         ]
         bar = [Bar(one.column, one.loss, f"{one.loss:.3f}") for one in self.columns]
-        parts = [shown(f"Draft by {self.release.method}; nobody has seen it", head, rows)]
-        parts += [picture(alone(bars("loss by column", bar)))] if bar else []
+        parts = [table_html(f"Draft by {self.release.method}; nobody has seen it", head, rows)]
+        parts += [image_html(standalone(bars("loss by column", bar)))] if bar else []
         parts += (
-            [shown("What would help", ("",), [(one.words,) for one in self.alternatives])] if self.alternatives else []
+            [table_html("What would help", ("",), [(one.words,) for one in self.alternatives])] if self.alternatives else []
         )
         return "".join(parts)
 

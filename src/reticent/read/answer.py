@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from reticent.errors import ConnectorError, PolicyError
 from reticent.frames import pandas_of, polars_of
-from reticent.notebook import picture, shown
+from reticent.notebook import image_html, table_html
 
 FIGURES = ("estimate", "low", "high")
 _ROWS = 40
@@ -75,8 +75,8 @@ class Answer:
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        plot = picture(self._draw()) if 1 < len(self) <= _ROWS else ""
-        return shown(self.question, self.table.column_names, self._cells()) + plot + notes
+        plot = image_html(self._draw()) if 1 < len(self) <= _ROWS else ""
+        return table_html(self.question, self.table.column_names, self._cells()) + plot + notes
 
     def _cells(self) -> list[list[str]]:
         rows = self.table.slice(0, _ROWS).to_pylist()

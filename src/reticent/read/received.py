@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from reticent.arrays import Floats, Int64s
 from reticent.errors import DataError, PolicyError
 from reticent.frames import pandas_of, polars_of
-from reticent.notebook import shown
+from reticent.notebook import table_html
 from reticent.read.answer import Answer
 from reticent.read.cells import ANY, date_extent, known_part, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
@@ -94,7 +94,7 @@ class Received:
         """What a notebook shows: what was received, and the first records."""
         head = self.shape.table.slice(0, _PREVIEW_ROWS)
         rows = zip(*(column.to_pylist() for column in head.columns), strict=True)
-        return shown(repr(self), head.column_names, rows)
+        return table_html(repr(self), head.column_names, rows)
 
     def __len__(self) -> int:
         return self.records

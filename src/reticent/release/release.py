@@ -83,7 +83,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what is claimed, where the rows went, and the first rows as the world sees them."""
-        from reticent.notebook import shown
+        from reticent.notebook import table_html
         from reticent.release.wording import claims_in_words
 
         facts = [("claim", sentence) for sentence in claims_in_words(self.guarantee.claims)]
@@ -91,10 +91,10 @@ class Release:
         facts += [("not covered", words) for words in self.guarantee.not_covered]
         facts += [(name, f"{number:,}") for name, number in vars(self.counts).items()]
         facts += [("", "made with a seed: fit for tests, not for publication")] if self.seeded else []
-        parts = [shown(f"Release of a {self.kind} by {self.method}", ("", ""), facts)]
+        parts = [table_html(f"Release of a {self.kind} by {self.method}", ("", ""), facts)]
         for name, table in self.tables.items():
             rows = zip(*(column.to_pylist() for column in table.slice(0, _PREVIEW_ROWS).columns), strict=True)
-            parts.append(shown(f"{name}: {table.num_rows:,} rows", table.column_names, rows))
+            parts.append(table_html(f"{name}: {table.num_rows:,} rows", table.column_names, rows))
         return "".join(parts)
 
     def to_arrow(self, name: str | None = None) -> pa.Table:

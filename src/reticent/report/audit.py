@@ -25,12 +25,12 @@ from reticent.audit.risk.reidentification import Risk, prosecutor
 from reticent.audit.verdict import VerificationResult
 from reticent.audit.verify import verify
 from reticent.errors import GuaranteeError, PolicyError
-from reticent.notebook import picture, shown
+from reticent.notebook import image_html, table_html
 from reticent.policy import Policy
 from reticent.release import Ledger, Release
 from reticent.report.utility import utility
 from reticent.report.words import rationale
-from reticent.svg import Range, alone, ranges
+from reticent.svg import Range, standalone, ranges
 
 Progress = Callable[[str], None]
 
@@ -97,8 +97,8 @@ class Audit:
         heading = "A claim is refuted." if self.refuted else "No claim is refuted."
         rows = [(one.attack, f"{one.accuracy:.1%}{_bound_text(one)}", one.question) for one in self._guesses()]
         items = [Range(one.attack, one.accuracy, *one.interval, one.claim) for one in self._guesses()]
-        parts = [shown(heading, ("attack", "guesses that are right", "what the attacker does"), rows)]
-        parts += [picture(alone(ranges("Accuracy of each attack", items)))] if items else []
+        parts = [table_html(heading, ("attack", "guesses that are right", "what the attacker does"), rows)]
+        parts += [image_html(standalone(ranges("Accuracy of each attack", items)))] if items else []
         return "".join(parts) + self.verdict._repr_html_()
 
     def _guesses(self) -> list[Outcome]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reticent.disk import step_back
+from reticent.disk import set_low_priority
 from reticent.service.apart import ChildProcess
 from reticent.service.problems import ServiceError, to_service_error
 
@@ -82,7 +82,7 @@ class QueryProcess:
 
 def _serve_questions(link: Connection) -> None:
     """The other side: a question, the release where it is not open yet, and the answer."""
-    step_back()
+    set_low_priority()
     known: OrderedDict[str, Received] = OrderedDict()
     while True:
         try:

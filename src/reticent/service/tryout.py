@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import pyarrow.compute as pc
 
-from reticent.disk import give_way
+from reticent.disk import set_idle_priority
 from reticent.errors import DataError, UnwantedError
 from reticent.policy.bundle import Bundle
 from reticent.service.apart import ChildProcess
@@ -72,7 +72,7 @@ def measure_in_subprocess(
 
 def _run_measurement(link: Connection, data: bytes, bundle: bytes, kind: str) -> None:
     """The other side."""
-    give_way()
+    set_idle_priority()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries may quote what they warn of
     try:
         with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:

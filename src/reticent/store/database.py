@@ -23,7 +23,7 @@ from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from reticent.disk import locked
+from reticent.disk import file_lock
 from reticent.errors import CORRUPT_HINT, StateError
 
 # How long one writer waits for another before it gives up: longer than any sane commit, shorter than patience.
@@ -199,7 +199,7 @@ def _file_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]
     path = store.with_name(f"{store.name}.{_digest(publisher).hex()}.lock")
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(locked(path, wait, _PAUSE))
+            stack.enter_context(file_lock(path, wait, _PAUSE))
         except TimeoutError:
             raise _lock_error(publisher) from None
         except OSError as error:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from reticent.disk import open_new, others_may_read
+from reticent.disk import open_new, is_readable_by_others
 from reticent.errors import PolicyError, StateError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Key:
         """
         try:
             text = path.read_text("ascii").strip()
-            if others_may_read(path):
+            if is_readable_by_others(path):
                 raise PolicyError(f"Others may read {path}.", hint=f"chmod 600 {path}")
             secret = bytes.fromhex(text)
         except OSError as error:

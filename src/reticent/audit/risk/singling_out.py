@@ -20,8 +20,8 @@ from reticent.arrays import Bools, Int64s
 from reticent.audit.groups import codes, histograms, number_rows
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.spellings import merge_person_names
-from reticent.notebook import picture, shown
-from reticent.svg import Bar, alone, bars
+from reticent.notebook import image_html, table_html
+from reticent.svg import Bar, standalone, bars
 
 SAMPLE_SIZE = 100_000
 MAX_STEPS = 6
@@ -89,7 +89,7 @@ class SinglingOut:
     def _repr_html_(self) -> str:
         rows = [(step.column, f"{step.alone:.1%}", f"{step.small:.1%}") for step in self.steps]
         heading = f"{self._count_words()}: {self.alone:.1%} stand alone"
-        return shown(heading, ("who knows, and ...", "alone", f"with fewer than {SMALL_CLASS}"), rows) + picture(
+        return table_html(heading, ("who knows, and ...", "alone", f"with fewer than {SMALL_CLASS}"), rows) + image_html(
             self.drawing()
         )
 
@@ -99,7 +99,7 @@ class SinglingOut:
             Bar(f"{'+ ' if number else ''}{step.column}", step.alone, f"{step.alone:.1%} alone", highlight=step.alone > 0)
             for number, step in enumerate(self.steps)
         ]
-        return alone(bars(f"{self.persons:,} persons: who stands alone", items))
+        return standalone(bars(f"{self.persons:,} persons: who stands alone", items))
 
     def _count_words(self) -> str:
         persons = f"{self.persons:,} persons"

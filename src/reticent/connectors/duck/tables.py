@@ -26,7 +26,7 @@ from reticent.connectors.counted.rows import RECORDS
 from reticent.connectors.counted.tables import check_policy, search_counts
 from reticent.connectors.duck.rows import DuckRows, connection_settings
 from reticent.disk import make_folder, open_new
-from reticent.errors import ConnectorError, needing
+from reticent.errors import ConnectorError, require_extra
 from reticent.policy import Policy
 from reticent.publication.gate import require_verification
 from reticent.release import Release, folder
@@ -93,7 +93,7 @@ def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: st
 
 
 def _connect(scratch: Path, memory: str) -> Any:
-    with needing("DuckDB is not installed", "duckdb"):
+    with require_extra("DuckDB is not installed", "duckdb"):
         import duckdb
     try:
         return duckdb.connect(":memory:", config=connection_settings(scratch, memory))

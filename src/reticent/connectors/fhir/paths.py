@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from reticent.errors import DataError, PolicyError, needing
+from reticent.errors import DataError, PolicyError, require_extra
 from reticent.policy.settings.inputs import FhirColumn
 
 Getter = Callable[[dict[str, Any]], str | None]
@@ -152,7 +152,7 @@ def _walk(names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
 
 
 def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
-    with needing(f"The path '{path}' needs FHIRPath", "fhir"):
+    with require_extra(f"The path '{path}' needs FHIRPath", "fhir"):
         import fhirpathpy
     try:
         compiled = fhirpathpy.compile(path)

@@ -21,7 +21,7 @@ from reticent.connectors.fhir.elements import ElementSetter, setter
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, provenance, template
 from reticent.connectors.fhir.systems import ICD10
 from reticent.connectors.files.atomic import system_errors
-from reticent.disk import draft_of, make_folder, open_new
+from reticent.disk import staged_path, make_folder, open_new
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release.folder import read, refuse_overwrite
@@ -109,7 +109,7 @@ def _open_output(target: Path) -> Iterator[Any]:
     form = _open_bundle if target.suffix.lower() == ".json" else _open_folder
     with system_errors(f"{target} cannot be written", "Check free space and permissions."):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with draft_of(target) as draft:
+        with staged_path(target) as draft:
             with form(draft) as write:
                 yield write
             if target.exists():

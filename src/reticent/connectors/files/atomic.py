@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from reticent.disk import draft_of, open_new
+from reticent.disk import staged_path, open_new
 from reticent.errors import ConnectorError
 
 
@@ -27,14 +27,14 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             return
         if path.is_dir():
             raise ConnectorError(f"{target} is a directory.", hint="Name a file in it.")
-        with draft_of(path) as draft, os.fdopen(open_new(draft), "wb") as file:
+        with staged_path(path) as draft, os.fdopen(open_new(draft), "wb") as file:
             yield file
 
 
 @contextlib.contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the path of an empty file that another library fills; it appears at `target` as `atomic_file` says."""
-    with write_errors(str(target)), draft_of(Path(target).resolve()) as draft:
+    with write_errors(str(target)), staged_path(Path(target).resolve()) as draft:
         os.close(open_new(draft))
         yield draft
 

@@ -17,7 +17,7 @@ from reticent.connectors.files.magic import program_of
 from reticent.connectors.files.read import ReadOptions, check_names, no_rows_error
 from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import OpenInput, seekable
-from reticent.errors import DataError, needing
+from reticent.errors import DataError, require_extra
 
 # Sheets of a workbook that a hint names.
 _SHEETS = 5
@@ -47,7 +47,7 @@ def _sheet_columns(source: OpenInput) -> tuple[list[str], Sequence[Sequence[Any]
 def _stats_columns(source: OpenInput) -> tuple[list[str], Sequence[Sequence[Any]]]:
     """Through pyreadstat."""
     reader, program = program_of(source.head) or ("sas7bdat", "SAS")
-    with needing(f"{source.name}: {program} needs a library of its own", "stats"):
+    with require_extra(f"{source.name}: {program} needs a library of its own", "stats"):
         import pyreadstat
     with seekable(source) as file:
         try:
@@ -59,7 +59,7 @@ def _stats_columns(source: OpenInput) -> tuple[list[str], Sequence[Sequence[Any]
 
 
 def _rows(source: OpenInput) -> list[list[Any]]:
-    with needing(f"{source.name}: Excel needs a library of its own", "excel"):
+    with require_extra(f"{source.name}: Excel needs a library of its own", "excel"):
         import python_calamine as calamine
     with seekable(source) as file:
         try:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.connectors.files import atomic_path
 from reticent.connectors.omop.model import REQUIRED_CONCEPTS, TABLES, table_definition
-from reticent.errors import ConnectorError, PolicyError, needing
+from reticent.errors import ConnectorError, PolicyError, require_extra
 from reticent.release.folder import read
 
 Location = tuple[str | None, str | None]
@@ -61,7 +61,7 @@ def _connect(draft: Path, target: Path) -> Any:
         base = sqlite3.connect(draft)
         base.execute("PRAGMA foreign_keys = ON")
         return base
-    with needing("DuckDB needs a driver", "duckdb"):
+    with require_extra("DuckDB needs a driver", "duckdb"):
         import duckdb
     draft.unlink()  # it makes its own file
     link = duckdb.connect(draft)

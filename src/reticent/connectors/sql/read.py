@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from reticent.connectors.files.read import check_finite, check_names
 from reticent.connectors.sql.url import SqlSource, parse_url
-from reticent.errors import ConnectorError, DataError, PolicyError, needing
+from reticent.errors import ConnectorError, DataError, PolicyError, require_extra
 
 
 class NoRowsError(DataError):
@@ -68,7 +68,7 @@ def _translate_errors(base: SqlSource, errors: tuple[type[Exception], ...]) -> I
 
 
 def _postgres(base: SqlSource, query: str, _: int) -> Generator[pa.RecordBatch]:
-    with needing("PostgreSQL needs a driver", "postgres"):
+    with require_extra("PostgreSQL needs a driver", "postgres"):
         import adbc_driver_manager as manager
         from adbc_driver_postgresql import dbapi
     with _translate_errors(base, (manager.Error,)), dbapi.connect(base.url) as link, link.cursor() as cursor:
@@ -123,7 +123,7 @@ _READ_ONLY_CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
     """Opened for reading, without a way to other files, to the network, or to settings that would open one."""
-    with needing("DuckDB needs a driver", "duckdb"):
+    with require_extra("DuckDB needs a driver", "duckdb"):
         import duckdb
     if not base.path.is_file():
         raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after duckdb:///.")
@@ -154,7 +154,7 @@ def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordB
         raise PolicyError("The query is no plain SELECT.", hint="Write one query that gives rows and writes nothing.")
     import sqlalchemy as sa
 
-    with needing("MySQL needs a driver", "mysql"):
+    with require_extra("MySQL needs a driver", "mysql"):
         import pymysql
         from pymysql.cursors import SSCursor
     engine = sa.create_engine(base.url, poolclass=sa.NullPool)

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from reticent.connectors.files.atomic import system_errors
 from reticent.connectors.stream.converted import as_lines
-from reticent.disk import open_private, read_at, ready, widen_pipe
+from reticent.disk import open_private, read_at, readable_handles, widen_pipe
 from reticent.errors import ConnectorError
 
 BLOCK = 4 << 20
@@ -69,11 +69,11 @@ class FileSource:
         if self.regular:
             return self._read_bytes(self._block)
         watched = [self._fd] if self._wake is None else [self._fd, self._wake]
-        if self._wake in ready(watched):
+        if self._wake in readable_handles(watched):
             return None
         parts = [self._read_bytes(self._block)]
         size = len(parts[0])
-        while parts[-1] and size < self._block and ready([self._fd], 0):
+        while parts[-1] and size < self._block and readable_handles([self._fd], 0):
             parts.append(self._read_bytes(self._block - size))
             size += len(parts[-1])
         return b"".join(parts)  # at the end, the next call sees it again
