@@ -58,7 +58,7 @@ class Balance:
 EVEN = Balance()
 
 
-def floored(value: float) -> float:
+def floor_decimals(value: float) -> float:
     """Cut to ten decimals."""
     return math.floor(value * _DIGITS) / _DIGITS
 
@@ -85,7 +85,7 @@ def attribute_loss(
         return 0.0
     gone = 1.0 if balance.suppressed == 1 else share + balance.suppressed * (1.0 - share)
     spent = float((np.where(suppressed, gone, balance.general * share) * counts).sum())
-    return max(0.0, floored((spent - least) / (rows - least)))
+    return max(0.0, floor_decimals((spent - least) / (rows - least)))
 
 
 def geometric_mean(losses: Sequence[float], weights: Sequence[float] | None = None) -> float:
@@ -140,7 +140,7 @@ def usefulness(cells: Sequence[Floats]) -> float:
     return float(np.mean(cells)) if cells and len(cells[0]) else 0.0
 
 
-_FEW = 4
+_DENSE_FACTOR = 4
 """Keys per record up to which counting is cheaper than sorting."""
 
 
@@ -166,12 +166,12 @@ def attribute_entropy(
         _, gone = np.unique(node[suppressed], return_inverse=True)
         sizes = np.bincount(gone, weights=counts[suppressed])
         bits -= balance.suppressed * _bits(sizes, np.full(len(sizes), sizes.sum()))
-    return floored(bits)
+    return floor_decimals(bits)
 
 
 def _tally(key: Int64s, counts: Int64s) -> tuple[Int64s, NDArray[Any]]:
     """The keys that occur, in order, and how often; counted where they are few, sorted where they are not."""
-    if int(key.max(initial=0)) < _FEW * len(key):
+    if int(key.max(initial=0)) < _DENSE_FACTOR * len(key):
         sums = np.bincount(key, weights=counts)
         keys = np.flatnonzero(sums)
         return keys.astype(np.int64), sums[keys]

@@ -34,12 +34,12 @@ class Workload:
     queries: tuple[Mapping[str, Floats], ...]
 
     @classmethod
-    def random(cls, places: Mapping[str, Int64s], weights: Sequence[float], generator: np.random.Generator) -> Self:
+    def random(cls, value_orders: Mapping[str, Int64s], weights: Sequence[float], generator: np.random.Generator) -> Self:
         """Draws the queries from the codes of each attribute in the order of their values; weights say how often each is asked for."""
-        names, odds = list(places), np.asarray(weights) / np.sum(weights)
+        names, odds = list(value_orders), np.asarray(weights) / np.sum(weights)
         count = min(ATTRIBUTES, int((odds > 0).sum()))
         draws = (generator.choice(len(names), count, replace=False, p=odds) for _ in range(QUERIES))
-        return cls(tuple({names[at]: _range(places[names[at]], generator) for at in draw} for draw in draws))
+        return cls(tuple({names[at]: _range(value_orders[names[at]], generator) for at in draw} for draw in draws))
 
     def error(self, true_values: Mapping[str, Int32s], chance: Callable[[str, Floats], Floats]) -> float:
         """Mean relative error over all queries; `chance` says how likely each published record has one of the values asked for."""
