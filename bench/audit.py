@@ -80,7 +80,10 @@ def _stream(method: str, seeds: range, effort: Effort = FULL, *, sloping: bool, 
         "design_effect": float(np.mean([outcome.design for outcome in found])),
         "cpu_seconds_each": (time.process_time() - start) / len(found),
     }
-    return {**out, "refuted_had_it_claimed_chance": sum(outcome.bounds(REFUTE_DEVIATIONS)[0] > 1 / L for outcome in found)}
+    return {
+        **out,
+        "refuted_had_it_claimed_chance": sum(outcome.bounds(REFUTE_DEVIATIONS)[0] > 1 / L for outcome in found),
+    }
 
 
 def _attacked(method: str, seed: int, shares: NDArray[np.float64], effort: Effort, more: dict[str, Any]) -> Outcome:

@@ -113,7 +113,9 @@ def _reader(world: World, release: Release, policy: Policy, last: pa.Table, seco
     both = pa.concat_tables([text_table(last.select(names)), text_table(second.select(names))])
     source = np.arange(both.num_rows) >= last.num_rows
     assert seen is not None
-    reading = update_beliefs(seen, both, source, ~source[: last.num_rows], policy, np.random.default_rng(3), limit=4_000)
+    reading = update_beliefs(
+        seen, both, source, ~source[: last.num_rows], policy, np.random.default_rng(3), limit=4_000
+    )
     assert reading is not None
     figures = figures_of(reading, seen)
     return {key: figures[key] for key in ("before", "after", "above_half", "above_nine_tenths")}

@@ -76,7 +76,9 @@ def anonymize(
     from reticent.store import Store
 
     with Store.open(store) as opened:
-        return single.publish(records, rules, opened, method=method, seed=seed, allow_republication=despite_ledger, cancellation=watch)
+        return single.publish(
+            records, rules, opened, method=method, seed=seed, allow_republication=despite_ledger, cancellation=watch
+        )
 
 
 def draft(data: Data, policy: Policy | Location, *, method: str | None = None, seed: int | None = None) -> Draft:
@@ -229,7 +231,9 @@ def _source(release: ReleaseSource, policy: Policy) -> Path | Release | pa.Table
     return _load_table(release, policy)
 
 
-def _anonymize_tables(data: Any, policy: Policy, store: Location | None, seed: int | None, *, allow_republication: bool) -> Release:
+def _anonymize_tables(
+    data: Any, policy: Policy, store: Location | None, seed: int | None, *, allow_republication: bool
+) -> Release:
     from reticent.publication import linked, single
     from reticent.store import Store
 
@@ -237,7 +241,9 @@ def _anonymize_tables(data: Any, policy: Policy, store: Location | None, seed: i
     if store is None:
         return linked.publish(tables, policy, seed=seed, standard=standard).release
     with Store.open(store) as opened:
-        return single.publish_tables(tables, policy, opened, seed=seed, allow_republication=allow_republication, standard=standard)
+        return single.publish_tables(
+            tables, policy, opened, seed=seed, allow_republication=allow_republication, standard=standard
+        )
 
 
 def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str, Any] | None]:

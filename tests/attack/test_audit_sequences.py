@@ -21,7 +21,9 @@ from reticent.release import Counts, Guarantee, Ledger, LedgerEntry, Release
 
 
 def evidence(releases, policy, **more):
-    return Evidence(tuple(read_release(r, "") for r in releases), policy, key=b"k", rng=np.random.default_rng(1), **more)
+    return Evidence(
+        tuple(read_release(r, "") for r in releases), policy, key=b"k", rng=np.random.default_rng(1), **more
+    )
 
 
 def run(method):

@@ -55,7 +55,11 @@ def test_the_worked_example_one_insertion_tells_its_value():
             engine.insert(cases.table([3], [0]))
         (release,) = engine.cut(again=True)
         shown = read_release(release, "")
-        found.add(Publication.from_tables(shown.tables["qit"], shown.tables["st"], unique_keys(shown.tables["qit"], engine.policy)))
+        found.add(
+            Publication.from_tables(
+                shown.tables["qit"], shown.tables["st"], unique_keys(shown.tables["qit"], engine.policy)
+            )
+        )
     assert found.values()["23", "z3"] == {"v00"}
 
 

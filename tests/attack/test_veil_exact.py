@@ -405,7 +405,10 @@ KEYS, EACH = 2000, 20
 
 
 def core_house(rng, l, kernel=None):
-    shape = {"stretches": veil.segments_of_counts(ROWS, l=l), "orders": veil.random_permutations(8, count=4, seed=bytes(32))}
+    shape = {
+        "stretches": veil.segments_of_counts(ROWS, l=l),
+        "orders": veil.random_permutations(8, count=4, seed=bytes(32)),
+    }
     return veil.Veil(key=rng.bytes(32), l=l, **shape, kernel=kernel)
 
 

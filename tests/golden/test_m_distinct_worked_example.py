@@ -127,7 +127,9 @@ def test_m_invariance_cannot_publish_whose_value_left_the_set(updates):
     still = Updates(updates.values, sparse.eye_array(len(updates), format="csr"))
     values = np.array([updates.codes[v] for v in SECOND], dtype=np.int32)
     order = FirstGroupRules(2, np.arange(len(updates), dtype=np.int32), bytes(32), static_values=True)
-    found = form_groups(history, still, People(hashes(NAMES), hashes(NAMES), values), np.zeros((6, 1), np.float32), order)
+    found = form_groups(
+        history, still, People(hashes(NAMES), hashes(NAMES), values), np.zeros((6, 1), np.float32), order
+    )
     assert [name for name, held in zip(NAMES, found.withheld, strict=True) if held] == ["Julia", "Harry", "Ben"]
 
 

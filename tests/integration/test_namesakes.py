@@ -127,7 +127,8 @@ def test_the_command_line_says_it(policy, tmp_path):
 )
 def test_which_names_meet(names, number):
     assert (
-        warn_of_variants(pa.chunked_array([pa.array(names[:2], pa.string()), pa.array(names[2:], pa.string())])) == number
+        warn_of_variants(pa.chunked_array([pa.array(names[:2], pa.string()), pa.array(names[2:], pa.string())]))
+        == number
     )
 
 

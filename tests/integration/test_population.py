@@ -264,7 +264,10 @@ def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
         with pytest.raises(GuaranteeError, match="Other publications"):
             claim_population(StreamScene.policy, store, "spark")
         assert claim_population(StreamScene.policy, store, "spark", allow_republication=True)
-        assert {name: about["elsewhere"] for name, about in summarize_publications(store).items()} == {"table-1": 80, "spark": 0}
+        assert {name: about["elsewhere"] for name, about in summarize_publications(store).items()} == {
+            "table-1": 80,
+            "spark": 0,
+        }
 
 
 ILLS = "value,count\n" + "".join(f"{value},10\n" for value in sorted(set(people(0, 80).column("ill").to_pylist())))

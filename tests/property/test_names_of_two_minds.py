@@ -80,6 +80,8 @@ def test_whole_columns(names):
 def test_plain_names_are_their_own():
     import re
 
-    plain = "".join(chr(sign) for sign in range(0x110000) if chr(sign).isascii() and not re.search(NOT_PLAIN, chr(sign)))
+    plain = "".join(
+        chr(sign) for sign in range(0x110000) if chr(sign).isascii() and not re.search(NOT_PLAIN, chr(sign))
+    )
     assert len(plain) == 93
     assert normalize_name(plain) == plain == canonical_name(plain)

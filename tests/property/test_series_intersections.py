@@ -57,7 +57,9 @@ def test_random_series_are_m_unique_and_legal(first):
             assert all(len(shown) == len(set(shown.tolist())) == m for shown in groups)
             rows, group, value = release.published_records()
             assert (people.values[rows] == value).all()
-            assert sorted([*rows.tolist(), *np.flatnonzero(release.withheld).tolist()]) == list(range(len(people.values)))
+            assert sorted([*rows.tolist(), *np.flatnonzero(release.withheld).tolist()]) == list(
+                range(len(people.values))
+            )
             for row, now in zip(rows[last[rows] >= 0].tolist(), group[last[rows] >= 0].tolist(), strict=True):
                 was = history.group[last[row]]
                 before = history.values[history.offsets[was] : history.offsets[was + 1]]

@@ -74,7 +74,9 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     return VerificationResult(tuple(findings), notes, open_claims)
 
 
-def _check_requirement(requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str) -> Finding:
+def _check_requirement(
+    requirement: Requirement, release: Published, groups: Groups, policy: Policy, column: str
+) -> Finding:
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{column}'")
     if requirement.model == "t":

@@ -32,8 +32,8 @@ from reticent.audit.requirements import (
     check_overall,
     check_size,
     check_t,
-    policy_requirements,
     person_requirements,
+    policy_requirements,
     requirements,
 )
 from reticent.audit.spellings import check_variants
@@ -47,7 +47,9 @@ REFERENCE_NOTE = (
 
 INDEPENDENT_METHOD = "l-diversity"
 """The method of a series whose releases know nothing of one another."""
-_INDEPENDENT_NOTE = "Each release was judged by itself: l-diversity claims nothing against a reader of several releases."
+_INDEPENDENT_NOTE = (
+    "Each release was judged by itself: l-diversity claims nothing against a reader of several releases."
+)
 
 
 def verify_release(release: Published, policy: Policy) -> VerificationResult:
@@ -73,12 +75,18 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     findings += check_overall(data, rows, size, release.claims, policy)
     slack = suppressed_share(release.counts, count_policy_suppression(release, policy))
     findings += check_sensitive(data, rows, size, rules, policy, slack)
-    notes = [REFERENCE_NOTE.format(name) for name in present_columns(policy.sensitive, data) if any(r.model == "t" for r in rules)]
+    notes = [
+        REFERENCE_NOTE.format(name)
+        for name in present_columns(policy.sensitive, data)
+        if any(r.model == "t" for r in rules)
+    ]
     notes += [*_plain_notes(release, policy), *([_INDEPENDENT_NOTE] if series else [])]
     if release.no_manifest:
         notes += [] if rules else [_NO_REQUIREMENT_NOTE]
     else:
-        findings += check_counts(release.counts, data.num_rows, policy.privacy.suppression, count_policy_suppression(release, policy))
+        findings += check_counts(
+            release.counts, data.num_rows, policy.privacy.suppression, count_policy_suppression(release, policy)
+        )
     open_claims = unchecked_claims(release.claims) + _person_demands(release, policy)
     measured = _measure(release, policy) if release.no_manifest else {}
     return VerificationResult(tuple(findings), tuple(dict.fromkeys(notes)), open_claims, measured)
@@ -129,7 +137,9 @@ def _has_repeated_persons(release: Published) -> bool:
     return any(requirement.model != "k" for requirement in person_requirements(release.claims))
 
 
-def unchecked_claims(claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL_CLAIMS)) -> tuple[str, ...]:
+def unchecked_claims(
+    claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL_CLAIMS)
+) -> tuple[str, ...]:
     """Claims that the judge of this kind of release does not recompute, and those of persons: records show at most that they can hold."""
     hidden = (f"{requirement} (needs the original)" for requirement in person_requirements(claims))
     return (*(claim for claim in claims if claim not in known), *hidden)
@@ -142,7 +152,9 @@ def check_columns(table: pa.Table, allowed: tuple[str, ...], policy: Policy, ext
     return none_of("only columns the policy releases", len(stray), f"{inside} of them identifiers" if stray else "")
 
 
-def check_counts(counts: Mapping[str, Any], rows: int, limit: float | None, policy_suppressed: int = 0) -> list[Finding]:
+def check_counts(
+    counts: Mapping[str, Any], rows: int, limit: float | None, policy_suppressed: int = 0
+) -> list[Finding]:
     """The numbers of the manifest agree with the tables and with each other."""
     if not counts:
         return [Finding("the manifest carries its counts", holds=False)]

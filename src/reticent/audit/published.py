@@ -22,7 +22,7 @@ import pyarrow.csv as pc
 from reticent.arrays import Int64s
 from reticent.audit.folder.written import csv_text_options as cells_as_text
 from reticent.audit.folder.written import noncanonical_files
-from reticent.audit.groups import as_text, encode_table, number_rows, arrow_codes, common_codes, decode_table
+from reticent.audit.groups import arrow_codes, as_text, common_codes, decode_table, encode_table, number_rows
 from reticent.audit.stream.lines import has_codebook_order
 from reticent.errors import DataError
 from reticent.release import Release
@@ -248,7 +248,9 @@ def _from_folder(path: Path, name: str) -> Published:
         unlisted_files=_unlisted_files(path, digests),
         manifest_keys=(*map(str, manifest), *(f"store.{key}" for key in _sub_dict(manifest, "store"))),
         duplicate_columns=sum(len(read[table].column_names) - len(tables[table].column_names) for table in tables),
-        noncanonical_files=noncanonical_files(path / name for name in ("release.json", *digests) if (path / name).is_file()),
+        noncanonical_files=noncanonical_files(
+            path / name for name in ("release.json", *digests) if (path / name).is_file()
+        ),
         manifest=manifest,
         codebook=_read_metadata(path / "codebook.json"),
         readme=_read_page(path / "README.txt"),

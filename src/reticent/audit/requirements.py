@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Int64s
 from reticent.audit import measures
-from reticent.audit.groups import Groups, rank_texts, number_rows, present_columns
+from reticent.audit.groups import Groups, number_rows, present_columns, rank_texts
 from reticent.audit.labels.meeting import Field, match_rows
 from reticent.audit.published import text_table
 from reticent.audit.verdict import Finding
@@ -188,10 +188,14 @@ def _distance_parts(kind: str, known: list[str | None], policy: Policy, column: 
     if kind == "ordered":
         return measures.ordered_parts(np.argsort(rank_texts(known)))
     spec = policy.columns[column].hierarchy
-    return measures.tree_parts(build_levels(spec, pa.array(known, pa.string()), column=column, base=policy.base).node_ids)
+    return measures.tree_parts(
+        build_levels(spec, pa.array(known, pa.string()), column=column, base=policy.base).node_ids
+    )
 
 
-def _check_groups(claim: str, figures: NDArray[Any], holds: Bools, required: float, where: str, *, worst: Any) -> Finding:
+def _check_groups(
+    claim: str, figures: NDArray[Any], holds: Bools, required: float, where: str, *, worst: Any
+) -> Finding:
     failing = int((~holds).sum())
     if len(figures) == 0:
         return Finding(claim, holds=True, measured=None, required=required, where=where)

@@ -167,7 +167,9 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
     ]
     if any(release.claims.get("publications") == 1 for release in ours):
         notes.append(_ONE_ONLY)
-    return VerificationResult((none_of("no person has fewer than l candidates, given all publications", below),), tuple(notes))
+    return VerificationResult(
+        (none_of("no person has fewer than l candidates, given all publications", below),), tuple(notes)
+    )
 
 
 def link_publications(releases: Sequence[Published], policy: Policy, ledger: Ledger | None) -> list[Publication]:

@@ -23,7 +23,7 @@ from reticent.arrays import Floats, Int64s, UInt64s
 from reticent.audit.generalised import check_columns, check_counts
 from reticent.audit.groups import codes, distinct_numbers, histograms, normalize_rows, number_rows
 from reticent.audit.labels.legal import check_labels, is_exact
-from reticent.audit.order import check_table_order, check_number_notation
+from reticent.audit.order import check_number_notation, check_table_order
 from reticent.audit.original.matching import matching_size
 from reticent.audit.published import Published
 from reticent.audit.spellings import check_variants
@@ -140,7 +140,9 @@ def verify_series(releases: Sequence[Published], policy: Policy, ledger: Ledger 
         none_of("releases stand in the order of their numbers", back),  # what may follow what has a direction
     ]
     if not all(finding.holds for finding in findings):
-        return VerificationResult(tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",))
+        return VerificationResult(
+            tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",)
+        )
     findings += _check_persons(views, updates, policy, still=series[-1].method == _STATIC_METHOD)
     return VerificationResult(tuple(replace(f, where=f.where or "over the series") for f in findings))
 
@@ -174,7 +176,9 @@ def _link_release(release: Published, policy: Policy, ledger: Ledger, updates: U
     ends = np.cumsum(np.bincount(row, minlength=len(names))).tolist()
     groups = {int(name or ""): tuple(slots[a:b]) for name, a, b in zip(names, [0, *ends], ends, strict=False)}
     if not isinstance(number, int) or not 0 < number <= len(ledger):
-        return LinkedRelease(place + 1, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows)
+        return LinkedRelease(
+            place + 1, np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64), groups, data.num_rows
+        )
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
     fake = _counterfeits(release)
     seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))

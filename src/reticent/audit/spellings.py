@@ -9,14 +9,16 @@ from unicodedata import category, normalize
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.groups import as_text, encode_column, codes
+from reticent.audit.groups import as_text, codes, encode_column
 from reticent.audit.verdict import Finding, none_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _GAPS = re.compile(r"\s+")
-_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 """Signs that nobody sees, though they are letters and marks by their kind."""
 _ICD10 = re.compile(r"([a-z]\d[0-9a-z])\.([0-9a-z]{1,4})")
 _WHOLE = re.compile(r"([-+]?[0-9]+)[.]0+")

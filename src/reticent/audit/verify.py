@@ -105,7 +105,9 @@ _SEPARATOR = " | "
 _NOT_COMPARED = "comparison with the original (a release of this shape is compared while it is made)"
 
 
-def _compare_with_original(releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input) -> list[VerificationResult]:
+def _compare_with_original(
+    releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input
+) -> list[VerificationResult]:
     """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
     shape, original = releases[-1].shape, replace(original, table=_combine_columns(_cast_views(original.table), policy))
     if shape == "stream" and any(release.stream_file is not None for release in releases):
@@ -162,7 +164,10 @@ def _verify_one(release: Published, policy: Policy) -> VerificationResult:
     if release.shape != "generalised" and (demands := policy.privacy.overall):  # of all classes; others have none
         findings.append(none_of("what the policy asks of all classes together", len(demands), ", ".join(demands)))
     if not release.no_manifest:
-        findings[:0] = [none_of("files are as they were released", release.altered_files), *check_closed_lists(release, policy)]
+        findings[:0] = [
+            none_of("files are as they were released", release.altered_files),
+            *check_closed_lists(release, policy),
+        ]
     notes = list(verdict.notes)
     if release.policy_hash is not None and release.policy_hash != policy.hash:
         notes.append("The release was made under another policy; it is judged by the one given.")
@@ -182,7 +187,9 @@ def check_chain(releases: Sequence[Published], ledger: Ledger | None) -> Verific
     broken = sum(not _follows(before, after) for before, after in pairwise(places))
     findings = [none_of("releases follow one another as their store numbers them", broken)] if len(places) > 1 else []
     if ledger is None or not len(ledger):
-        return VerificationResult(tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in places) else ())
+        return VerificationResult(
+            tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in places) else ()
+        )
     digests = ledger.digests
     odd = sum(not _matches_ledger(place, digests) for place in places)
     return VerificationResult((*findings, none_of("number, digest and predecessor are those of the ledger", odd)))

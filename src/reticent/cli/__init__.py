@@ -57,7 +57,9 @@ class LazyGroup(OrderedGroup):
             from reticent.errors import PolicyError
             from reticent.policy.spec import unknown_word_message
 
-            raise PolicyError(f"reticent: {unknown_word_message(args[0], tuple(COMMANDS))}", hint="See: reticent --help")
+            raise PolicyError(
+                f"reticent: {unknown_word_message(args[0], tuple(COMMANDS))}", hint="See: reticent --help"
+            )
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002

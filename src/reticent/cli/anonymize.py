@@ -66,7 +66,7 @@ def anonymize(
         return
     from reticent import _core
     from reticent.api import anonymize as release_table
-    from reticent.release.damage import describe_changes, column_changes
+    from reticent.release.damage import column_changes, describe_changes
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)

@@ -57,7 +57,14 @@ def init(
     from reticent.connectors.files import write_text
     from reticent.connectors.inputs import policy_section_of, read_input_head
     from reticent.policy import Policy
-    from reticent.policy.guess import SAMPLE, guess, guess_missing_markers, guess_person, keep_one_sensitive, without_disclosive
+    from reticent.policy.guess import (
+        SAMPLE,
+        guess,
+        guess_missing_markers,
+        guess_person,
+        keep_one_sensitive,
+        without_disclosive,
+    )
 
     refuse_kind(kind, data)
     chosen = method_of(kind, method)

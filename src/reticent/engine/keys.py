@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from reticent.disk import staged_path, open_new, is_readable_by_others
+from reticent.disk import is_readable_by_others, open_new, staged_path
 from reticent.errors import ConnectorError, PolicyError
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from reticent.arrays import Bools, Floats, Int32s, Int64s, Integers
 from reticent.errors import GuaranteeError
 from reticent.policy.cells import encode_cells
-from reticent.policy.telling import compact_codes, pair_codes, discloses
+from reticent.policy.telling import compact_codes, discloses, pair_codes
 
 # Persons who are looked at, and those of a first look; how many of them a label has: fewer tell by chance.
 _SAMPLE, _FIRST_SAMPLE, _MIN_PER_LABEL = 20_000, 1_000, 20
@@ -51,11 +51,15 @@ def refuse_disclosive_columns(
     truth = compact_codes(np.asarray(values[at], dtype=np.int64) + 1)[0]  # -1 lies outside the domain
     known = np.zeros(len(at), dtype=np.int64) if strata is None else np.asarray(strata[at], dtype=np.int64)
     for name, column in columns.items():
-        codes, different = (column[0][at], column[1]) if isinstance(column, tuple) else encode_cells(column.take(pa.array(at)))
+        codes, different = (
+            (column[0][at], column[1]) if isinstance(column, tuple) else encode_cells(column.take(pa.array(at)))
+        )
         if len(different) > int(truth.max(initial=0)) + 1 and _is_consecutive(different):
             continue
         labels = codes.astype(np.int64)
-        if _discloses_value(labels, truth, known) or (strata is not None and _has_disclosive_label(labels, truth, known)):
+        if _discloses_value(labels, truth, known) or (
+            strata is not None and _has_disclosive_label(labels, truth, known)
+        ):
             raise GuaranteeError(
                 f"Column '{name}' tells the value that is protected; nothing was published.", hint=hint
             )

@@ -96,7 +96,9 @@ def _requirement_notes(policy: Policy) -> list[str]:
     if privacy.k:
         notes["k"] = f"k = {privacy.k} asks: nobody can be told from {privacy.k - 1} others by the quasi-identifiers"
     if privacy.l:
-        notes["l"] = f"l = {_format_requirement(privacy.l.to_plain())} asks: every group keeps several sensitive values possible"
+        notes["l"] = (
+            f"l = {_format_requirement(privacy.l.to_plain())} asks: every group keeps several sensitive values possible"
+        )
     if privacy.t:
         number = _format_requirement(privacy.t.to_plain())
         notes["t"] = f"t = {number} asks: a group tells little more about the sensitive value than the whole table"
@@ -136,7 +138,11 @@ def _kind_notes(policy: Policy) -> list[str]:
         "stream": f"stream: {stream.method}" + ("" if stream.method == "castle" else f", l = {policy.l_of('stream')}"),
     }
     veiled = {kind: _veil_note(policy, kind) for kind in words if getattr(policy, kind).method == "veil"}
-    return [text + _kept_models_note(policy, kind) for kind, text in (words | veiled).items() if kind in policy.model_fields_set]
+    return [
+        text + _kept_models_note(policy, kind)
+        for kind, text in (words | veiled).items()
+        if kind in policy.model_fields_set
+    ]
 
 
 def _veil_note(policy: Policy, kind: str) -> str:
@@ -166,7 +172,9 @@ def _kept_models_note(policy: Policy, kind: str) -> str:
     held = [name for name in written if name in getattr(policy, kind).keeps]
     lost = [name for name in written if name not in held]
     return (f"; keeps {_join_names(held)} of privacy" if held else "") + (
-        f"; {_join_names(lost)} of privacy {'is' if len(lost) == 1 else 'are'} not kept by {kind} {method}" if lost else ""
+        f"; {_join_names(lost)} of privacy {'is' if len(lost) == 1 else 'are'} not kept by {kind} {method}"
+        if lost
+        else ""
     )
 
 

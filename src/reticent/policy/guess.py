@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int64s
-from reticent.policy.cells import encode_cells, canonical_form, without_markers
+from reticent.policy.cells import canonical_form, encode_cells, without_markers
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.guess_column import UNITS_REASON, ColumnFacts, ColumnHint, hint_of
-from reticent.policy.telling import entropy_bits, discloses, discloses_partly
+from reticent.policy.telling import discloses, discloses_partly, entropy_bits
 
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02
@@ -134,12 +134,14 @@ def guess_person(guesses: Sequence[Guess]) -> str | None:
 
 def _mark_batteries(facts: Mapping[str, ColumnFacts], signs: dict[str, ColumnHint]) -> dict[str, ColumnHint]:
     """Columns of unknown meaning with the same few answers, as a questionnaire or a list of drugs has them."""
-    answers = {n: set(facts[n].counts) for n, sign in signs.items() if sign.known_to == "unknown" and facts[n].distinct <= 6}
+    answers = {
+        n: set(facts[n].counts) for n, sign in signs.items() if sign.known_to == "unknown" and facts[n].distinct <= 6
+    }
     for name, own in answers.items():
         alike = sum(own <= others or others <= own for others in answers.values())
         if alike > _BATTERY_SIZE:
             why = f"one of {alike} columns with the same few answers: a neighbour does not know them"
-            signs[name] = replace(signs[name], who="clinic", why=why)
+            signs[name] = replace(signs[name], known_to="clinic", why=why)
     return signs
 
 
@@ -149,7 +151,7 @@ def _mark_results(facts: Mapping[str, ColumnFacts], signs: dict[str, ColumnHint]
         return signs
     why = "measured numbers beside their units: a neighbour does not know them"
     unclear = {name for name, sign in signs.items() if sign.known_to == "unknown" and facts[name].measured}
-    return {n: replace(sign, who="clinic", why=why) if n in unclear else sign for n, sign in signs.items()}
+    return {n: replace(sign, known_to="clinic", why=why) if n in unclear else sign for n, sign in signs.items()}
 
 
 Roles = dict[str, tuple[str, str]]
@@ -200,10 +202,15 @@ _ROLE_BY_KNOWLEDGE = {"nobody": "plain", "clinic": "plain", "person": "identifie
 
 
 def _guess(c: ColumnFacts, sign: ColumnHint, roles: Roles) -> Guess:
-    role, more = roles.get(c.name) or (_ROLE_BY_KNOWLEDGE[sign.known_to], "; released as it is" if sign.known_to == "clinic" else "")
+    role, more = roles.get(c.name) or (
+        _ROLE_BY_KNOWLEDGE[sign.known_to],
+        "; released as it is" if sign.known_to == "clinic" else "",
+    )
     unsure = sign.known_to == "unknown" or (sign.known_to in ("illness", "visit") and role == "identifier")
     why = sign.why + more
-    variants = c.distinct + bool(c.missing) - len({canonical_form(v) for v in (*c.counts, *([""] if c.missing else []))})
+    variants = (
+        c.distinct + bool(c.missing) - len({canonical_form(v) for v in (*c.counts, *([""] if c.missing else []))})
+    )
     if variants and role == "sensitive":
         why += f"; {variants:,} of them are other spellings of another, and are merged"
     return Guess(c.name, role, why, sign.hierarchy, c.distinct, c.distinct < c.cells, variants > 0, unsure)
@@ -237,7 +244,9 @@ def _promote_dependent(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
 
 
 def _promote_column(guess: Guess, own_codes: Int64s, known: Mapping[str, Int64s]) -> Guess:
-    twin = next((name for name, codes in known.items() if discloses(own_codes, codes) or discloses(codes, own_codes)), None)
+    twin = next(
+        (name for name, codes in known.items() if discloses(own_codes, codes) or discloses(codes, own_codes)), None
+    )
     if twin is None or guess.distinct > len(own_codes) / 20:
         return guess
     return replace(guess, role="quasi", why=f"tells '{twin}', which others know, or is told by it", unsure=False)

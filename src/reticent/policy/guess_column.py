@@ -179,7 +179,9 @@ def _band(c: ColumnFacts) -> ColumnHint | None:
         return ColumnHint("illness", f"the name says {what}, in bands", {"tree": tree})
     if what := _meaning_of_name(c, CLINICAL_NAMES):
         return ColumnHint("clinic", f"the name says {what}, in bands: a neighbour does not know it", {"tree": tree})
-    return ColumnHint("known", f"{c.distinct} bands of numbers, joined with their neighbours level by level", {"tree": tree})
+    return ColumnHint(
+        "known", f"{c.distinct} bands of numbers, joined with their neighbours level by level", {"tree": tree}
+    )
 
 
 def _code(c: ColumnFacts) -> ColumnHint | None:
@@ -196,7 +198,12 @@ def _code(c: ColumnFacts) -> ColumnHint | None:
         ("atc", "ATC codes: what is taken shows the illness", {"prefix": [5, 4, 3, 1]}, True),
         ("icd10", "ICD-10 codes", {"icd10": True}, ill not in _OTHER_CODES),
         ("icd9", "ICD-9 codes", {"icd9": True}, named or any(looks_like("icd9 letter", v) for v in c.counts)),
-        ("loinc", "LOINC codes: what is tested hints at the illness", None, c.distinct > _FEW_NUMBERS or "loinc" in c.plain_name),
+        (
+            "loinc",
+            "LOINC codes: what is tested hints at the illness",
+            None,
+            c.distinct > _FEW_NUMBERS or "loinc" in c.plain_name,
+        ),
     ):
         if plausible and c.share(look) > 0.9:
             return ColumnHint("illness", f"the values look like {what}", hierarchy if _all_fit(c, look) else None)
@@ -217,7 +224,11 @@ COUNT_NAMES = dict(list(CLINICAL_NAMES.items())[:1])
 
 def _count(c: ColumnFacts) -> ColumnHint | None:
     what = "" if c.unique else _meaning_of_name(c, COUNT_NAMES)
-    return ColumnHint("clinic", f"the name says {what}: a neighbour does not know it", interval_hierarchy(c)) if what else None
+    return (
+        ColumnHint("clinic", f"the name says {what}: a neighbour does not know it", interval_hierarchy(c))
+        if what
+        else None
+    )
 
 
 def _postcode(c: ColumnFacts) -> ColumnHint | None:
@@ -265,7 +276,11 @@ def _by_name(c: ColumnFacts) -> ColumnHint | None:
     for who, names, because in words:
         if what := _meaning_of_name(c, names):
             names_of = what in _NAMING_MEANINGS and not _AMOUNT_NAMES.search(c.plain_name)
-            return ColumnHint(who, f"the name says {what}: {because}{_explain_no_intervals(c)}", None if names_of else interval_hierarchy(c))
+            return ColumnHint(
+                who,
+                f"the name says {what}: {because}{_explain_no_intervals(c)}",
+                None if names_of else interval_hierarchy(c),
+            )
     return None
 
 
@@ -284,7 +299,9 @@ def _explain_no_intervals(c: ColumnFacts) -> str:
 
 def interval_hierarchy(c: ColumnFacts) -> dict[str, Any] | None:
     """Intervals for numbers; codes made of few numbers have no order to speak of."""
-    few = c.distinct <= _MANY_CODES and (_CODE_NAMES.search(c.plain_name) or any(v[0] == "0" and v != "0" for v in c.counts))
+    few = c.distinct <= _MANY_CODES and (
+        _CODE_NAMES.search(c.plain_name) or any(v[0] == "0" and v != "0" for v in c.counts)
+    )
     coded = _NUMBER_NAMES.search(c.plain_name) or few  # 0100 is the name of a ward
     if not c.numeric or c.distinct < 3 or (c.whole_numbers and coded):
         return None

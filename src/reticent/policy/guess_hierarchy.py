@@ -42,7 +42,9 @@ def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
     width = max(nice_width(span / _BINS), least)
     bins = np.bincount(np.floor((numbers - numbers[0]) / width).astype(np.int64), weights=times)
     if len(numbers) > 10 and bins.max() <= _MAX_BIN_SHARE * times.sum() and (bins > 0).sum() >= _BINS / 3:
-        return {"intervals": [_plain_number(width * twice) for twice in (1, 2, 4, 8) if twice == 1 or width * twice < span]}
+        return {
+            "intervals": [_plain_number(width * twice) for twice in (1, 2, 4, 8) if twice == 1 or width * twice < span]
+        }
     cuts = _cuts(numbers, times)
     steps = [cuts[2**level - 1 :: 2**level] for level in range(4)]
     nested = [step for at, step in enumerate(steps) if step and step not in steps[:at]]
@@ -142,7 +144,9 @@ def _span(value: str) -> tuple[float, float] | None:
     return (float(match[1] or match[2]), math.inf) if match else None
 
 
-def _join_bands(pair: list[tuple[float, float, Any]], bands: list[tuple[float, float, str]]) -> tuple[float, float, Any]:
+def _join_bands(
+    pair: list[tuple[float, float, Any]], bands: list[tuple[float, float, str]]
+) -> tuple[float, float, Any]:
     """Two neighbours as one node; one without a neighbour stands alone, so that all paths are of one length."""
     parts = [node[2] if isinstance(node[2], str) else _entry(node, bands) for node in pair]
     return pair[0][0], pair[-1][1], parts

@@ -36,7 +36,11 @@ def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
             break
         levels[max(rising, key=lambda name: _node_count(steps[name][levels[name]]))] += 1
     for name in sorted(levels, key=lambda name: not is_age_or_sex(name)):
-        while levels[name] and _unique_share(_current_nodes(steps, levels | {name: levels[name] - 1}), table.num_rows) <= MAX_UNIQUE_SHARE:
+        while (
+            levels[name]
+            and _unique_share(_current_nodes(steps, levels | {name: levels[name] - 1}), table.num_rows)
+            <= MAX_UNIQUE_SHARE
+        ):
             levels[name] -= 1
     return levels
 
@@ -55,7 +59,9 @@ def _iter_candidates(steps: dict[str, NodesByLevel], levels: dict[str, int], pol
     yield [name for name, spec in hierarchies.items() if spec is not None and spec.kind == "prefix"]  # places
     yield [name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _FEW_NODES**2]
     yield [name for name, sizes in above.items() if len(sizes) > 1 and name not in telling]
-    yield [name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _FEW_NODES and name not in telling]
+    yield [
+        name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _FEW_NODES and name not in telling
+    ]
     yield [name for name, sizes in above.items() if len(sizes) > 1]
     yield [name for name in above if name not in telling]
     yield list(above)

@@ -324,7 +324,9 @@ class Policy(Section):
         return digest.hexdigest()
 
     def __repr__(self) -> str:
-        roles = ", ".join(f"{len(self._columns_with_role(r))} {r}" for r in ("identifier", "quasi", "sensitive", "plain"))
+        roles = ", ".join(
+            f"{len(self._columns_with_role(r))} {r}" for r in ("identifier", "quasi", "sensitive", "plain")
+        )
         return f"Policy({roles}; privacy {self.to_dict().get('privacy', {})})"
 
     def _repr_html_(self) -> str:
@@ -413,4 +415,6 @@ def _advice(item: Any) -> str:
         case "missing":
             return "is missing; write it."
         case _:
-            return next((words for kind, words in _EXPECTED_FORMS.items() if item["type"].startswith(kind)), str(item["msg"]))
+            return next(
+                (words for kind, words in _EXPECTED_FORMS.items() if item["type"].startswith(kind)), str(item["msg"])
+            )

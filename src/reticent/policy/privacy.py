@@ -99,7 +99,10 @@ class Privacy(Section):
     """What every published group must satisfy, and all of them together."""
 
     k: int | None = Field(
-        default=None, ge=2, le=MAX_NUMBER, description="k-anonymity: at least k records share every published combination"
+        default=None,
+        ge=2,
+        le=MAX_NUMBER,
+        description="k-anonymity: at least k records share every published combination",
     )
     l: LSpec | None = Field(default=None, description="l-diversity of the sensitive values in a group")
     t: TSpec | None = Field(

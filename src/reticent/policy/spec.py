@@ -123,7 +123,9 @@ class HierarchySpec(Section):
         if isinstance(value, dict) and value.get("dates") is True:
             return {**value, "dates": DATE_LEVELS}
         if isinstance(value, str):
-            raise validation_error("a hierarchy is written as one entry, such as {file: tree.csv} or {intervals: [5, 10]}.")
+            raise validation_error(
+                "a hierarchy is written as one entry, such as {file: tree.csv} or {intervals: [5, 10]}."
+            )
         return value
 
     @model_validator(mode="after")

@@ -32,7 +32,9 @@ def discloses_partly(one: Int64s, other: Int64s) -> bool:
     cells, counts = np.unique(one * width + other, return_counts=True)
     sure = counts >= _SURE_SHARE * np.bincount(one, minlength=int(one.max(initial=0)) + 1)[cells // width]
     rare = np.bincount(other, minlength=width)[cells % width] < len(other) / 2
-    return discloses(one, other) or int(counts[sure & rare & (counts >= _MIN_RECORDS)].sum()) > (1 - _SURE_SHARE) * len(one)
+    return discloses(one, other) or int(counts[sure & rare & (counts >= _MIN_RECORDS)].sum()) > (1 - _SURE_SHARE) * len(
+        one
+    )
 
 
 def pair_codes(one: Int64s, other: Int64s) -> Int64s:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from reticent.errors import DataError
 from reticent.policy.cells import with_decimal_points
-from reticent.publication.records import RejectedRecord, Batch, RecordReader
+from reticent.publication.records import Batch, RecordReader, RejectedRecord
 
 # A record longer than this is taken for a quote that was never closed.
 _MAX_RECORD_SIZE = 16 << 20
@@ -123,7 +123,12 @@ class Blocks:
             elif last or len(self._rest) > _MAX_RECORD_SIZE:
                 # A quote that is never closed: its line is set aside, what follows may be fine.
                 size = self._rest.find(b"\n") + 1 or len(self._rest)
-                yield self._reader.empty_batch(1, [RejectedRecord(0, "a quote is opened and never closed", self._take(size))]), size
+                yield (
+                    self._reader.empty_batch(
+                        1, [RejectedRecord(0, "a quote is opened and never closed", self._take(size))]
+                    ),
+                    size,
+                )
             else:
                 return
 

@@ -15,7 +15,7 @@ from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.release import Release
 from reticent.release.damage import ColumnChange, column_changes
-from reticent.svg import Bar, standalone, bars
+from reticent.svg import Bar, bars, standalone
 
 MAX_SECONDS = 10
 """Of the search for each alternative, at most."""
@@ -58,7 +58,9 @@ class Draft:
         parts = [table_html(f"Draft by {self.release.method}; nobody has seen it", head, rows)]
         parts += [image_html(standalone(bars("loss by column", bar)))] if bar else []
         parts += (
-            [table_html("What would help", ("",), [(one.words,) for one in self.alternatives])] if self.alternatives else []
+            [table_html("What would help", ("",), [(one.words,) for one in self.alternatives])]
+            if self.alternatives
+            else []
         )
         return "".join(parts)
 
@@ -98,7 +100,10 @@ def _find_alternatives(
     table: pa.Table, policy: Policy, release: Release, columns: list[ColumnChange], method: str
 ) -> list[Alternative]:
     """A smaller k, and the release without its costliest column; those that lose less."""
-    tried = [_try_change(table, words, other, policy.base, release, method) for words, other in _propose_changes(policy, columns)]
+    tried = [
+        _try_change(table, words, other, policy.base, release, method)
+        for words, other in _propose_changes(policy, columns)
+    ]
     return [one for one in tried if one is not None and one.after < one.before]
 
 

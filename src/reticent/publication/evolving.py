@@ -22,9 +22,9 @@ from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.policy import Policy
 from reticent.publication.gate import VerifiedRelease, pass_gate
-from reticent.publication.publication import TransactionHook, Commit, Publication
+from reticent.publication.publication import Commit, Publication, TransactionHook
 from reticent.release import Release
-from reticent.release.codec import table_digest, from_bytes, table_bytes, table_from_bytes
+from reticent.release.codec import from_bytes, table_bytes, table_digest, table_from_bytes
 from reticent.store import evolving as rows_of
 from reticent.store.database import truncate_log
 from reticent.store.erase import forget_words
@@ -143,7 +143,9 @@ class Evolving(Publication):
 
     # -- publication -----------------------------------------------------------------------------------------------
 
-    def publish(self, *, again: bool = False, sent: bool = True, hook: TransactionHook | None = None) -> VerifiedRelease:
+    def publish(
+        self, *, again: bool = False, sent: bool = True, hook: TransactionHook | None = None
+    ) -> VerifiedRelease:
         """Publishes the table as it is now; `again` although the method is made for one publication: then the judge decides.
 
         `sent` says that nobody else has to hand it over; `also` takes part in the transaction that publishes.
@@ -272,7 +274,9 @@ class Evolving(Publication):
 
     def _read_words(self, engine: EvolvingPublisher, columns: Sequence[str]) -> None:
         for column in columns:
-            parts = [table_from_bytes(part).column("value") for part in rows_of.read_words(self.store, self.name, column)]
+            parts = [
+                table_from_bytes(part).column("value") for part in rows_of.read_words(self.store, self.name, column)
+            ]
             if parts:
                 engine.records.words[column] = Dictionary(pa.concat_arrays([part.combine_chunks() for part in parts]))
 

@@ -80,7 +80,7 @@ class VerifiedRelease:
         if sent:
             tx.confirm_delivery(publisher, number)
         population.record(tx, persons, self.events)
-        kept = replace(self, noted=entry, digests={**self.digests, entry.number: entry.digest})
+        kept = replace(self, base_entry=entry, digests={**self.digests, entry.number: entry.digest})
         if hook is not None:
             hook(tx, kept)
         return kept
@@ -119,7 +119,7 @@ def pass_gate(  # noqa: PLR0913 - what the judge and the ledger need
     seen = read_release(release, "")
     # An engine may give texts as numbers with their words; what goes out is what the judge reads.
     release = with_codebook(replace(release, tables=seen.raw), policy, seen.coded)
-    seen = replace(seen, documents=release.documents)
+    seen = replace(seen, metadata=release.documents)
     members = members or Members.empty()
     ledger = Ledger() if ledger is None else ledger
     entry = LedgerEntry(

@@ -20,12 +20,12 @@ import sqlalchemy as sa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.encode.columns import to_native, normalize_names
+from reticent.encode.columns import normalize_names, to_native
 from reticent.engine import publisher_class
 from reticent.engine.base import ShownEvents
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.publication.namesakes import warn_of_variants, warn_of_new_variants
+from reticent.publication.namesakes import warn_of_new_variants, warn_of_variants
 from reticent.release import Kind
 from reticent.release.wording import REPUBLICATION
 from reticent.store import Store, Transaction, schema
@@ -84,7 +84,10 @@ class FirstEvents:
 
     def _can_compose(self, one: int, other: int) -> bool:
         """Whether this publication may show a person beside another."""
-        first, went_on = one & ~_HAS_LATER_EVENTS, other & (_HAS_LATER_EVENTS if self._moving else one & _HAS_LATER_EVENTS)
+        first, went_on = (
+            one & ~_HAS_LATER_EVENTS,
+            other & (_HAS_LATER_EVENTS if self._moving else one & _HAS_LATER_EVENTS),
+        )
         return first != 0 and first == other & ~_HAS_LATER_EVENTS and not went_on
 
 
@@ -102,7 +105,14 @@ class Population:
     """The persons of one publication beside those of all others in its store."""
 
     def __init__(
-        self, store: Store, publisher: str, policy: Policy, *, kind: Kind, method: str, allow_republication: bool = False
+        self,
+        store: Store,
+        publisher: str,
+        policy: Policy,
+        *,
+        kind: Kind,
+        method: str,
+        allow_republication: bool = False,
     ) -> None:
         self._store, self._publisher, self._policy = store, publisher, policy
         self._kind, self._method, self._allow_republication = kind, method, allow_republication

@@ -69,7 +69,9 @@ class Publication:
     def _population(self, *, allow_republication: bool = False) -> Population:
         """The persons of this publication, beside those of all others in the store."""
         method = str(getattr(self.policy, self.kind).method)
-        return Population(self.store, self.name, self.policy, kind=self.kind, method=method, allow_republication=allow_republication)
+        return Population(
+            self.store, self.name, self.policy, kind=self.kind, method=method, allow_republication=allow_republication
+        )
 
     def _deliver(
         self,

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Int64s
-from reticent.encode.columns import to_native, normalize_names
+from reticent.encode.columns import normalize_names, to_native
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -146,7 +146,7 @@ class RecordReader:
     def _batch_from_cells(self, columns: Mapping[str, pa.Array]) -> Batch:
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         batch = self._batch(self._core.table(rows.__arrow_c_array__()))
-        return replace(batch, bad=[bad._replace(payload=_row_to_json(rows, bad.row)) for bad in batch.rejected])
+        return replace(batch, rejected=[bad._replace(payload=_row_to_json(rows, bad.row)) for bad in batch.rejected])
 
     def text(self, table: pa.Table, rows: Int64s, total: int, rejected: Sequence[RejectedRecord] = ()) -> Batch:
         """Cells of text, as HL7 has them; `rows`, `total` and `bad` tell what else there was."""
@@ -166,7 +166,9 @@ class RecordReader:
         arrays = [whole.slice(at * size, size) for at in range(len(self._names))]
         tokens = {self._names[at]: arrays[at] if json is None else _array(json, size) for at, json in read.tokens}
         table = pa.Table.from_arrays(arrays, names=self._names)
-        return self._unify_names(Batch(table, read.rows, read.total, [RejectedRecord(*bad) for bad in read.bad_lines], tokens))
+        return self._unify_names(
+            Batch(table, read.rows, read.total, [RejectedRecord(*bad) for bad in read.bad_lines], tokens)
+        )
 
     def _unify_names(self, batch: Batch) -> Batch:
         """The batch with each person and unit under one name; records whose name is blanks alone are set aside."""
@@ -212,7 +214,7 @@ def _reject_rows(batch: Batch, which: pa.ChunkedArray, reason: str) -> Batch:
         batch,
         table=batch.table.take(stay),
         rows=batch.rows[stay.to_numpy()],
-        bad=sorted([*batch.rejected, *bad]),
+        rejected=sorted([*batch.rejected, *bad]),
         tokens=tokens,
     )
 

@@ -18,9 +18,9 @@ from reticent.engine.rng import Rng
 from reticent.errors import StateError
 from reticent.policy import Policy
 from reticent.publication.gate import VerifiedRelease, pass_gate
-from reticent.publication.publication import TransactionHook, Publication
+from reticent.publication.publication import Publication, TransactionHook
 from reticent.release import Ledger, Release
-from reticent.release.codec import table_digest, from_bytes
+from reticent.release.codec import from_bytes, table_digest
 from reticent.store import OutboxEntry, Transaction
 
 
@@ -91,7 +91,9 @@ class Series(Publication):
             population = self._population(allow_republication=self.allow_republication)
             persons = population.hash_table_persons(table)
             population.refuse_shared_persons(persons)
-            following = self._make_next(table, seed, population.not_covered) if first is None else self._check_first(first)
+            following = (
+                self._make_next(table, seed, population.not_covered) if first is None else self._check_first(first)
+            )
             ready, position = following.verified.pack(), table_digest(table)
             population.refuse_conflicts(ready.events)
 
@@ -117,7 +119,9 @@ class Series(Publication):
         stored = self.store.snapshot(self.name)
         state = None if stored is None else stored.payload
         ledger = self.store.ledger(self.name)
-        return compose(table, self.policy, rng, state=state, earlier=self.earlier_releases(), ledger=ledger, not_covered=words)
+        return compose(
+            table, self.policy, rng, state=state, earlier=self.earlier_releases(), ledger=ledger, not_covered=words
+        )
 
     def _check_first(self, first: NextRelease) -> NextRelease:
         if self.store.key(self.name) != first.secret or self.store.snapshot(self.name) is not None:

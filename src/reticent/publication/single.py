@@ -19,9 +19,9 @@ from reticent.publication import linked
 from reticent.publication import table as tables
 from reticent.publication.gate import VerifiedRelease
 from reticent.publication.population import Population
-from reticent.publication.publication import TransactionHook, Commit, commit_each_step, add_provenance
+from reticent.publication.publication import Commit, TransactionHook, add_provenance, commit_each_step
 from reticent.release import Release
-from reticent.release.codec import table_digest, from_bytes
+from reticent.release.codec import from_bytes, table_digest
 from reticent.store import Store, Transaction
 from reticent.store.store import bind_veil_key
 
@@ -57,11 +57,20 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
         store.veil_key(pinned, binding=False)  # another veil over the same truth is refused as such
 
     def make(words: tuple[str, ...]) -> VerifiedRelease:
-        return tables.publish(table, policy, method=method, seed=seed, store=store, not_covered=words, cancellation=cancellation)
+        return tables.publish(
+            table, policy, method=method, seed=seed, store=store, not_covered=words, cancellation=cancellation
+        )
 
     if policy.person is not None and policy.person not in table.column_names:
         policy.check_columns(table.column_names)
-    once = _SinglePublication(store, policy, _identity_of(table, policy, method), method, allow_republication=allow_republication, parameters_digest=pinned)
+    once = _SinglePublication(
+        store,
+        policy,
+        _identity_of(table, policy, method),
+        method,
+        allow_republication=allow_republication,
+        parameters_digest=pinned,
+    )
     persons = None if policy.person is None else table.column(policy.person)
     return once.publish(persons, make, name=name, commit=commit, hook=hook)
 
@@ -89,17 +98,30 @@ def publish_tables(
     names = normalize_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     # Rows of nobody are left out of the release, and so of the ledger.
     persons = names.filter(pc.not_equal(names, ""))
-    return _SinglePublication(store, policy, what, linked.LAYOUT, allow_republication=allow_republication).publish(persons, make)
+    return _SinglePublication(store, policy, what, linked.LAYOUT, allow_republication=allow_republication).publish(
+        persons, make
+    )
 
 
 class _SinglePublication:
     """One publication of one table, or of several that belong together."""
 
     def __init__(
-        self, store: Store, policy: Policy, identity: str, method: str, *, allow_republication: bool, parameters_digest: str = ""
+        self,
+        store: Store,
+        policy: Policy,
+        identity: str,
+        method: str,
+        *,
+        allow_republication: bool,
+        parameters_digest: str = "",
     ) -> None:
         self._store, self._policy, self._identity = store, policy, identity
-        self._method, self._allow_republication, self._parameters_digest = method, allow_republication, parameters_digest
+        self._method, self._allow_republication, self._parameters_digest = (
+            method,
+            allow_republication,
+            parameters_digest,
+        )
 
     def publish(
         self,
@@ -115,7 +137,9 @@ class _SinglePublication:
         if (before := _find_by_identity(store, self._identity)) is not None:
             return self._load_release(before)
         name = name or f"{_NAME_PREFIX}{len(_publication_names(store)) + 1}"
-        population = Population(store, name, self._policy, kind="table", method=self._method, allow_republication=self._allow_republication)
+        population = Population(
+            store, name, self._policy, kind="table", method=self._method, allow_republication=self._allow_republication
+        )
         if self._parameters_digest and persons is None:
             hashes = population.hash_everybody()
         else:

@@ -30,10 +30,10 @@ from reticent.policy import Policy
 from reticent.publication.blocks import FORMATS, Blocks, Formats
 from reticent.publication.lines import compress_lines, decompress_lines
 from reticent.publication.population import Population
-from reticent.publication.ports import Sink, Source, Progress, refuse_other_input
+from reticent.publication.ports import Progress, Sink, Source, refuse_other_input
 from reticent.publication.publication import Commit, commit_each_step
 from reticent.publication.records import Batch
-from reticent.publication.resume import Receipts, resume_sink, refuse_early_push
+from reticent.publication.resume import Receipts, refuse_early_push, resume_sink
 from reticent.publication.stream_publication import ReleasedBatch, StreamPublication, veil_key_of
 from reticent.release import Counts, Guarantee
 from reticent.release.wording import REPUBLICATION
@@ -135,7 +135,12 @@ class Stream:
             stack.enter_context(self._store.lock(name))
             self._commit = commit or commit_each_step(self._store)
             self._population = Population(
-                self._store, name, self.policy, kind="stream", method=self.policy.stream.method, allow_republication=despite_ledger
+                self._store,
+                name,
+                self.policy,
+                kind="stream",
+                method=self.policy.stream.method,
+                allow_republication=despite_ledger,
             )
             self._resume()
             self._stack = stack.pop_all()

@@ -23,7 +23,7 @@ from reticent.engine.stream.contract import PlacedBatch, StreamPublisher, stream
 from reticent.errors import CORRUPT_HINT, GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
-from reticent.publication.records import RejectedRecord, Batch, RecordReader
+from reticent.publication.records import Batch, RecordReader, RejectedRecord
 from reticent.release import person_hashes
 from reticent.release.codebook import stream_codebook
 from reticent.store import Store
@@ -96,9 +96,7 @@ class StreamPublication:
     def codebook(self) -> bytes:
         """What recipients need to read the lines: one JSON object on one line."""
         engine = self.engine
-        book = stream_codebook(
-            self.policy, method=engine.method, guarantee=engine.guarantee, metadata=engine.metadata
-        )
+        book = stream_codebook(self.policy, method=engine.method, guarantee=engine.guarantee, metadata=engine.metadata)
         return orjson.dumps(book) + b"\n"
 
     def take(self, batch: Batch, seqs: UInt64s | None = None) -> ReleasedBatch:
@@ -190,9 +188,7 @@ def _split_state(state: bytes) -> tuple[bytes, list[bytes]]:
 class _BatchVerifier:
     """Asks the judge about every batch, in the policy's terms and not in those of the engine."""
 
-    def __init__(
-        self, policy: Policy, metadata: Mapping[str, Any], state: Sequence[bytes] = (), *, key: bytes
-    ) -> None:
+    def __init__(self, policy: Policy, metadata: Mapping[str, Any], state: Sequence[bytes] = (), *, key: bytes) -> None:
         self._quasi, self._sensitive = policy.quasi, policy.sensitive[0]
         asked = policy.privacy.l is not None or policy.stream.l is not None
         self._groups = GroupVerifier(policy.l_of("stream"), policy.stream.retire_after)
@@ -200,7 +196,9 @@ class _BatchVerifier:
         self._person, self._key = (policy.person if policy.stream.method == "castle" else None), key
         waiting = policy.stream.delta + 1 if self._person is not None else 0
         self._records = RecordVerifier(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
-        self._veil = VeilVerifier(policy, metadata["veil"], _core.judge.TrajectoryVerifier) if "veil" in metadata else None
+        self._veil = (
+            VeilVerifier(policy, metadata["veil"], _core.judge.TrajectoryVerifier) if "veil" in metadata else None
+        )
         self.next_seq = 0
         if state:
             self._groups.restore(state[0])
@@ -212,7 +210,9 @@ class _BatchVerifier:
     def note_persons(self, table: pa.Table, seqs: UInt64s) -> None:
         """Learns whose records come, where that matters later."""
         if self._person is not None:
-            self._records.add_persons(seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key))
+            self._records.add_persons(
+                seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key)
+            )
 
     def verify_batch(self, placed: PlacedBatch) -> None:
         """Raises when something of a batch must not be delivered."""

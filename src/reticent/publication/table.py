@@ -69,4 +69,4 @@ def _keys(policy: Policy, method: str, store: Store | None) -> Rng:
             f"The method {method} needs a store for its key: without it the same persons would be veiled anew next time.",
             hint="Give --store: a file that this house keeps, and uses for all its releases.",
         )
-    return replace(Rng.fresh(), house=store.veil_key(digest, binding=False))
+    return replace(Rng.fresh(), veil_secret=store.veil_key(digest, binding=False))

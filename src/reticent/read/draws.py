@@ -100,7 +100,9 @@ def draw_veil_values(
     return out
 
 
-def draw_group_values(groups: Groups, mine: Int64s, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
+def draw_group_values(
+    groups: Groups, mine: Int64s, strata: Int64s, draws: int, rng: np.random.Generator
+) -> list[Int64s]:
     """Values of records in groups: those of the group are dealt out, and pairs of records exchange theirs."""
     place, seat_group, seat_value = _seats(groups, mine, rng)
     totals = np.bincount(groups.values, groups.counts, minlength=groups.size) / max(groups.counts.sum(), 1)

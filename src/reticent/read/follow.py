@@ -9,7 +9,7 @@ from typing import Any
 from reticent.errors import PolicyError
 from reticent.read.answer import Answer
 from reticent.read.load import Parts, shape_of
-from reticent.read.received import Received, OneOrMore
+from reticent.read.received import OneOrMore, Received
 from reticent.read.shape.veil import Veiled
 from reticent.read.wire import flatten, iter_items, table_of
 

@@ -23,10 +23,10 @@ from reticent.notebook import table_html
 from reticent.read.answer import Answer
 from reticent.read.cells import ANY, date_extent, known_part, members, number_extent, prefix
 from reticent.read.estimate.veil import Counts
-from reticent.read.load import META, Parts, parts_of, check_codebook, sensitive_of, shape_of, join_series
+from reticent.read.load import META, Parts, check_codebook, join_series, parts_of, sensitive_of, shape_of
 from reticent.read.question import Question, Shape, bounded_shares, shares_of, shrink
 from reticent.read.shape.labels import combinations, number_combinations
-from reticent.read.where import Condition, Match, match_all, match, closest_name, parse_condition, unknown_name_error
+from reticent.read.where import Condition, Match, closest_name, match, match_all, parse_condition, unknown_name_error
 from reticent.read.windows import by_records, by_time, find_changes, find_time_column
 
 OneOrMore = str | Sequence[str]
@@ -414,7 +414,9 @@ class Received:
     def _choose_strata(self) -> list[str]:
         """Columns with few cells first, as long as the strata stay full."""
         table = self.shape.table
-        sizes = sorted((pc.count_distinct(table.column(n)).as_py(), n) for n in self.columns if n not in _RESERVED_COLUMNS)
+        sizes = sorted(
+            (pc.count_distinct(table.column(n)).as_py(), n) for n in self.columns if n not in _RESERVED_COLUMNS
+        )
         names: list[str] = []
         room = max(self.records / _MIN_STRATUM, 1)
         for size, name in sizes:

@@ -214,7 +214,9 @@ class _CellTest:
         if any(tight):
             whole = not self._real and all(cell.whole for cell in cells.values())
             at = list(cells)
-            self._distribution = fit_distribution(list(cells.values()), counts[at], classes[at], tight=tight, whole=whole)
+            self._distribution = fit_distribution(
+                list(cells.values()), counts[at], classes[at], tight=tight, whole=whole
+            )
 
     def _extent(self, cell: Any) -> Extent | None:
         extent = _extent_on(self._extent_of, cell)
@@ -242,7 +244,9 @@ class _CellTest:
             below, size = _below(known_part(cell), self._nodes)
             # A value below that is no number fulfils nothing; it has nothing below itself, whatever a codebook says.
             nothing = 0.0, False, False
-            numbers = [nothing if _extent_on(self._extent_of, value) is None else self._numbers(value) for value in below]
+            numbers = [
+                nothing if _extent_on(self._extent_of, value) is None else self._numbers(value) for value in below
+            ]
             return self._any_of(numbers, size) if size else nothing
         parts = [self._part(extent, asked) for asked in self._ranges or ()]
         share = min(1.0, sum(part for part, _, _ in parts))
@@ -280,7 +284,9 @@ class _CellTest:
 
     def _is_match(self, value: str) -> bool:
         asked = self._condition.values
-        return any(value == one or _has_prefix(value, one) or value in self._nodes.get(one, ((), 0))[0] for one in asked)
+        return any(
+            value == one or _has_prefix(value, one) or value in self._nodes.get(one, ((), 0))[0] for one in asked
+        )
 
     def _range(self, extent_of: Any) -> Extent:
         operator, values = self._condition.operator, self._condition.values

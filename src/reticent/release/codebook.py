@@ -35,7 +35,9 @@ _ADDED_COLUMNS = {
     "visit": "pseudonym of the visit in this publication",
 }
 _ROOT = "*"
-OMISSION_RATE_NOTE = "eta: which share of the true values will not be among the candidates is not known before the stream has run"
+OMISSION_RATE_NOTE = (
+    "eta: which share of the true values will not be among the candidates is not known before the stream has run"
+)
 
 
 def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
@@ -107,7 +109,9 @@ def describe_columns(
     ]
 
 
-def _describe_table_columns(table: str, data: pa.Table, shape: str, policy: Policy, texts: pa.Table | None) -> list[dict[str, Any]]:
+def _describe_table_columns(
+    table: str, data: pa.Table, shape: str, policy: Policy, texts: pa.Table | None
+) -> list[dict[str, Any]]:
     """Name, role and type of every column of a table; its hierarchy where the policy names one."""
     out, sensitive = [], next(iter(policy.sensitive), None)
     for name in data.column_names:

@@ -50,7 +50,9 @@ def column_changes(release: Release, original: pa.Table, policy: Policy) -> list
     shifted = {name for name, column in policy.columns.items() if column.identifier and column.identifier.shift}
     names = [name for name in policy.quasi if name in original.column_names and name not in shifted]
     entries = [
-        _column_change(name, release.tables["data"].column(name), original.column(name), costs.get(name, {}).get("loss", 0.0))
+        _column_change(
+            name, release.tables["data"].column(name), original.column(name), costs.get(name, {}).get("loss", 0.0)
+        )
         for name in names
     ]
     return sorted(entries, key=lambda one: (-one.hidden - one.coarser / 2, one.column))
@@ -69,7 +71,12 @@ def describe_changes(release: Release, columns: Sequence[ColumnChange], policy: 
     """What happened, line by line."""
     if release.shape == "linked":
         return _describe_tables(release, policy)
-    return [*_describe_columns(columns, policy), *_describe_suppression(release), *_describe_search(release.explain), *_advice(columns, policy)]
+    return [
+        *_describe_columns(columns, policy),
+        *_describe_suppression(release),
+        *_describe_search(release.explain),
+        *_advice(columns, policy),
+    ]
 
 
 def _describe_columns(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:

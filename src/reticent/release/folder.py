@@ -32,7 +32,7 @@ import pyarrow.csv
 
 from reticent.disk import make_folder, move, open_new, sync
 from reticent.errors import ConnectorError, DataError, PolicyError
-from reticent.release.codebook import README, readme, apply_types
+from reticent.release.codebook import README, apply_types, readme
 from reticent.release.codec import to_dict
 from reticent.release.release import Release
 

@@ -98,7 +98,9 @@ def _other(name: str, value: Any) -> str:
     if name == "k_map" and isinstance(value, int):
         return f"every published combination fits at least {value} people of the population that the custodian gave"
     plain = f"{name.replace('_', ' ')}: {value}"
-    return _OTHER_CLAIMS[name].format(value, value) if name in _OTHER_CLAIMS and isinstance(value, int | float) else plain
+    return (
+        _OTHER_CLAIMS[name].format(value, value) if name in _OTHER_CLAIMS and isinstance(value, int | float) else plain
+    )
 
 
 _GENERALIZED = (
@@ -246,7 +248,10 @@ def find_unknown_sentences(against: str, sentences: Iterable[str], names: Iterab
     return odd + [
         f"sentence {at}"
         for at, sentence in enumerate(sentences, 1)
-        if not all(_is_known_clause(c, listed) for c in ([sentence] if sentence in _fixed_sentences() else sentence.split("; ")))
+        if not all(
+            _is_known_clause(c, listed)
+            for c in ([sentence] if sentence in _fixed_sentences() else sentence.split("; "))
+        )
     ]
 
 
@@ -275,7 +280,16 @@ def _is_known_clause(clause: str, names: frozenset[str]) -> bool:
 @cache
 def _fixed_sentences() -> frozenset[str]:
     """The sentences without holes."""
-    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET_REQUIREMENTS, HOUSEHOLD, LINKED, REPUBLICATION, NOT_IN_LEDGER)
+    single = (
+        RECORDS_IN_CLASS,
+        RECORDS_IN_GROUPS,
+        SINGLING_OUT,
+        UNMET_REQUIREMENTS,
+        HOUSEHOLD,
+        LINKED,
+        REPUBLICATION,
+        NOT_IN_LEDGER,
+    )
     own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
     return frozenset([*single, *own, *exclusions(), *exclusions(persons=True)])
 
@@ -283,5 +297,6 @@ def _fixed_sentences() -> frozenset[str]:
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(
-        re.compile(re.escape(words).replace(r"\{number\}", _NUMBER).replace(r"\{names\}", "(.+)")) for words in _TEMPLATES
+        re.compile(re.escape(words).replace(r"\{number\}", _NUMBER).replace(r"\{names\}", "(.+)"))
+        for words in _TEMPLATES
     )

@@ -4,4 +4,4 @@ from reticent.report.audit import Audit, AuditInputs, audit
 from reticent.report.compare import ComparedPolicy, compare
 from reticent.report.page import write_report
 
-__all__ = ["Audit", "ComparedPolicy", "AuditInputs", "audit", "compare", "write_report"]
+__all__ = ["Audit", "AuditInputs", "ComparedPolicy", "audit", "compare", "write_report"]

@@ -30,7 +30,7 @@ from reticent.policy import Policy
 from reticent.release import Ledger, Release
 from reticent.report.utility import utility
 from reticent.report.words import rationale
-from reticent.svg import Range, standalone, ranges
+from reticent.svg import Range, ranges, standalone
 
 Progress = Callable[[str], None]
 

@@ -120,7 +120,9 @@ def _release(audit: Mapping[str, Any]) -> str:
 def _environment() -> str:
     return "\n\n".join(
         [
-            placeholder("for what the data are released, and to whom: the public, registered users, partners under contract"),
+            placeholder(
+                "for what the data are released, and to whom: the public, registered users, partners under contract"
+            ),
             placeholder("how they are shared, and which controls bind the recipients"),
         ]
     )
@@ -131,7 +133,9 @@ def _variables(audit: Mapping[str, Any]) -> str:
     return (
         _table(("Variable", "Role and why", "Technique"), rows)
         + "\n\n"
-        + placeholder("who decided the roles, and why each variable that is called plain or sensitive is not known to others")
+        + placeholder(
+            "who decided the roles, and why each variable that is called plain or sensitive is not known to others"
+        )
     )
 
 
@@ -158,7 +162,9 @@ def _attacks(audit: Mapping[str, Any]) -> str:
             f"The release claims to hold against {against}.",
             _table(head, rows) if rows else placeholder("no attack could be tried; audit with --original"),
             "Not tried:\n\n" + _bullets(skipped) if skipped else "",
-            placeholder("how likely a deliberate attempt, an inadvertent recognition and a breach are with these recipients"),
+            placeholder(
+                "how likely a deliberate attempt, an inadvertent recognition and a breach are with these recipients"
+            ),
         ]
     )
 
@@ -216,7 +222,11 @@ def _residual_risk(audit: Mapping[str, Any]) -> str:
             else f"{percent(worst['accuracy'])} right by {TITLES.get(worst['attack'], worst['attack'])}"
         )
         rows.append(
-            (criterion, said, "yes" if any(one["refuted"] for one in tried) else "no" if tried else placeholder("assess"))
+            (
+                criterion,
+                said,
+                "yes" if any(one["refuted"] for one in tried) else "no" if tried else placeholder("assess"),
+            )
         )
     return "\n\n".join([*parts, _table(("Criterion", "Best attack", "Beyond what is conceded"), rows)])
 
@@ -227,7 +237,9 @@ def _utility(audit: Mapping[str, Any]) -> str:
     if _is_linked(audit) and {"loss", "rows_kept"} <= set(metrics):
         kept = f"{percent(metrics['rows_kept'])} of all rows are published; numbers of visits and diagnoses are lower bounds."
         lost = f"Of the detail of the quasi-identifiers {percent(metrics['loss'])} is lost (0%: as they were, 100%: nothing left)."
-        return f"{kept} {lost} Sensitive values are exact.\n\n" + placeholder("whether that serves the purpose of section 2")
+        return f"{kept} {lost} Sensitive values are exact.\n\n" + placeholder(
+            "whether that serves the purpose of section 2"
+        )
     said = (
         placeholder("audit with --original to have it measured")
         if error is None
@@ -247,5 +259,8 @@ def _conclusion(audit: Mapping[str, Any]) -> str:
     lines = [f"The claims of the release {claims} ({len(audit['verify']['findings'])} checks)."]
     if not risk["quasi_identifiers_as_they_are"]:
         lines.append(f"The highest residual risk is {_threshold_text(risk)}.")
-    lines += [placeholder("the decision, and its conditions"), placeholder("names, signatures, date, and date of the next review")]
+    lines += [
+        placeholder("the decision, and its conditions"),
+        placeholder("names, signatures, date, and date of the next review"),
+    ]
     return "\n\n".join(lines)

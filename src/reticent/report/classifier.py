@@ -19,7 +19,9 @@ ROWS = 5_000
 CLASSES = 20  # the most frequent sensitive values; the rest counts as one
 
 
-def classifier_scores(reconstruction: Reconstruction, rng: np.random.Generator, target: str | None = None) -> dict[str, Any]:
+def classifier_scores(
+    reconstruction: Reconstruction, rng: np.random.Generator, target: str | None = None
+) -> dict[str, Any]:
     """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one.
 
     The target is a published quasi-identifier, the sensitive value if left out.

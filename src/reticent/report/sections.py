@@ -158,7 +158,9 @@ def attacks(audit: Audit) -> str:
     if audit.skipped:
         out += tag("h3", "Not applicable")
         out += bullets(f"{words.TITLES.get(n, n)}: {words.WHY_NOT.get(n, 'does not apply')}." for n in audit.skipped)
-    return out + tag("h3", "The three questions of the European data-protection board") + _data_protection_criteria(audit)
+    return (
+        out + tag("h3", "The three questions of the European data-protection board") + _data_protection_criteria(audit)
+    )
 
 
 def utility(audit: Audit) -> str:

@@ -154,7 +154,13 @@ class Series:
             knowledge = self.still if still else self.updates
             colours = np.arange(len(knowledge), dtype=np.int32)
             key = self.history.releases.to_bytes(32, "little")
-            grouping = form_groups(self.history, knowledge, people, table.points, FirstGroupRules(self.m, colours, key, static_values=still))
+            grouping = form_groups(
+                self.history,
+                knowledge,
+                people,
+                table.points,
+                FirstGroupRules(self.m, colours, key, static_values=still),
+            )
         if grouping is None:
             raise InternalError("Fifty occupations were not enough for first groups.")
         rows, group, value = grouping.published_records()

@@ -70,7 +70,12 @@ def run(
         start = time.perf_counter()
         figures[name] = make(study)
         progress(f"{name}: {time.perf_counter() - start:.1f} s")
-    summary = {"figures": figures, "paper": PAPER, "ours": compare_with_paper(figures), "setting": vars(scale) | {"seed": seed}}
+    summary = {
+        "figures": figures,
+        "paper": PAPER,
+        "ours": compare_with_paper(figures),
+        "setting": vars(scale) | {"seed": seed},
+    }
     out.mkdir(parents=True, exist_ok=True)
     (out / "figures.json").write_text(json.dumps(summary, indent=2) + "\n")
     draw(figures, out)

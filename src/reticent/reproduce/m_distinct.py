@@ -195,7 +195,10 @@ def _counterfeits_per_group(study: Study, m: int, d: int) -> list[float]:
 
 def figure_7(study: Study) -> Curve:
     """Counterfeits per group over time, m = 6, d = 5, 3,000 deleted; and at the default setting."""
-    return {"m = 6, d = 5": _counterfeits_per_group(study, 6, 5), "m = 4, default": study.series("m-distinct", 4)["counterfeits"]}
+    return {
+        "m = 6, d = 5": _counterfeits_per_group(study, 6, 5),
+        "m = 4, default": study.series("m-distinct", 4)["counterfeits"],
+    }
 
 
 def figure_8a(study: Study) -> Curve:

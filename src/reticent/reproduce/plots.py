@@ -81,7 +81,7 @@ def draw_delay_free(figures: dict[str, Any], out: Path) -> None:
             many = len(set(curves) - _NOT_CURVES) > _MANY_CURVES
             named = {"title": f"Figure {number}: {words} ({stream})", "xlabel": x, "ylabel": y}
             size = (9.0, 4.6) if many else (6.4, 4.0)
-            with _plot(out / f"figure-{name}-{stream}.png", size, named, beside=many, small=6) as axes:
+            with _plot(out / f"figure-{name}-{stream}.png", size, named, legend_outside=many, small=6) as axes:
                 _draw_curves(axes, curves)
                 if number in ("3", "5"):
                     axes.set_yscale("log")

@@ -30,7 +30,14 @@ from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import Outcome, measure_outcome
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
-from reticent.engine.table.supervision import UtilityScorer, make_scorer, generalize, generalize_optimally, sample, utility_tree
+from reticent.engine.table.supervision import (
+    UtilityScorer,
+    generalize,
+    generalize_optimally,
+    make_scorer,
+    sample,
+    utility_tree,
+)
 from reticent.policy import Policy
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -125,7 +132,9 @@ def run_study(data: Data, size: int, seed: int, progress: Callable[[str], None])
     critic = make_scorer(encoded, data.table, Rng.from_seed(seed))
     tree = utility_tree(encoded.quasi, critic.f_measure_of)
     progress(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
-    fresh = UtilityScorer(encoded, critic.target_codes, test_sample(critic, size, Rng.from_seed(seed + 1)), critic.classifier)
+    fresh = UtilityScorer(
+        encoded, critic.target_codes, test_sample(critic, size, Rng.from_seed(seed + 1)), critic.classifier
+    )
     raw = [Levels(encoded.hierarchies[name], encoded.codes(name), 0) for name in encoded.quasi]
     figures: dict[str, Any] = {
         "tree": [[list(names), score] for names, score in zip(tree.sets, tree.scores, strict=True)],
@@ -196,7 +205,9 @@ def report(summary: dict[str, Any]) -> list[str]:
         for setting in SETTINGS:
             parts = [f"{how} {scores['accuracy']:.1%}" for how, scores in figures[setting].items()]
             lines.append(f"  {setting} [{paper[setting][2]:.1%}]: " + "; ".join(parts))
-            lines.append(f"    gain of supervision: {accuracy_gains(figures[setting])} [paper on Adult +{MARGINS[setting]:.0%}]")
+            lines.append(
+                f"    gain of supervision: {accuracy_gains(figures[setting])} [paper on Adult +{MARGINS[setting]:.0%}]"
+            )
         if figures["limit of t-closeness"] is not None:
             lines.append(
                 f"  no t-close release allows more than {figures['limit of t-closeness']:.1%} on equal classes"

@@ -60,7 +60,9 @@ class QueryProcess:
             raise problem
         return answer
 
-    def _exchange(self, place: ReleaseHandle, work: Callable[..., T], about: tuple[Any, ...]) -> tuple[T, ServiceError | None]:
+    def _exchange(
+        self, place: ReleaseHandle, work: Callable[..., T], about: tuple[Any, ...]
+    ) -> tuple[T, ServiceError | None]:
         if self._process is None or not self._process.alive:
             self._process = ChildProcess(_serve_questions)
         link = self._process.pipe

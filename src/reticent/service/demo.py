@@ -49,7 +49,9 @@ class Demo:
         fill(self._hub, _ROWS)
         self._thread.start()
         if fresh:
-            threading.Thread(target=add_drafts_and_audit, args=(self._hub,), name="reticent-demo-audit", daemon=True).start()
+            threading.Thread(
+                target=add_drafts_and_audit, args=(self._hub,), name="reticent-demo-audit", daemon=True
+            ).start()
         return self
 
     def __exit__(self, *_: object) -> None:

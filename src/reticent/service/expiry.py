@@ -93,7 +93,9 @@ class Expiry:
         return len(old)
 
     def _delete_tables(self, before: str) -> int:
-        wanted = {job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] in _ACTIVE_STATES}
+        wanted = {
+            job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] in _ACTIVE_STATES
+        }
         old = [
             table["id"] for table in self._hub.tables.all() if table["created"] < before and table["id"] not in wanted
         ]
@@ -103,7 +105,9 @@ class Expiry:
 
     def _delete_releases(self, before: str) -> int:
         old = [
-            release for release in self._hub.releases.all() if release["created"] < before and self._is_pending_deletion(release)
+            release
+            for release in self._hub.releases.all()
+            if release["created"] < before and self._is_pending_deletion(release)
         ]
         if old:
             self._hub.query_process.close()  # it may have one of them open

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.errors import UnwantedError
-from reticent.publication.single import publish as publish_table
 from reticent.publication.single import find_publication
+from reticent.publication.single import publish as publish_table
 from reticent.service.actor import act_as, actor
 from reticent.service.documents import OWNER, Documents, new_id, now
 from reticent.service.problems import ServiceError, to_service_error

@@ -23,7 +23,7 @@ from starlette.routing import Match, Mount
 from starlette.types import Scope
 
 from reticent.service.actor import act_as
-from reticent.service.problems import redact_logger, error_location
+from reticent.service.problems import error_location, redact_logger
 from reticent.service.tokens import Token
 
 Handler = Callable[..., Any]

@@ -281,7 +281,7 @@ class LiveStream:
             assert seen.result is not None  # noqa: S101 - a batch of this group
             seen.result.number = number
             if key is not None:
-                self._keys[key] = replace(seen, number=number, pushed=None)
+                self._keys[key] = replace(seen, number=number, result=None)
         self._drop_old_keys(tx)
         if self.retention.limited:
             self.retention.record_batch(tx, number)

@@ -259,7 +259,9 @@ def _risk_curve(table: pa.Table, policy: Policy) -> list[float]:
     return [round(float((mates <= limit).mean()), 4) for limit in GROUP_SIZES]
 
 
-def _column_figures(table: pa.Table, release: Release, policy: Policy, losses: dict[str, float]) -> list[dict[str, Any]]:
+def _column_figures(
+    table: pa.Table, release: Release, policy: Policy, losses: dict[str, float]
+) -> list[dict[str, Any]]:
     """Per column: its role, how many different values before and after, at which level, at which loss."""
     levels = release.explain.get("attributes", {})
     places = {name: shown for shown in release.tables.values() for name in shown.column_names}
@@ -317,7 +319,9 @@ def _neighbors(table: pa.Table, policy: Policy, release: Release) -> list[dict[s
         return []
     encoded = encode_table(table, list(policy.quasi))
     rungs = {
-        name: build_levels(policy.columns[name].hierarchy, encoded.dictionaries[name].values, column=name, base=policy.base)
+        name: build_levels(
+            policy.columns[name].hierarchy, encoded.dictionaries[name].values, column=name, base=policy.base
+        )
         for name in policy.quasi
     }
     choices = []

@@ -8,4 +8,4 @@ from reticent.store.rewriting import SnapshotWriter
 from reticent.store.store import Store
 from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
 
-__all__ = ["DeadLetter", "OutboxEntry", "SnapshotWriter", "Snapshot", "Store", "Transaction"]
+__all__ = ["DeadLetter", "OutboxEntry", "Snapshot", "SnapshotWriter", "Store", "Transaction"]

@@ -65,9 +65,14 @@ def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Se
     rows: dict[int, StoredRecord] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _IDS_PER_QUERY):
-            some = [store.seal.name_in_store(schema.evolving_records, column.name, one) for one in ids[start : start + _IDS_PER_QUERY]]
+            some = [
+                store.seal.name_in_store(schema.evolving_records, column.name, one)
+                for one in ids[start : start + _IDS_PER_QUERY]
+            ]
             which = sa.and_(t.publisher == publisher, column.in_(some))
-            rows |= {each["row"]: _to_record(each) for each in store.rows(schema.evolving_records, which, order_by=t.row)}
+            rows |= {
+                each["row"]: _to_record(each) for each in store.rows(schema.evolving_records, which, order_by=t.row)
+            }
     return [rows[number] for number in sorted(rows)]
 
 
@@ -91,7 +96,12 @@ def read_person_states(store: Store, publisher: str, keys: Sequence[str]) -> dic
     t = schema.kv.c
     memories: dict[str, bytes] = {}
     for start in range(0, len(keys), _IDS_PER_QUERY):
-        some = t.key.in_([store.seal.name_in_store(schema.kv, t.key.name, key, _PERSON_STATES) for key in keys[start : start + _IDS_PER_QUERY]])
+        some = t.key.in_(
+            [
+                store.seal.name_in_store(schema.kv, t.key.name, key, _PERSON_STATES)
+                for key in keys[start : start + _IDS_PER_QUERY]
+            ]
+        )
         which = sa.and_(t.publisher == publisher, t.space == _PERSON_STATES, some)
         memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order_by=t.key)}
     return memories

@@ -124,7 +124,9 @@ class Seal:
     def columns(self, table: sa.Table) -> tuple[str, ...]:
         """The columns that the digest covers, in order."""
         if table.name not in self._columns:
-            self._columns[table.name] = tuple(column.name for column in table.c if column.name not in _UNDIGESTED_COLUMNS)
+            self._columns[table.name] = tuple(
+                column.name for column in table.c if column.name not in _UNDIGESTED_COLUMNS
+            )
         return self._columns[table.name]
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from reticent.disk import open_new, is_readable_by_others
+from reticent.disk import is_readable_by_others, open_new
 from reticent.errors import PolicyError, StateError
 
 if TYPE_CHECKING:

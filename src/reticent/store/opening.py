@@ -91,7 +91,8 @@ def _version(connection: sa.Connection) -> str | None:
 
 def _no_store(engine: sa.Engine) -> StateError:
     return StateError(
-        f"Store({database.display_name(engine)}) is not a store of Reticent.", hint="Check the path, or create a store first."
+        f"Store({database.display_name(engine)}) is not a store of Reticent.",
+        hint="Check the path, or create a store first.",
     )
 
 
@@ -115,7 +116,9 @@ def prepare_file(path: Path, *, create: bool, key: Key | None = None, link: Path
         raise StateError(f"Store {path}: this is a directory.", hint="Name a file in it.")
     if path.exists():
         if not path.stat().st_size:
-            raise StateError(f"Store {path}: the file is empty, which no store ever is: it is damaged.", hint=CORRUPT_HINT)
+            raise StateError(
+                f"Store {path}: the file is empty, which no store ever is: it is damaged.", hint=CORRUPT_HINT
+            )
         return
     RollbackMarker(path).refuse_orphan(f"Store {path}")
     _refuse_lone_log(path)

@@ -55,7 +55,9 @@ class Store:
     ([b'released'], 'line 12')
     """
 
-    def __init__(self, engine: sa.Engine, seal: Seal, head: Head, rollback_marker: RollbackMarker | None = None) -> None:
+    def __init__(
+        self, engine: sa.Engine, seal: Seal, head: Head, rollback_marker: RollbackMarker | None = None
+    ) -> None:
         self.engine = engine
         self.seal, self.head, self._rollback_marker = seal, head, rollback_marker
         self._owners: dict[str, str] = {}

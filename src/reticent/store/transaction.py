@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 _OF_PUBLISHER = schema.publishers.c.publisher == sa.bindparam("of")
 _READ_ROW = sa.select(schema.publishers).where(_OF_PUBLISHER).with_for_update()
 _MUTABLE_COLUMNS = ("secret", "position", "next_number", "next_part", "first_number", "next_unsent", "entries", "chain")
-_WRITE_ROW = sa.update(schema.publishers).where(_OF_PUBLISHER).values({name: sa.bindparam(name) for name in (*_MUTABLE_COLUMNS, DIGEST)})
+_WRITE_ROW = (
+    sa.update(schema.publishers)
+    .where(_OF_PUBLISHER)
+    .values({name: sa.bindparam(name) for name in (*_MUTABLE_COLUMNS, DIGEST)})
+)
 _FORGET = sa.delete(schema.outbox).where(
     schema.outbox.c.publisher == sa.bindparam("of"), schema.outbox.c.number < sa.bindparam("least")
 )

@@ -131,7 +131,9 @@ def refuse_moved_database(engine: sa.Engine, seal: Seal) -> None:
 def note_location(engine: sa.Engine, seal: Seal) -> None:
     """From now on the store lives here."""
     with database.write_transaction(engine) as connection:
-        write = database.insert(connection.dialect.name, schema.meta).values(name=_LOCATION, value=_signed_location(connection, seal))
+        write = database.insert(connection.dialect.name, schema.meta).values(
+            name=_LOCATION, value=_signed_location(connection, seal)
+        )
         connection.execute(write.on_conflict_do_update(index_elements=["name"], set_={"value": write.excluded.value}))
 
 

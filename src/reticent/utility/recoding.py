@@ -43,7 +43,9 @@ class Recoding:
         starts = np.cumsum([0, *(len(leaves) for leaves in hierarchy.leaves)], dtype=np.int64)
         shares = np.concatenate(hierarchy.leaves) / hierarchy.size
         losses = np.concatenate([_cell_loss(hierarchy, step) for step in range(len(hierarchy.leaves))])
-        nodes = hierarchy.node_ids[levels][codes] if isinstance(levels, int) else np.stack(hierarchy.node_ids)[level, codes]
+        nodes = (
+            hierarchy.node_ids[levels][codes] if isinstance(levels, int) else np.stack(hierarchy.node_ids)[level, codes]
+        )
         node = starts[level] + nodes
         return cls(codes, node, shares[node], losses[node], hierarchy.size, level, hierarchy.height)
 

@@ -34,7 +34,9 @@ class Workload:
     queries: tuple[Mapping[str, Floats], ...]
 
     @classmethod
-    def random(cls, value_orders: Mapping[str, Int64s], weights: Sequence[float], generator: np.random.Generator) -> Self:
+    def random(
+        cls, value_orders: Mapping[str, Int64s], weights: Sequence[float], generator: np.random.Generator
+    ) -> Self:
         """Draws the queries from the codes of each attribute in the order of their values; weights say how often each is asked for."""
         names, odds = list(value_orders), np.asarray(weights) / np.sum(weights)
         count = min(ATTRIBUTES, int((odds > 0).sum()))

@@ -223,7 +223,9 @@ CODES = ["E11.9", "E119", "e11.9", "I10", "J45.0", "J450"]
 
 
 def test_a_code_with_and_without_its_dot_is_one_value(table):
-    assert {canonical_text(word) for word in CODES} == {canonical_form(word) for word in CODES} == {"e119", "i10", "j450"}
+    assert (
+        {canonical_text(word) for word in CODES} == {canonical_form(word) for word in CODES} == {"e119", "i10", "j450"}
+    )
     assert canonical_text("25.0") != canonical_text("250")
     assert canonical_form("25.0") != canonical_form("250")
     sick = table.set_column(3, "ill", pa.array([CODES[i % 6] for i in range(300)]))
@@ -252,7 +254,11 @@ def test_what_nobody_sees_makes_no_other_value(word):
 def test_words_of_other_scripts_and_units_stay_apart():
     words = ["5 \u00b5g", "5 mg", "\u03b1-thalassaemia", "a-thalassaemia", "\u043d\u043e\u0441", "hoc"]
     assert len({canonical_text(word) for word in words}) == len({canonical_form(word) for word in words}) == 6
-    assert canonical_text("\u041d\u041e\u0421") == canonical_text("\u043d\u043e\u0441") == canonical_form("\u041d\u043e\u0441")
+    assert (
+        canonical_text("\u041d\u041e\u0421")
+        == canonical_text("\u043d\u043e\u0441")
+        == canonical_form("\u041d\u043e\u0441")
+    )
 
 
 def test_normalise_merges_spellings(table):

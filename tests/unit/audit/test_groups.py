@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from reticent.audit.groups import encode_column, codes, decode_table
+from reticent.audit.groups import codes, decode_table, encode_column
 from reticent.audit.published import TextTables
 
 

@@ -130,7 +130,9 @@ def test_generalised_records_stand_for_persons():
         assert offences([1, 2, 3, 3], ["a", "a", "a", "b"], restored) == []
     judge = RecordVerifier(1, 2, 10)
     judge.add_persons(np.arange(2, dtype=np.uint64), np.array([7, 7], dtype=np.uint64))
-    assert judge.violations(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), "one person"
+    assert judge.violations(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), (
+        "one person"
+    )
 
 
 def test_whose_records_wait_is_forgotten_when_they_cannot_wait_any_more():

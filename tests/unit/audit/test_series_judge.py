@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from reticent.audit.published import Published
-from reticent.audit.series import LinkedRelease, verify_series, can_match, largest_shares
+from reticent.audit.series import LinkedRelease, can_match, largest_shares, verify_series
 from reticent.engine.series.history import History
 from reticent.engine.series.sug import risk_of
 from reticent.policy import Policy

@@ -97,7 +97,10 @@ def test_bytes_that_are_not_text_are_set_aside(policy):
     parser = CsvLineFormat(RecordReader(policy))
     parser.begin(b"who,age,town,note,ill\n")
     batch, _ = parser.read(b"p0,1,t,x,a\np1,\xff,t,x,a\nx\np2,3,t,x,b\n", last=False)
-    assert [(number, why) for number, why, _ in batch.rejected] == [(1, "not UTF-8"), (2, "1 cells where the header has 5")]
+    assert [(number, why) for number, why, _ in batch.rejected] == [
+        (1, "not UTF-8"),
+        (2, "1 cells where the header has 5"),
+    ]
     assert batch.rows.tolist() == [0, 3]
     assert batch.total == 4
 

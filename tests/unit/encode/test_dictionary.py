@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reticent.encode import Dictionary, encode_table
-from reticent.encode.dictionary import encode_texts, decode_values
+from reticent.encode.dictionary import decode_values, encode_texts
 from reticent.errors import DataError
 
 VALUES = st.lists(st.one_of(st.none(), st.text(max_size=4)))

@@ -9,7 +9,7 @@ import pytest
 from reticent import Series
 from reticent.api import anonymize
 from reticent.engine import keys, publisher
-from reticent.engine.identifiers import shift_days, prepare, pseudonym
+from reticent.engine.identifiers import prepare, pseudonym, shift_days
 from reticent.engine.rng import Rng
 from reticent.errors import ConnectorError, DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy

@@ -19,7 +19,9 @@ def labels_of(built, level):
 
 def make(spec, values, tmp_path=None):
     base = {"base": tmp_path} if tmp_path else {}
-    return build_levels(None if spec is None else HierarchySpec.model_validate(spec), pa.array(values), column="c", **base)
+    return build_levels(
+        None if spec is None else HierarchySpec.model_validate(spec), pa.array(values), column="c", **base
+    )
 
 
 def test_no_hierarchy_is_value_then_star():

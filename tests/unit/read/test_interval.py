@@ -35,12 +35,16 @@ def test_intervals_stay_within_what_a_count_can_be():
 
 
 def test_a_spread_is_widened_to_what_was_seen_and_never_narrowed():
-    spread = LinearVariance(np.array([10.0, 10.0]), np.array([2.0, 2.0])).at_least(np.array([40.0, 5.0]), np.array([5.0, 5.0]))
+    spread = LinearVariance(np.array([10.0, 10.0]), np.array([2.0, 2.0])).at_least(
+        np.array([40.0, 5.0]), np.array([5.0, 5.0])
+    )
     assert spread.variance(np.array([5.0, 5.0])) == pytest.approx([40, 20])
     assert spread.slope == pytest.approx([4, 2])
 
 
 def test_an_unlucky_estimate_below_nothing_leaves_room_above_it():
-    low, high = score_interval(np.array([-90.0]), LinearVariance(np.array([400.0]), np.array([1.0])), np.array([500]), 2)
+    low, high = score_interval(
+        np.array([-90.0]), LinearVariance(np.array([400.0]), np.array([1.0])), np.array([500]), 2
+    )
     assert low[0] == 0
     assert high[0] >= 10

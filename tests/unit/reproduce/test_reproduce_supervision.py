@@ -9,7 +9,7 @@ import pytest
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.supervision import make_scorer
-from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, test_sample, report, run, synthetic
+from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, report, run, synthetic, test_sample
 
 
 @pytest.fixture(scope="module")

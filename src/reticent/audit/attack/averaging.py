@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from reticent.audit.attack.concession import claimed_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import GroupedRecords, group_stream, group_records
+from reticent.audit.attack.grouped import GroupedRecords, group_records, group_stream
 from reticent.audit.attack.outcome import Outcome
 
 QUESTION = "Recognises a person in several publications or records, and combines what each of the groups offers."

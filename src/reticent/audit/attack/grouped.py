@@ -148,7 +148,9 @@ def group_stream(releases: Sequence[Published]) -> GroupedRecords | None:
         return None
     rows, places = np.nonzero(seen.slots >= 0)
     offers = Groups.from_records(rows, seen.slots[rows, places], len(seen.slots), seen.values)
-    return GroupedRecords(pa.table({"qi": pa.array(seen.quasi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens)
+    return GroupedRecords(
+        pa.table({"qi": pa.array(seen.quasi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens
+    )
 
 
 def _fit_to_counts(belief: Floats, counts: Int64s) -> Floats:

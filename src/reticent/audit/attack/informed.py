@@ -22,7 +22,7 @@ from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.knowledge import AttackerModel, fit_model
 from reticent.audit.attack.marks import person_nodes
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import Link, split_persons, link
+from reticent.audit.attack.persons import Link, link, split_persons
 from reticent.audit.attack.sights import Observations, VeiledRecords, latest_observations
 from reticent.audit.groups import normalize_rows, present_columns
 from reticent.audit.veil.values import true_value_codes
@@ -101,7 +101,9 @@ def update_beliefs(
     fields = person_nodes(table, names, policy, raw=not isinstance(seen, VeiledRecords))
     lessons = np.eye(len(seen.values))[truth[teachers]]
     minds = [_Attacker(seen, match, fields, alike) for alike in _bases(seen, table, policy)]
-    tried = [fit_model(fields[teachers], lessons, mind.prior_belief(mind.stratum_record[teachers]), rng) for mind in minds]
+    tried = [
+        fit_model(fields[teachers], lessons, mind.prior_belief(mind.stratum_record[teachers]), rng) for mind in minds
+    ]
     best = int(np.argmin([knowledge.loss for knowledge in tried]))
     records = seen.limit_records(match.records_of(persons), rng)
     persons = persons[match.has_record_in(records)[persons]]
@@ -139,7 +141,11 @@ class _Attacker:
         factor = np.divide(posterior, theirs, out=np.zeros_like(posterior), where=theirs > 0)
         after = normalize_rows(belief * match.mean(factor, records, persons))
         return BeliefUpdate(
-            belief, after, truth, attacker_bound(self.observations, theirs, records), float(posterior.max(axis=1).mean())
+            belief,
+            after,
+            truth,
+            attacker_bound(self.observations, theirs, records),
+            float(posterior.max(axis=1).mean()),
         )
 
 

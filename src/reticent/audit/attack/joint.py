@@ -99,7 +99,11 @@ def _prior_shares(seen: Observations, number: dict[str | None, int]) -> Floats:
 def _claim(shown: list[Observations], parameter_sets: set[str], places: list[Int64s], persons: Int64s) -> float | None:
     """Under one house the stated weight of the best guess; two houses, or a method without a claim, concede anything."""
     last = shown[-1]
-    if len(parameter_sets) != 1 or not all(isinstance(one, VeiledRecords) for one in shown) or not isinstance(last, VeiledRecords):
+    if (
+        len(parameter_sets) != 1
+        or not all(isinstance(one, VeiledRecords) for one in shown)
+        or not isinstance(last, VeiledRecords)
+    ):
         return None
     records = places[-1][persons]
     return float(last.stated_shares(records[records >= 0]).max(axis=1).mean())
@@ -108,4 +112,6 @@ def _claim(shown: list[Observations], parameter_sets: set[str], places: list[Int
 def _parameter_warnings(parameter_sets: set[str]) -> tuple[str, ...]:
     if len(parameter_sets) < 2:
         return ()
-    return (f"{len(parameter_sets)} houses show the same persons: two sets that hold one truth have little else in common.",)
+    return (
+        f"{len(parameter_sets)} houses show the same persons: two sets that hold one truth have little else in common.",
+    )

@@ -42,7 +42,9 @@ def linkage(evidence: Evidence) -> Outcome | None:
     fields = [Field.from_labels(persons, seen.fields, policy, name) for name in shared]
     meeting = match_rows(fields, persons.num_rows, len(seen))
     kind, place = meeting.pairs
-    candidates = np.bincount(kind, meeting.published_counts[place], minlength=len(meeting.source_counts))[meeting.source_kind]
+    candidates = np.bincount(kind, meeting.published_counts[place], minlength=len(meeting.source_counts))[
+        meeting.source_kind
+    ]
     possible = candidates > 0
     posterior = 1 / candidates[possible]
     claim = _claim(release)
@@ -88,9 +90,13 @@ def _value_accuracy(evidence: Evidence, seen: GroupedRecords, meeting: RowMatch,
 
     inside = csr_array((offers.shares(), (offers.group, offers.value)), shape=(offers.size, len(offers.values)))
     members = csr_array(
-        (np.ones(len(seen.group)), (meeting.published_kind, seen.group)), shape=(len(meeting.published_counts), offers.size)
+        (np.ones(len(seen.group)), (meeting.published_kind, seen.group)),
+        shape=(len(meeting.published_counts), offers.size),
     )
-    match = csr_array((np.ones(meeting.pairs.shape[1]), meeting.pairs), shape=(len(meeting.source_counts), len(meeting.published_counts)))
+    match = csr_array(
+        (np.ones(meeting.pairs.shape[1]), meeting.pairs),
+        shape=(len(meeting.source_counts), len(meeting.published_counts)),
+    )
     guess = (match @ (members @ inside)).toarray().argmax(axis=1)[meeting.source_kind]
     truth = evidence.original[evidence.policy.sensitive[0]].take(chosen).to_pylist()
     hits = [offers.values[code] == value for code, value in zip(guess, truth, strict=True)]

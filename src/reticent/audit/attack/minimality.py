@@ -25,7 +25,7 @@ from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.groups import Groups, codes, normalize_rows, number_rows
 from reticent.audit.labels.meaning import levels
-from reticent.audit.requirements import Requirement, policy_requirements, diversity, requirements
+from reticent.audit.requirements import Requirement, diversity, policy_requirements, requirements
 from reticent.policy import Policy
 
 QUESTION = (
@@ -76,7 +76,9 @@ def minimality(evidence: Evidence) -> Outcome | None:
 def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_FinerTable]:
     """Every recoding one step finer in one column that would still be k-anonymous."""
     k = max([int(r.numbers[0]) for r in policy_requirements(policy) if r.model == "k"], default=1)
-    steps = {name: _level_columns(original[name], policy, data, name) for name in policy.quasi if name in data.column_names}
+    steps = {
+        name: _level_columns(original[name], policy, data, name) for name in policy.quasi if name in data.column_names
+    }
     if not all(steps.values()):
         return []
     base = pa.table({name: cells[-1] for name, cells in steps.items()})

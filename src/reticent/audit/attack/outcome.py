@@ -12,7 +12,9 @@ import numpy as np
 from reticent.arrays import Floats, Int64s
 
 Z = 1.959963984540054  # two-sided 95%
-REFUTE_DEVIATIONS = 5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
+REFUTE_DEVIATIONS = (
+    5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
+)
 CERTAIN = 0.999  # of a value; what is left is rounding and sampling
 _WORST = 10
 BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])

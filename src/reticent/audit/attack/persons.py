@@ -117,7 +117,11 @@ def link(seen: Observations, table: pa.Table, policy: Policy, *, by: tuple[str, 
         return None
     meeting = match_rows([_field(table, seen.fields, policy, name) for name in names], size, len(seen))
     shape = (len(meeting.source_counts), len(meeting.published_counts))
-    return Link(meeting.source_kind, meeting.published_kind, csr_array((np.ones(meeting.pairs.shape[1]), tuple(meeting.pairs)), shape))
+    return Link(
+        meeting.source_kind,
+        meeting.published_kind,
+        csr_array((np.ones(meeting.pairs.shape[1]), tuple(meeting.pairs)), shape),
+    )
 
 
 def _field(table: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import RECORD_LIMIT, GroupedRecords, group_stream, group_records
+from reticent.audit.attack.grouped import RECORD_LIMIT, GroupedRecords, group_records, group_stream
 from reticent.audit.attack.transcript import iter_lines, stream_table
 from reticent.audit.groups import normalize_rows, present_columns
 from reticent.audit.published import Published, cell_text
@@ -137,7 +137,7 @@ def _veiled_stream(release: Published) -> VeiledRecords | None:
         for line in lines
     ]
     data = pa.table({name: pa.array([cell_text(row.get(name)) for row in rows], pa.string()) for name in rows[0]})
-    return replace(_from_table(data, document), place=np.array([line["seq"] for line in lines], dtype=np.int64))
+    return replace(_from_table(data, document), position=np.array([line["seq"] for line in lines], dtype=np.int64))
 
 
 def _veiled_table(release: Published) -> VeiledRecords | None:

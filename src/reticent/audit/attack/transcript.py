@@ -83,7 +83,9 @@ def stream_table(release: Published) -> pa.Table:
 
 def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi: list[int]) -> Transcript:
     codes: dict[str | None, int] = {}
-    lists = [[codes.setdefault(cell_text(v), len(codes)) for v, n in pairs for _ in range(int(n))] for pairs in candidates]
+    lists = [
+        [codes.setdefault(cell_text(v), len(codes)) for v, n in pairs for _ in range(int(n))] for pairs in candidates
+    ]
     slots = np.full((len(lists), max((len(row) for row in lists), default=0)), -1, dtype=np.int64)
     for row, values in enumerate(lists):
         slots[row, : len(values)] = values

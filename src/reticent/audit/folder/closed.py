@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from reticent.audit.folder.papers import ENTRY_FORMS, check_metadata, is_count, is_figure, finding_of_names
+from reticent.audit.folder.papers import ENTRY_FORMS, check_metadata, finding_of_names, is_count, is_figure
 from reticent.audit.published import Published
 from reticent.audit.verdict import Finding, none_of
 from reticent.policy import Policy
@@ -46,9 +46,14 @@ _ATTRIBUTE = ("level", "height", "loss", "records_per_level", "exact_records")
 def check_closed_lists(release: Published, policy: Policy) -> list[Finding]:
     """Files, manifest keys, and for releases of one table what is explained."""
     findings = [finding_of_names("only files of the release lie in the folder", release.unlisted_files)]
-    findings += [finding_of_names("only known entries stand in the manifest", sorted(set(release.manifest_keys) - _MANIFEST))]
+    findings += [
+        finding_of_names("only known entries stand in the manifest", sorted(set(release.manifest_keys) - _MANIFEST))
+    ]
     findings += [finding_of_names("every file is written in the one way", release.noncanonical_files)]
-    findings += [none_of("every column has a name of its own", release.duplicate_columns), *check_metadata(release, policy)]
+    findings += [
+        none_of("every column has a name of its own", release.duplicate_columns),
+        *check_metadata(release, policy),
+    ]
     if release.shape != "linked":  # whose judge has a list of its own
         forms = _table_explain_forms(release, policy) if _is_table_release(release) else _EXPLAIN_FORMS
         odd = [key for key, value in release.explain.items() if key not in forms or not _has_form(forms[key], value)]
@@ -93,7 +98,8 @@ def _table_explain_forms(release: Published, policy: Policy) -> Mapping[str, Cal
         "cuts": lambda value: value in ("strict", "relaxed"),
         "nodes": _tally_form(*_NODES),
         "attributes": lambda value: (
-            _has_only_keys(value, quasi) and all(_is_attribute_entry(one, counts["published"]) for one in value.values())
+            _has_only_keys(value, quasi)
+            and all(_is_attribute_entry(one, counts["published"]) for one in value.values())
         ),
         "utility": lambda value: (
             isinstance(value, dict)
@@ -101,7 +107,9 @@ def _table_explain_forms(release: Published, policy: Policy) -> Mapping[str, Cal
             and all(_is_ordered_subset(key, quasi) for key in value)
             and all(map(_is_number, value.values()))
         ),
-        "tried": lambda value: isinstance(value, list) and len(value) <= _MAX_METHODS and all(map(_is_method_entry, value)),
+        "tried": lambda value: (
+            isinstance(value, list) and len(value) <= _MAX_METHODS and all(map(_is_method_entry, value))
+        ),
         "batches": batches,
     }
 

@@ -21,7 +21,14 @@ from reticent.audit.verdict import Finding, none_of
 from reticent.policy import Policy
 from reticent.release.codebook import OMISSION_RATE_NOTE, citation, describe_columns, describe_stream_column, readme
 from reticent.release.folder import FORMAT
-from reticent.release.wording import HOW_TO_READ, MAY_CONCLUDE, MAY_NOT_CONCLUDE, claims_in_words, count_absent_sentences, find_unknown_sentences
+from reticent.release.wording import (
+    HOW_TO_READ,
+    MAY_CONCLUDE,
+    MAY_NOT_CONCLUDE,
+    claims_in_words,
+    count_absent_sentences,
+    find_unknown_sentences,
+)
 
 METHODS = {
     "table": ("auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil", "linked"),
@@ -38,7 +45,17 @@ _TABLES = {
 }
 _CLAIMS = {"k", "l", "t", "average_risk", "population_uniqueness", "k_map", "posterior", "max_risk", "publications"}
 _CLAIMS |= {"veil", "m-distinct", "m-distinct*", "m-invariance"}
-_CLAIM_FIELDS = {"persons", "distinct", "entropy", "recursive", "frequency", "equal", "ordered", "hierarchical", "at_most"}
+_CLAIM_FIELDS = {
+    "persons",
+    "distinct",
+    "entropy",
+    "recursive",
+    "frequency",
+    "equal",
+    "ordered",
+    "hierarchical",
+    "at_most",
+}
 _CLAIM_FIELDS |= {"share", "population"}
 _DIGEST, _OPTIONAL_DIGEST = re.compile(r"[0-9a-f]{64}"), re.compile(r"([0-9a-f]{64})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
@@ -60,9 +77,15 @@ def check_metadata(release: Published, policy: Policy) -> list[Finding]:
         finding_of_names("every entry of the manifest has its form", _malformed_entries(manifest)),
     ]
     guarantee = _as_dict(manifest.get("guarantee"))
-    findings.append(finding_of_names(_WORDS_CLAIM, wording_errors(guarantee, str(manifest.get("method")), release.kind, policy)))
+    findings.append(
+        finding_of_names(_WORDS_CLAIM, wording_errors(guarantee, str(manifest.get("method")), release.kind, policy))
+    )
     if release.codebook is not None:
-        findings.append(finding_of_names("the codebook repeats manifest, tables and policy", _wrong_codebook_entries(release, policy)))
+        findings.append(
+            finding_of_names(
+                "the codebook repeats manifest, tables and policy", _wrong_codebook_entries(release, policy)
+            )
+        )
     if release.readme is not None:
         same = release.codebook is not None and _render_readme(release.codebook) == release.readme
         findings.append(Finding("README.txt is the page of the codebook", same))
@@ -181,7 +204,9 @@ ENTRY_FORMS: Mapping[str, Callable[[Any], bool]] = {
     "time": _is_time,
     "versions": _entries_form(reticent=_text_form(_VERSION), python=_text_form(_VERSION), pyarrow=_text_form(_VERSION)),
     "counts": _entries_form(rows_in=is_count, published=is_count, held=is_count, suppressed=is_count),
-    "guarantee": _entries_form(claims=_is_claim_dict, against=lambda value: isinstance(value, str), not_covered=_is_word_list),
+    "guarantee": _entries_form(
+        claims=_is_claim_dict, against=lambda value: isinstance(value, str), not_covered=_is_word_list
+    ),
     "files": lambda value: isinstance(value, dict) and all(map(_text_form(_DIGEST), value.values())),
     "store": _entries_form(
         publisher=_text_form(_NAME),

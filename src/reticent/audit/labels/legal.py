@@ -34,7 +34,9 @@ _DECADE = re.compile(r"(\d{3}0)s")
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])")
 
 
-def count_invalid_labels(values: Iterable[str | None], policy: Policy, column: str, method: str = "", *, level: int = 0) -> int:
+def count_invalid_labels(
+    values: Iterable[str | None], policy: Policy, column: str, method: str = "", *, level: int = 0
+) -> int:
     """How many of the distinct published values the column's hierarchy does not know, from a level upwards."""
     spec = policy.columns[column].hierarchy
     shown = [value for value in values if value is not None and value != ROOT]
@@ -107,7 +109,9 @@ def _valid_labels(values: list[str], spec: HierarchySpec, policy: Policy, column
         if len(values) <= 1:
             return np.zeros(len(values), dtype=np.bool_)
         half = len(values) // 2
-        return np.concatenate([_valid_labels(part, spec, policy, column, level) for part in (values[:half], values[half:])])
+        return np.concatenate(
+            [_valid_labels(part, spec, policy, column, level) for part in (values[:half], values[half:])]
+        )
     own = (not level and example == value for example, value in zip(examples, values, strict=True))
     known = np.fromiter(own, dtype=np.bool_, count=len(values))
     for table, labels in list(zip(steps.node_ids, steps.labels, strict=True))[level:]:

@@ -177,7 +177,9 @@ def _split_missing_suffix(labels: pa.Array) -> tuple[pa.Array, Bools]:
     return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), beside
 
 
-def _explicit_pairs(values: Texts, labels: pa.Array, or_missing: Bools, policy: Policy, column: str) -> list[tuple[Int64s, Int64s]]:
+def _explicit_pairs(
+    values: Texts, labels: pa.Array, or_missing: Bools, policy: Policy, column: str
+) -> list[tuple[Int64s, Int64s]]:
     """Pairs of a value and a label that is it, a node above it, a set with it or `*`; or of a missing value and a label for those."""
     texts = pa.array(values, pa.string())
     above = levels(texts, policy, column)

@@ -29,7 +29,7 @@ from reticent.audit.labels.meaning import stands_for
 from reticent.audit.linked.shifts import DateShifts
 from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import policy_requirements, requirements
-from reticent.audit.spellings import check_variants, canonical_text, merge_person_names
+from reticent.audit.spellings import canonical_text, check_variants, merge_person_names
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
 from reticent.policy.settings.linked import Layout
@@ -55,7 +55,11 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     findings.append(_check_metadata(release, layout))
     if not all(finding.holds for finding in findings):
         return VerificationResult(tuple(findings))
-    findings += [*_check_references(release.tables, layout), *_check_pseudonyms(release, layout), _check_row_order(release.tables)]
+    findings += [
+        *_check_references(release.tables, layout),
+        *_check_pseudonyms(release, layout),
+        _check_row_order(release.tables),
+    ]
     for name, values in ((name, codes(release.tables[table][name])[1]) for table, name in columns):
         if name in policy.sensitive:
             findings.append(check_variants(values, f"column '{name}'"))
@@ -86,7 +90,9 @@ def _check_columns(release: Published, layout: Mapping[str, Layout]) -> Finding:
     strange += [
         f"{table}: {column}"
         for table, one in layout.items()
-        for column in sorted({*release.tables.get(table, pa.table({})).column_names} ^ {*one.link_columns, *one.columns})
+        for column in sorted(
+            {*release.tables.get(table, pa.table({})).column_names} ^ {*one.link_columns, *one.columns}
+        )
         if table in release.tables
     ]
     return none_of("tables and columns are those of the policy", len(strange), ", ".join(strange[:3]))
@@ -253,14 +259,18 @@ def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
     return rows
 
 
-def value_shares(table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+def value_shares(
+    table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s
+) -> tuple[Int64s, Int64s, Int64s]:
     """Per view and value of a column: the view, how many of its persons have the value, and how many there are.
 
     Spellings of one value are one, and who has a value twice has it once.
     """
     code, values = codes(table[name])
     spelling: dict[str, int] = {}
-    one = np.array([spelling.setdefault(canonical_text(value) or "", len(spelling)) for value in values], dtype=np.int64)
+    one = np.array(
+        [spelling.setdefault(canonical_text(value) or "", len(spelling)) for value in values], dtype=np.int64
+    )
     owner = _owners(table, persons)
     width = max(1, len(spelling))
     pairs = np.unique(owner * width + (one[code] if len(code) else code))
@@ -322,7 +332,9 @@ def compare_with_original(
         findings.append(none_of(f"{name}: every published record is one of the input", wrong))
         if wrong:
             continue
-        findings.append(none_of(f"{name}: cells hold what they stand for", _count_wrong_cells(source, rows, policy, one)))
+        findings.append(
+            none_of(f"{name}: cells hold what they stand for", _count_wrong_cells(source, rows, policy, one))
+        )
         names[_PERSON].append(_pairs(rows[_PERSON], source[str(policy.person)]))
         if _VISIT in one.link_columns:
             names[_VISIT].append(_pairs(rows[_VISIT], source[_VISIT]))
@@ -346,7 +358,9 @@ def _count_wrong_cells(source: pa.Table, rows: pa.Table, policy: Policy, layout:
             wrong |= ~stands_for(source[name], rows[name], policy, name)
         else:
             (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-            truth, shown = (np.array([canonical_text(text) for text in texts], dtype=object) for texts in (values, labels))
+            truth, shown = (
+                np.array([canonical_text(text) for text in texts], dtype=object) for texts in (values, labels)
+            )
             wrong |= np.asarray(truth[value] != shown[label], dtype=np.bool_)
     return int(wrong.sum())
 

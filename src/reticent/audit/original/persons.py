@@ -24,7 +24,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.groups import Groups, rank_texts, encode_table, encode_column, codes, distinct_numbers, histograms, arrow_codes, common_codes
+from reticent.audit.groups import (
+    Groups,
+    arrow_codes,
+    codes,
+    common_codes,
+    distinct_numbers,
+    encode_column,
+    encode_table,
+    histograms,
+    rank_texts,
+)
 from reticent.audit.labels.meaning import stands_for
 from reticent.audit.order import check_shuffle
 from reticent.audit.original.order import check_order_leak
@@ -85,7 +95,9 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
     needed = {*(column for column in rows.column_names if column in policy.columns), *filter(None, [policy.person])}
     absent = needed - set(original.table.column_names)
     if absent:
-        return VerificationResult((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+        return VerificationResult(
+            (), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",)
+        )
     needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
     table = original.table.select([column for column in original.table.column_names if column in needed])
     release, table = _merge_variants(release, merge_person_names(table, policy.person), policy)
@@ -281,7 +293,9 @@ def _check_claims(release: Published, policy: Policy, source: InputColumns, tabl
             findings.append(check_size(heads, requirement, ""))
         names = policy.sensitive if requirement.model != "k" else ()
         findings += [_check_diversity(requirement, policy, name, (rows, size, person), source, table) for name in names]
-    return findings + [_check_common_values(policy, rows, person, source[name], name) for name in _columns_with_l(policy)]
+    return findings + [
+        _check_common_values(policy, rows, person, source[name], name) for name in _columns_with_l(policy)
+    ]
 
 
 def _has_single_records(person: Int64s) -> bool:
@@ -327,7 +341,9 @@ def _check_diversity(
 ) -> Finding:
     rows, size, person = peopled
     if requirement.model == "l" and requirement.kind == "distinct":
-        return check_size(matching_sizes(rows, size, person, arrow_codes(source[name])[0]), requirement, f"column '{name}'")
+        return check_size(
+            matching_sizes(rows, size, person, arrow_codes(source[name])[0]), requirement, f"column '{name}'"
+        )
     groups = weight_by_person(rows, size, person, source[name])
     if requirement.model == "l":
         return check_l(groups, requirement, f"column '{name}'")
@@ -338,7 +354,9 @@ def _check_diversity(
 
 def weight_by_person(rows: Int64s, size: int, person: Int64s, column: pa.ChunkedArray) -> Groups:
     """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
-    if _has_single_records(person) or len(distinct_tuples(rows, person)[0]) == len(rows):  # one record each: the usual histogram
+    if _has_single_records(person) or len(distinct_tuples(rows, person)[0]) == len(
+        rows
+    ):  # one record each: the usual histogram
         return histograms(rows, size, column)
     value, values = codes(column)
     triples, times = np.unique(np.stack([rows, person, value]), axis=1, return_counts=True)

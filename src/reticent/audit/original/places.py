@@ -50,7 +50,9 @@ def assign_rows(release: Published, policy: Policy, table: pa.Table, counted: In
         meeting = match_rows(fields, source.num_rows, rows.num_rows)
         taken, doubt = _assign_table(meeting)
         sure = (meeting.candidate_counts == 1) & (meeting.published_counts[meeting.published_kind] == 1)
-    return RowAssignment(None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt, sure)
+    return RowAssignment(
+        None if taken is None else np.where(taken >= 0, counted[np.maximum(taken, 0)], -1), doubt, sure
+    )
 
 
 def _offer_field(st: pa.Table, source: pa.ChunkedArray, groups: pa.ChunkedArray) -> Field:
@@ -139,7 +141,9 @@ def _assign_anatomy(
     taken, (kind, place) = _largest_assignment(meeting), meeting.pairs
     if taken is None:
         return None, source.num_rows
-    seats = np.bincount(kind, weights=meeting.published_counts[place], minlength=len(meeting.source_counts))[meeting.source_kind]
+    seats = np.bincount(kind, weights=meeting.published_counts[place], minlength=len(meeting.source_counts))[
+        meeting.source_kind
+    ]
     return taken, int((several | (seats > 1)).sum())
 
 

@@ -66,7 +66,11 @@ def assess(
     release: Published, policy: Policy, *, population: pa.Table | int | None = None, threshold: float = THRESHOLD
 ) -> Assessment:
     """Measure the risk of one release; `population` is a table with the quasi-identifiers, or its number of people."""
-    shown = view_table(release, policy) if release.shape == LINKED and policy.tables is not None else _published_table(release)
+    shown = (
+        view_table(release, policy)
+        if release.shape == LINKED and policy.tables is not None
+        else _published_table(release)
+    )
     quasi = shown.select(present_columns((VIEW, *policy.quasi), shown))
     rows, size = number_rows(quasi, quasi.column_names)
     sizes = np.bincount(rows, minlength=size) if quasi.num_rows else np.zeros(0, dtype=np.int64)

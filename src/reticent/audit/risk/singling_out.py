@@ -21,7 +21,7 @@ from reticent.audit.groups import codes, histograms, number_rows
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.spellings import merge_person_names
 from reticent.notebook import image_html, table_html
-from reticent.svg import Bar, standalone, bars
+from reticent.svg import Bar, bars, standalone
 
 SAMPLE_SIZE = 100_000
 MAX_STEPS = 6
@@ -89,14 +89,19 @@ class SinglingOut:
     def _repr_html_(self) -> str:
         rows = [(step.column, f"{step.alone:.1%}", f"{step.small:.1%}") for step in self.steps]
         heading = f"{self._count_words()}: {self.alone:.1%} stand alone"
-        return table_html(heading, ("who knows, and ...", "alone", f"with fewer than {SMALL_CLASS}"), rows) + image_html(
-            self.drawing()
-        )
+        return table_html(
+            heading, ("who knows, and ...", "alone", f"with fewer than {SMALL_CLASS}"), rows
+        ) + image_html(self.drawing())
 
     def drawing(self) -> str:
         """A picture (SVG): one bar per column that a reader learns, the share of persons who then stand alone."""
         items = [
-            Bar(f"{'+ ' if number else ''}{step.column}", step.alone, f"{step.alone:.1%} alone", highlight=step.alone > 0)
+            Bar(
+                f"{'+ ' if number else ''}{step.column}",
+                step.alone,
+                f"{step.alone:.1%} alone",
+                highlight=step.alone > 0,
+            )
             for number, step in enumerate(self.steps)
         ]
         return standalone(bars(f"{self.persons:,} persons: who stands alone", items))
@@ -150,7 +155,9 @@ def _steps(table: pa.Table, quasi: list[str], who: Int64s) -> tuple[Step, ...]:
     part = np.isin(who, inside)
     key, steps = np.zeros(len(who), dtype=np.int64), list[Step]()
     while quasi and len(steps) < MAX_STEPS and not (steps and steps[-1].alone == 1):
-        best = max(quasi, key=lambda name: _exposure(*_join_codes(key[part], *_select(coded[name], part)), who[part])[:2])
+        best = max(
+            quasi, key=lambda name: _exposure(*_join_codes(key[part], *_select(coded[name], part)), who[part])[:2]
+        )
         quasi = [name for name in quasi if name != best]
         key, size = _join_codes(key, coded[best][0], len(coded[best][1]))
         alone, small, _ = _exposure(key, size, who)

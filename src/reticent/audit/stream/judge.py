@@ -29,7 +29,13 @@ from reticent.audit.anatomy import POSTERIOR_NOTE, check_posterior
 from reticent.audit.folder.papers import malformed_codebook_entries
 from reticent.audit.published import Published, cell_text
 from reticent.audit.requirements import requirements
-from reticent.audit.stream.lines import RandomNameCheck, LineFormat, is_single_value, are_single_values, iter_table_lines
+from reticent.audit.stream.lines import (
+    LineFormat,
+    RandomNameCheck,
+    are_single_values,
+    is_single_value,
+    iter_table_lines,
+)
 from reticent.audit.veil.lines import VeiledLines
 from reticent.audit.verdict import Finding, VerificationResult, none_of
 from reticent.policy import Policy
@@ -59,7 +65,9 @@ def verify_stream(releases: Sequence[Published], policy: Policy) -> Verification
         before = transcript.rows
         transcript.read_codebook(release.metadata.get("veil"), strict=release.codebook is not None)
         lines = (
-            transcript.iter_lines(release.stream_file, has_codebook=release.codebook is not None) if release.stream_file is not None else None
+            transcript.iter_lines(release.stream_file, has_codebook=release.codebook is not None)
+            if release.stream_file is not None
+            else None
         )
         for line in iter_table_lines(release, policy.plain, policy.sensitive) if lines is None else lines:
             transcript.read(line)
@@ -79,7 +87,9 @@ def verify_stream(releases: Sequence[Published], policy: Policy) -> Verification
     )
 
 
-def _verify_veiled_records(releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines) -> VerificationResult:
+def _verify_veiled_records(
+    releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines
+) -> VerificationResult:
     """Records under the veil stand each for itself."""
     claims = {name: value for release in releases for name, value in release.claims.items()}
     rules = ("form", "written", "rising", "seq", "counts")
@@ -98,7 +108,12 @@ class Transcript:
         self.records: list[dict[str, Any]] = []
         self.rows = self.groups = 0
         self.worst: tuple[int | None, float] = (None, 0.0)
-        self._sensitive, self._strict, self._form, self._drawn = policy.sensitive, False, LineFormat(policy), RandomNameCheck("g")
+        self._sensitive, self._strict, self._form, self._drawn = (
+            policy.sensitive,
+            False,
+            LineFormat(policy),
+            RandomNameCheck("g"),
+        )
         self._open: dict[str, tuple[int, list[int]]] = {}
         self._closed: set[int] = set()
         self._seen = bytearray()
@@ -172,7 +187,9 @@ class Transcript:
         required = float(self.level)
         return (
             *counted,
-            Finding(_RULES["distinct"], not self.violations["distinct"], fewest, required, self._failure_note("distinct")),
+            Finding(
+                _RULES["distinct"], not self.violations["distinct"], fewest, required, self._failure_note("distinct")
+            ),
             Finding(
                 _RULES["frequency"],
                 not self.violations["frequency"],
@@ -191,7 +208,11 @@ class Transcript:
         if group in self._open or hash(group) in self._closed:
             self.violations["again"] += 1
             return
-        pairs = [pair for pair in candidates if isinstance(pair, list | tuple) and len(pair) == 2 and is_single_value(pair[0])]
+        pairs = [
+            pair
+            for pair in candidates
+            if isinstance(pair, list | tuple) and len(pair) == 2 and is_single_value(pair[0])
+        ]
         counts = [count for _, count in pairs if type(count) is int and count > 0]
         names = [cell_text(value) for value, _ in pairs]
         if not len(candidates) == len(counts) == len(set(names)) or not _is_sorted([value for value, _ in pairs]):

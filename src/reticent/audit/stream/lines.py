@@ -56,7 +56,9 @@ class LineFormat:
         if "sensitive" in read and (isinstance(read["sensitive"], dict) or ("plain" in read) != bool(self._plain)):
             return False  # CASTLE writes the value itself, and plain columns where the policy has some
         inner = ((order, read[part]) for part, order in self._order.items() if part in read)
-        return tuple(read) in _KEYS and all(not isinstance(o, dict) or _is_in_order(list(o), order) for order, o in inner)
+        return tuple(read) in _KEYS and all(
+            not isinstance(o, dict) or _is_in_order(list(o), order) for order, o in inner
+        )
 
 
 def is_single_value(cell: Any) -> bool:
@@ -73,7 +75,9 @@ def has_codebook_order(book: dict[str, Any]) -> bool:
     """Whether the entries of a stream's codebook stand in their order."""
     guarantee = book.get("guarantee")
     inside = list(guarantee) if isinstance(guarantee, dict) else []
-    return _is_in_order(list(book), list(_CODEBOOK_KEYS)) and _is_in_order(inside, ["claims", "words", "against", "not_covered"])
+    return _is_in_order(list(book), list(_CODEBOOK_KEYS)) and _is_in_order(
+        inside, ["claims", "words", "against", "not_covered"]
+    )
 
 
 def _is_in_order(names: list[str], order: list[str]) -> bool:

@@ -20,9 +20,9 @@ import orjson
 import pyarrow as pa
 
 from reticent.arrays import Bools
-from reticent.audit.groups import as_text, encode_table, encode_column, number_rows, arrow_codes
+from reticent.audit.groups import arrow_codes, as_text, encode_column, encode_table, number_rows
 from reticent.audit.labels.meaning import stands_for
-from reticent.audit.original.persons import Input, distinct_tuples, cells_equal, matching_sizes
+from reticent.audit.original.persons import Input, cells_equal, distinct_tuples, matching_sizes
 from reticent.audit.published import Published, cell_text, text_table
 from reticent.audit.requirements import check_size, policy_requirements
 from reticent.audit.spellings import canonical_text, merge_person_names
@@ -41,11 +41,18 @@ MISSING_NOTE = "{:,} of {:,} records of the input are not in the stream: held, d
 def compare_with_original(releases: Sequence[Published], policy: Policy, original: Input) -> VerificationResult:
     """Compare the files of a stream with its input."""
     groups: dict[str, frozenset[str]] = {}
-    records = [line for release in releases if release.stream_file is not None for line in _iter_records(release.stream_file, groups)]
+    records = [
+        line
+        for release in releases
+        if release.stream_file is not None
+        for line in _iter_records(release.stream_file, groups)
+    ]
     table = merge_person_names(original.table, policy.person)
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
-        return VerificationResult((), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",))
+        return VerificationResult(
+            (), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",)
+        )
     seqs = np.array([line["seq"] for line in records], dtype=np.int64)
     inside = (seqs >= 0) & (seqs < table.num_rows)
     rows = [line for line, fits in zip(records, inside.tolist(), strict=True) if fits]

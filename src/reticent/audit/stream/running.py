@@ -66,7 +66,10 @@ class _OpenGroups:
     def merge(self, other: _OpenGroups, *, oldest: int = 0) -> _OpenGroups:
         """Both together, without those that are full or were opened before a position."""
         groups = np.concatenate([self.groups, other.groups])
-        room, since = np.concatenate([self.free_slots, other.free_slots]), np.concatenate([self.opened_at, other.opened_at])
+        room, since = (
+            np.concatenate([self.free_slots, other.free_slots]),
+            np.concatenate([self.opened_at, other.opened_at]),
+        )
         order = np.argsort(groups, kind="stable")
         order = order[(room[order] > 0) & (since[order] >= np.uint64(oldest))]
         return _OpenGroups(groups[order], room[order], since[order])
@@ -88,7 +91,9 @@ class GroupVerifier:
         self._last = -1
         self._rank: Int64s = np.empty(0, dtype=np.int64)
 
-    def violations(self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups, labels: Sequence[str | None]) -> list[str]:
+    def violations(
+        self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups, labels: Sequence[str | None]
+    ) -> list[str]:
         """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
         if len(seqs) != len(groups) or len(opened.offsets) != len(opened.groups) + 1:
             return ["the batch is not whole"]

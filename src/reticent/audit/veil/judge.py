@@ -19,17 +19,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reticent.arrays import Bools, Int32s, Int64s
-from reticent.audit.generalised import check_columns, check_counts, count_policy_suppression, record_requirements, unchecked_claims
+from reticent.audit.generalised import (
+    check_columns,
+    check_counts,
+    count_policy_suppression,
+    record_requirements,
+    unchecked_claims,
+)
 from reticent.audit.groups import number_rows, present_columns
 from reticent.audit.published import Published
 from reticent.audit.requirements import Requirement, check_size, policy_requirements, requirements
 from reticent.audit.spellings import check_variants
 from reticent.audit.veil.papers import (
     PINNED_KEYS,
-    check_record_order,
     check_levels,
-    metadata_findings,
     check_omission_rate,
+    check_record_order,
+    metadata_findings,
     noisy_count_findings,
 )
 from reticent.audit.veil.values import MISSING
@@ -58,9 +64,13 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     findings += [*prior_findings(line, document, policy), *papers, *check_levels(data, policy)]
     findings += _check_records(line, data, policy, release.kind, still=document.get("kernel") is None)
     if {"row", "event"} <= set(data.column_names):
-        findings += noisy_count_findings(document, policy, whole_numbers(data["row"]), whole_numbers(data["event"]), line.segments.shape)
+        findings += noisy_count_findings(
+            document, policy, whole_numbers(data["row"]), whole_numbers(data["event"]), line.segments.shape
+        )
         if papers[-1].holds and release.kind != "stream":
-            findings.append(check_omission_rate(document, whole_numbers(data["row"]), whole_numbers(data["event"]) == 0))
+            findings.append(
+                check_omission_rate(document, whole_numbers(data["row"]), whole_numbers(data["event"]) == 0)
+            )
     findings += class_findings(release, data, policy)
     open_claims = unchecked_claims(release.claims, ("veil", "k"))
     return VerificationResult(tuple(findings), (_NOTE,), open_claims + _unchecked_notes(release, data))
@@ -97,7 +107,9 @@ def class_findings(release: Published, data: pa.Table, policy: Policy) -> list[F
         return check_counts(release.counts, data.num_rows, limit, count_policy_suppression(release, policy))
     rows, size = record_classes(data, policy)
     findings = [check_size(np.bincount(rows, minlength=size), requirement, "") for requirement in rules]
-    return findings + check_counts(release.counts, data.num_rows, policy.privacy.suppression, count_policy_suppression(release, policy))
+    return findings + check_counts(
+        release.counts, data.num_rows, policy.privacy.suppression, count_policy_suppression(release, policy)
+    )
 
 
 _NOTE = (
@@ -135,7 +147,9 @@ def line_findings(line: CumulativeLine, policy: Policy, release: Published) -> l
     """Whether the published line is one, and as strict as the policy and the claims."""
     asked = policy.l_of(release.kind if release.kind in ("evolving", "stream") else "table")
     claimed = release.claims.get("veil")
-    crooked = int((line.segments.sum(axis=1) != line.l * line.slot_length).sum() + (line.segments < 0).any(axis=1).sum())
+    crooked = int(
+        (line.segments.sum(axis=1) != line.l * line.slot_length).sum() + (line.segments < 0).any(axis=1).sum()
+    )
     values = np.arange(len(line.domain))
     return [
         Finding("l is what the policy asks for, at least", line.l >= asked, line.l, asked),
@@ -147,7 +161,9 @@ def line_findings(line: CumulativeLine, policy: Policy, release: Published) -> l
         none_of("the values stand once each, in one order", int(line.domain != sorted(set(line.domain)))),
         check_variants(list(line.domain), "the domain"),
         none_of("the stretches of a row fill its line", crooked, f"{len(line.strata)} rows"),
-        none_of("every order holds every value once", int((np.sort(line.permutations, axis=1) != values).any(axis=1).sum())),
+        none_of(
+            "every order holds every value once", int((np.sort(line.permutations, axis=1) != values).any(axis=1).sum())
+        ),
     ]
 
 
@@ -185,9 +201,14 @@ def _check_records(line: CumulativeLine, data: pa.Table, policy: Policy, kind: s
     own, named = {"row", "event", *line.columns}, "person" in data.column_names
     findings = [
         check_columns(data, (*policy.quasi, *policy.plain, "person"), policy, extra=tuple(own)),
-        Finding("persons have pseudonyms if, and only if, the policy links them", named == has_pseudonyms(policy, kind)),
+        Finding(
+            "persons have pseudonyms if, and only if, the policy links them", named == has_pseudonyms(policy, kind)
+        ),
         none_of("pseudonyms are sixteen hexadecimal digits", _count_bad_pseudonyms(data) if named else 0),
-        none_of("a person stands once in a release of a series", _count_repeated_persons(data) if named and kind == "series" else 0),
+        none_of(
+            "a person stands once in a release of a series",
+            _count_repeated_persons(data) if named and kind == "series" else 0,
+        ),
     ]
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
@@ -198,10 +219,16 @@ def _check_records(line: CumulativeLine, data: pa.Table, policy: Policy, kind: s
         none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),
         none_of("every record names a row of the prior", int(((rows < 0) | (rows >= len(line.strata))).sum())),
         none_of("events are counted from 0", int((events < 0).sum())),
-        none_of("every first sight is a set that its row can give", _count_impossible_sets(line, listed, rows, events == 0)),
+        none_of(
+            "every first sight is a set that its row can give", _count_impossible_sets(line, listed, rows, events == 0)
+        ),
         # Without a kernel nothing moves: later sets are those of the first sights.
-        none_of("no set has moved without a kernel", _count_impossible_sets(line, listed, rows, events > 0) if still else 0),
-        none_of("who has one record has no later event", int((events > 0).sum()) if _has_single_records(policy, kind) else 0),
+        none_of(
+            "no set has moved without a kernel", _count_impossible_sets(line, listed, rows, events > 0) if still else 0
+        ),
+        none_of(
+            "who has one record has no later event", int((events > 0).sum()) if _has_single_records(policy, kind) else 0
+        ),
         check_record_order(data, listed, kind),
     ]
     return findings

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from reticent.audit.published import Published, cell_text
-from reticent.audit.stream.lines import RandomNameCheck, LineFormat, are_single_values
-from reticent.audit.veil.judge import METADATA_KEYS, line_findings, has_pseudonyms, prior_findings
+from reticent.audit.stream.lines import LineFormat, RandomNameCheck, are_single_values
+from reticent.audit.veil.judge import METADATA_KEYS, has_pseudonyms, line_findings, prior_findings
 from reticent.audit.veil.papers import check_level, metadata_findings
 from reticent.audit.veil.steps import PossibleSets
 from reticent.audit.verdict import Finding, none_of

@@ -28,7 +28,7 @@ from reticent.audit.labels.meaning import Segments, levels
 from reticent.audit.labels.meeting import Field, match_rows
 from reticent.audit.order import check_shuffle
 from reticent.audit.original.persons import AMBIGUOUS_NOTE, Input, check_record_counts, distinct_tuples, select_records
-from reticent.audit.original.places import maximum_assignment, edges_of
+from reticent.audit.original.places import edges_of, maximum_assignment
 from reticent.audit.published import Published, text_table
 from reticent.audit.requirements import check_size, policy_requirements
 from reticent.audit.spellings import merge_person_names
@@ -55,7 +55,9 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
         return VerificationResult(())  # refuted elsewhere
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
-        return VerificationResult((), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",))
+        return VerificationResult(
+            (), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",)
+        )
     counted = select_records(table, policy)
     findings = check_record_counts(release, table.num_rows, counted)
     # Fields that were corrected since a person was first shown leave the row that was shown.
@@ -149,7 +151,9 @@ def _check_classes(desk: _Comparison, seats: Int64s) -> list[Finding]:
 class _Comparison:
     """Input and release side by side: what may stand where, and what is offered there."""
 
-    def __init__(self, line: CumulativeLine, data: pa.Table, policy: Policy, source: pa.Table, *, is_first: bool) -> None:
+    def __init__(
+        self, line: CumulativeLine, data: pa.Table, policy: Policy, source: pa.Table, *, is_first: bool
+    ) -> None:
         self.line, self.data, self.policy, self.source = line, data, policy, source
         self.strata = np.clip(veil.whole_numbers(data["row"]), 0, len(line.strata) - 1)
         self._first, self._is_first = veil.whole_numbers(data["event"]) == 0, is_first
@@ -196,7 +200,11 @@ class _Comparison:
     def check_noisy_counts(self, seats: Int64s, metadata: Mapping[str, Any]) -> list[Finding]:
         """The totals beside the input, where there are some: of first sights, one of a person."""
         totals = noisy_counts_of(metadata, *self.line.segments.shape)
-        return [] if totals is None else compare_counts(totals, self.strata[self._first], self._true_codes[seats[self._first]])
+        return (
+            []
+            if totals is None
+            else compare_counts(totals, self.strata[self._first], self._true_codes[seats[self._first]])
+        )
 
     def omission_mask(self) -> Bools:
         """Published records whose candidates no assignment of input rows can make true; at least so many truths are lost."""

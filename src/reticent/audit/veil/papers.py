@@ -57,7 +57,10 @@ def metadata_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy:
         Finding("epsilon is that of the prior's report or of the policy", metadata.get("epsilon") == epsilon),
         Finding("the house is the digest of what it pins", metadata.get("house") == house),
         Finding("the kernel is the policy's", _is_policy_kernel(line, metadata.get("kernel"), policy)),
-        Finding("every row of the prior has its share of truths that are not offered", _has_omission_rates(line, metadata, kind)),
+        Finding(
+            "every row of the prior has its share of truths that are not offered",
+            _has_omission_rates(line, metadata, kind),
+        ),
     ]
 
 
@@ -135,7 +138,9 @@ def _matrix_matches(line: CumulativeLine, kernel: Mapping[str, Any], policy: Pol
         return False
     updates = read_updates(path, column=line.sensitive)
     values = list(dict.fromkeys([*updates, *(after for row in updates.values() for after in row)]))
-    places = true_value_codes(line.domain, pa.chunked_array([pa.array(values, pa.string())]), policy, line.sensitive).tolist()
+    places = true_value_codes(
+        line.domain, pa.chunked_array([pa.array(values, pa.string())]), policy, line.sensitive
+    ).tolist()
     code = dict(zip(values, places, strict=True))
     steps: list[dict[int, float]] = [{} for _ in line.domain]
     for value, following in updates.items():
@@ -289,5 +294,7 @@ def compare_counts(published: NoisyCounts, strata: Int64s, true_codes: Int64s) -
     near = noise.size < _FEW or abs(float(noise.sum()) - published.size * noise.size) <= _SURE * spread
     return [
         none_of("totals count the records of the input", int((noise > published.largest).sum())),
-        Finding("totals have as much noise as they state", near and not published.has_missing_noise(int((noise == 0).sum()))),
+        Finding(
+            "totals have as much noise as they state", near and not published.has_missing_noise(int((noise == 0).sum()))
+        ),
     ]

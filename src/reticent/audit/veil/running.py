@@ -18,7 +18,7 @@ import numpy as np
 
 from reticent.arrays import UInt64s
 from reticent.audit.published import Published
-from reticent.audit.veil.judge import line_findings, has_pseudonyms, prior_findings
+from reticent.audit.veil.judge import has_pseudonyms, line_findings, prior_findings
 from reticent.audit.veil.steps import PossibleSets
 from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy

@@ -41,7 +41,9 @@ class PossibleSets:
     def person_memory(self, make: Callable[..., _core.judge.TrajectoryVerifier]) -> _core.judge.TrajectoryVerifier:
         """A memory of persons that lets through what is possible; it asks for the names of each row."""
         line = self.line
-        return make(values=len(line.domain), rows=len(line.strata), factors=self.factors, **self._transitions.core_arguments())
+        return make(
+            values=len(line.domain), rows=len(line.strata), factors=self.factors, **self._transitions.core_arguments()
+        )
 
     def can_step(self, stratum: int, before: Sequence[int], after: Sequence[int]) -> bool:
         """Whether a set can follow another under a row: some way leads every slot to one of its own along the kernel."""

@@ -52,14 +52,18 @@ class Trajectories:
         tables = [(release.tables["data"], at) for release, _, _, at in parts]
         person = np.concatenate([persons for _, _, persons, _ in parts])
         number = np.concatenate([np.full(len(at), number) for _, number, _, at in parts])
-        event, row = (np.concatenate([whole_numbers(data[name])[at] for data, at in tables]) for name in ("event", "row"))
+        event, row = (
+            np.concatenate([whole_numbers(data[name])[at] for data, at in tables]) for name in ("event", "row")
+        )
         columns = person, event, number, row, np.concatenate([candidate_codes(line, data)[at] for data, at in tables])
         order = np.lexsort((number, event, person))
         return cls(*(column[order] for column in columns))
 
     def select(self, which: npt.NDArray[Any]) -> Trajectories:
         """Some records."""
-        return Trajectories(self.person[which], self.event[which], self.number[which], self.stratum[which], self.codes[which])
+        return Trajectories(
+            self.person[which], self.event[which], self.number[which], self.stratum[which], self.codes[which]
+        )
 
 
 def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
@@ -75,16 +79,22 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
         return VerificationResult((one,), unchecked=() if houses else (NEEDS_LEDGER,))
     if ledger is None:  # pseudonyms link what the ledger would, if they are those of one person each
         parts = [(r, place, _pseudonyms(r), np.arange(r.tables["data"].num_rows)) for place, r in enumerate(ours, 1)]
-        return VerificationResult((one, *_findings(Trajectories.of(parts, line), line, ours[0], policy)), unchecked=(NAMES_NEED_LEDGER,))
+        return VerificationResult(
+            (one, *_findings(Trajectories.of(parts, line), line, ours[0], policy)), unchecked=(NAMES_NEED_LEDGER,)
+        )
     numbers = [_ledger_number(release, place, len(ours), ledger) for place, release in enumerate(ours)]
     off = sum(_is_other_ledger(release, ledger, number) for release, number in zip(ours, numbers, strict=True))
     listed = none_of("the ledger lists every veiled record once", off)
     if off:
-        return VerificationResult((one, listed), ("The ledger is not that of these releases; persons cannot be linked.",))
+        return VerificationResult(
+            (one, listed), ("The ledger is not that of these releases; persons cannot be linked.",)
+        )
     parts = [(r, n, ledger.persons[n - 1], ledger.groups[n - 1]) for r, n in zip(ours, numbers, strict=True)]
     findings = [one, listed, *_findings(Trajectories.of(parts, line), line, ours[0], policy)]
     if named:
-        findings.append(none_of("a person has one pseudonym, and nobody else has it", _count_wrong_names(ours, numbers, ledger)))
+        findings.append(
+            none_of("a person has one pseudonym, and nobody else has it", _count_wrong_names(ours, numbers, ledger))
+        )
     return VerificationResult(tuple(findings))
 
 

@@ -22,7 +22,9 @@ def true_value_codes(domain: Sequence[str | None], column: pa.ChunkedArray, poli
     places = {label: place for place, label in enumerate(domain)}
     if policy.columns[name].normalise:
         places |= {canonical_text(label): place for place, label in enumerate(domain) if label is not None}
-        values = tuple(None if value is None or not canonical_text(value) else canonical_text(value) for value in values)
+        values = tuple(
+            None if value is None or not canonical_text(value) else canonical_text(value) for value in values
+        )
     truths = np.full(max(1, len(values)), -1, dtype=np.int64)
     above = [(nodes, names.to_pylist()) for nodes, names in levels(pa.array(values, pa.string()), policy, name)[1:-1]]
     for at, value in enumerate(values):

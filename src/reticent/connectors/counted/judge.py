@@ -14,11 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from reticent.audit.generalised import check_counts, check_sensitive, record_requirements, suppressed_share, unchecked_claims
+from reticent.audit.generalised import (
+    check_counts,
+    check_sensitive,
+    record_requirements,
+    suppressed_share,
+    unchecked_claims,
+)
 from reticent.audit.groups import codes, number_rows
 from reticent.audit.labels.legal import check_labels
 from reticent.audit.published import text_table
-from reticent.audit.requirements import check_size, policy_requirements, person_requirements, requirements
+from reticent.audit.requirements import check_size, person_requirements, policy_requirements, requirements
 from reticent.audit.verdict import VerificationResult, none_of
 from reticent.connectors.counted.rows import Rows, split_counts
 from reticent.policy import Policy

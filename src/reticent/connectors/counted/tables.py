@@ -135,11 +135,13 @@ def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     method = METHODS[0] if policy.table.method == "auto" else policy.table.method
     owned, parts = distinct if people else None, None if method == METHODS[0] else distinct
     del distinct
-    encoded = replace(encoded, watch=apply_limits(encoded.cancellation, policy))
+    encoded = replace(encoded, cancellation=apply_limits(encoded.cancellation, policy))
     outcome = _search(encoded, method)
     if outcome.row_parts is not None:
         encoded, times = encoded.split_rows(outcome.row_parts.rows, outcome.row_parts.times), outcome.row_parts.times
-    guarantee = Guarantee(claims(policy, several=bool(people)), AGAINST["generalised"], generalization_exclusions(policy))
+    guarantee = Guarantee(
+        claims(policy, several=bool(people)), AGAINST["generalised"], generalization_exclusions(policy)
+    )
     return ReleasePlan(
         recoding=_recoding_of(encoded, outcome, parts, owned),
         guarantee=_warn_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),

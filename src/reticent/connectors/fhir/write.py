@@ -21,7 +21,7 @@ from reticent.connectors.fhir.elements import ElementSetter, setter
 from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, provenance, template
 from reticent.connectors.fhir.systems import ICD10
 from reticent.connectors.files.atomic import system_errors
-from reticent.disk import staged_path, make_folder, open_new
+from reticent.disk import make_folder, open_new, staged_path
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release.folder import read, refuse_overwrite

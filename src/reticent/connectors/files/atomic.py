@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from reticent.disk import staged_path, open_new
+from reticent.disk import open_new, staged_path
 from reticent.errors import ConnectorError
 
 

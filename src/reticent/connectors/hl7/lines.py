@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.errors import PolicyError
-from reticent.publication.records import RejectedRecord, Batch, RecordReader
+from reticent.publication.records import Batch, RecordReader, RejectedRecord
 
 # Fields that hold times, by segment and number: rewritten as ISO dates so that hierarchies can read them.
 TIME_FIELDS = frozenset(("MSH-7", "EVN-2", "PID-7", "PID-29", "PV1-44", "PV1-45", "DG1-5"))

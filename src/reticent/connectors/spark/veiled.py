@@ -37,8 +37,8 @@ from reticent.connectors.spark.rows import SparkRelease, quote_column
 from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.engine.rng import Rng
 from reticent.engine.veil.house import VeilParameters
-from reticent.engine.veil.release import data_table, hash_facts, guarantee, noisy_shares
-from reticent.engine.veil.veiling import OMISSION_EPSILON, MAX_OMISSION_RATE, hash_persons
+from reticent.engine.veil.release import data_table, guarantee, hash_facts, noisy_shares
+from reticent.engine.veil.veiling import MAX_OMISSION_RATE, OMISSION_EPSILON, hash_persons
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release import Counts
 from reticent.release.wording import NOT_IN_LEDGER
@@ -84,7 +84,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
     for name in policy.sensitive:
         refuse_variants(split_counts(rows.count_combinations([name]), [name])[0], policy)
     house = VeilParameters.of(policy, "table")
-    rng = replace(Rng.fresh(), house=store.veil_key(house.pin_digest))
+    rng = replace(Rng.fresh(), veil_secret=store.veil_key(house.pin_digest))
     whole_ = _map_batches(rows.frame.select(*[quote_column(name) for name in policy.columns]), policy, rng)
     lost, size, facts = _count_omissions(whole_, len(house.strata))
     if (unseen := float(lost.sum() / max(1, size.sum()))) > MAX_OMISSION_RATE:
@@ -102,7 +102,9 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         guarantee=replace(told, not_covered=(*told.not_covered, NOT_IN_LEDGER)),
         counts=Counts(records, records, 0, 0),
         policy_hash=policy.hash,
-        documents={"veil": house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}},
+        documents={
+            "veil": house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
+        },
         shape="veil",
         method=METHOD,
     )

@@ -11,7 +11,7 @@ from reticent.connectors.stream.source import FileSource
 from reticent.policy import Policy
 from reticent.publication import blocks, stream
 from reticent.publication.blocks import Blocks
-from reticent.publication.ports import Sink, Source, Progress
+from reticent.publication.ports import Progress, Sink, Source
 from reticent.publication.stream import StreamPublication
 
 FORMATS: blocks.Formats = {**blocks.FORMATS, "hl7": Hl7Lines}

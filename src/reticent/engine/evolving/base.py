@@ -138,7 +138,7 @@ class EvolvingPublisher(Publisher):
         moved, change = self._delete_rows(rows)
         self.records.remove(rows.tolist())
         written = np.setdiff1d(moved, rows)
-        change = replace(change, deleted=len(rows), gone=(self.records.codes[rows],))
+        change = replace(change, deleted=len(rows), removed_codes=(self.records.codes[rows],))
         return replace(change, held=self.counts.held, written=written, removed=np.sort(rows))
 
     def update(self, batch: pa.Table) -> Change:
@@ -220,7 +220,9 @@ class EvolvingPublisher(Publisher):
     def _method_guarantee(self) -> Guarantee:
         """What the method claims."""
 
-    def _to_release(self, tables: tuple[pa.Table, pa.Table], metrics: dict[str, float], explain: dict[str, Any]) -> Release:
+    def _to_release(
+        self, tables: tuple[pa.Table, pa.Table], metrics: dict[str, float], explain: dict[str, Any]
+    ) -> Release:
         qit, st = tables
         total = len(self.records)
         return Release(
@@ -265,7 +267,9 @@ class EvolvingPublisher(Publisher):
 
     def _find(self, ids: list[str], column: str, *, single: bool = False) -> UInt32s:
         if column == self.record_column:
-            rows_of: list[tuple[int, ...]] = [() if (row := self.records.row_of_record(i)) is None else (row,) for i in ids]
+            rows_of: list[tuple[int, ...]] = [
+                () if (row := self.records.row_of_record(i)) is None else (row,) for i in ids
+            ]
         elif column == self.policy.person:
             rows_of = [self.records.rows_of_person(i) for i in ids]
         else:

@@ -61,7 +61,7 @@ class Change:
             written=np.setdiff1d(np.union1d(self.written, later.written), later.removed),
             removed=removed,
             persons=np.union1d(self.persons, later.persons),
-            gone=self.removed_codes + later.removed_codes,
+            removed_codes=self.removed_codes + later.removed_codes,
         )
 
     def __repr__(self) -> str:

@@ -70,7 +70,12 @@ class ClusterPublisher(EvolvingPublisher):
         rows = core_change.rows
         self.records.classes[rows] = core_change.classes
         self._withheld = core_change.withheld
-        return rows, Change(touched=core_change.touched, dissolved=core_change.dissolved, relocated=core_change.relocated, held=core_change.withheld)
+        return rows, Change(
+            touched=core_change.touched,
+            dissolved=core_change.dissolved,
+            relocated=core_change.relocated,
+            held=core_change.withheld,
+        )
 
     def _quasi_codes(self, rows: UInt32s) -> Int32s:
         codes = np.ascontiguousarray(self.records.codes[rows, : len(self.policy.quasi)])

@@ -60,7 +60,9 @@ class PersonStates:
         self._veil, self._visits = veil, visits
         self.width = HEADER_BYTES + 2 * l
         """Bytes of a memory."""
-        self._state_type = np.dtype([("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")])
+        self._state_type = np.dtype(
+            [("memory", np.uint8, self.width), ("value", "<i4"), ("order", "<i8"), ("since", "<u4")]
+        )
         self._states: dict[int, bytes] = {}
         self._previous: dict[int, bytes] = {}
         """The lives before the last event, the nearest first, back to the last one that readers know."""
@@ -107,7 +109,7 @@ class PersonStates:
     def correct(self, records: Arrivals, publications: int = _PUBLISHED) -> UInt8s:
         """Records of known persons whose value is another one now; the memories after it."""
         if self._visits:
-            records = records._replace(orders=self._read(records.persons)["order"])
+            records = records._replace(positions=self._read(records.persons)["order"])
         return self.add_events(records, publications)
 
     def _move_last(self, some: Arrivals) -> None:
@@ -127,7 +129,9 @@ class PersonStates:
         visits = self._visits & (lives["order"][again] > self._restore_previous(some.persons[again])["order"])
         self._step(some.take(again[visits]), "visit", since)
         others = some.take(again[~visits])
-        self._step(others.take(np.flatnonzero(self._read(others.persons)["value"] != others.values)), "correction", since)
+        self._step(
+            others.take(np.flatnonzero(self._read(others.persons)["value"] != others.values)), "correction", since
+        )
 
     def _restore_previous(self, persons: UInt64s) -> npt.NDArray[np.void]:
         """The lives of persons before their last event, which they have again."""
@@ -193,7 +197,9 @@ class PersonStates:
     def last_event_at(self, person: int, position: int) -> tuple[bytes, int]:
         """The memory and the value of a person's last event, if it is at this place; nothing otherwise."""
         life = self._read(np.array([person], np.uint64))[0] if person in self._states else None
-        return (b"", -1) if life is None or life["order"] != position else (life["memory"].tobytes(), int(life["value"]))
+        return (
+            (b"", -1) if life is None or life["order"] != position else (life["memory"].tobytes(), int(life["value"]))
+        )
 
     def _chain(self, person: int) -> npt.NDArray[np.void]:
         """The life of a person and those before it, the last event first."""
@@ -271,7 +277,9 @@ def decode_memories(memories: UInt8s) -> VeiledEvents:
     slots = np.ascontiguousarray(memories[:, HEADER_BYTES:]).view("<u2")
     rows = np.ascontiguousarray(memories[:, :2]).view("<u2").reshape(-1)
     events = np.ascontiguousarray(memories[:, 2:6]).view("<u4").reshape(-1)
-    return VeiledEvents(np.sort(slots, axis=1), rows.astype(np.uint32), events.astype(np.uint32), memories[:, 6] != OMITTED)
+    return VeiledEvents(
+        np.sort(slots, axis=1), rows.astype(np.uint32), events.astype(np.uint32), memories[:, 6] != OMITTED
+    )
 
 
 def _iter_rounds(records: Arrivals) -> Iterator[Int64s]:

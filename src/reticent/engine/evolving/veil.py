@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
 from reticent.encode.moments import event_times
 from reticent.engine.base import check_batch
-from reticent.engine.evolving.base import EvolvingPublisher, ChangeIds
+from reticent.engine.evolving.base import ChangeIds, EvolvingPublisher
 from reticent.engine.evolving.change import Change
 from reticent.engine.evolving.lives import Arrivals, PersonStates, decode_memories
 from reticent.engine.rng import Rng
@@ -36,7 +36,7 @@ from reticent.engine.veil.events import refuse_value_conflicts
 from reticent.engine.veil.house import VeilPublisher
 from reticent.engine.veil.levels import PublishedLevels
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import VeiledBatch, BatchVeiler, hash_persons
+from reticent.engine.veil.veiling import BatchVeiler, VeiledBatch, hash_persons
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
@@ -75,7 +75,9 @@ class Veil(VeilPublisher, EvolvingPublisher):
         batch = check_batch(batch, self.policy)
         batch = batch.take(pa.array(np.argsort(self._event_positions(batch), kind="stable")))
         batch = _keep_one_record(batch, self._person, which)
-        here = pa.array([bool(self.records.rows_of_person(person)) for person in self._identities(batch)[0]], pa.bool_())
+        here = pa.array(
+            [bool(self.records.rows_of_person(person)) for person in self._identities(batch)[0]], pa.bool_()
+        )
         change = super().insert(batch.filter(pc.invert(here)))
         return change if which == "first" else change.then(self.update(self._later_records(batch.filter(here))))
 
@@ -112,7 +114,9 @@ class Veil(VeilPublisher, EvolvingPublisher):
         changed = np.flatnonzero(self._domain_codes(self.records.values(rows)) != arrivals.values)
         refuse_value_conflicts(self._count_conflicts(rows[changed], arrivals.values[changed]))
         persons = arrivals.persons[changed]
-        behind = len(changed) - int(np.count_nonzero(self.person_states.is_latest(persons, self.records.memories[rows[changed]])))
+        behind = len(changed) - int(
+            np.count_nonzero(self.person_states.is_latest(persons, self.records.memories[rows[changed]]))
+        )
         if behind:
             raise DataError(
                 f"{behind:,} records with another value are not the last ones of their persons; nothing was changed.",
@@ -143,7 +147,9 @@ class Veil(VeilPublisher, EvolvingPublisher):
         if self._events is None or self._one_record_each:
             return {}
         orders: dict[int, dict[int, int]] = {}
-        for row, person, order in zip(rows.tolist(), arrivals.persons.tolist(), arrivals.positions.tolist(), strict=True):
+        for row, person, order in zip(
+            rows.tolist(), arrivals.persons.tolist(), arrivals.positions.tolist(), strict=True
+        ):
             orders.setdefault(person, {})[row] = order
         return {person: self._move_person(person, places) for person, places in orders.items()}
 
@@ -158,7 +164,9 @@ class Veil(VeilPublisher, EvolvingPublisher):
             for row, memory in shown.items()
             if memory in places and memory in known
         )
-        return None if parted else self.person_states.move_events(person, places, alone=set(shown.values()) <= set(known))
+        return (
+            None if parted else self.person_states.move_events(person, places, alone=set(shown.values()) <= set(known))
+        )
 
     def _count_conflicts(self, rows: UInt32s, values: Int32s) -> int:
         """Records of an event that would not get the value which others of the same event get."""
@@ -233,8 +241,12 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _update_rows(self, rows: UInt32s, codes: Int32s, notes: Arrivals) -> tuple[UInt32s, Change]:
         """Only another sensitive value is an event; the other columns are shown as they are now."""
         # Of one record each, all say where the last event of their person lies now.
-        corrected = np.flatnonzero((self._domain_codes(self.records.values(rows)) != notes.values) | self._one_record_each)
-        elsewhere = (decode_memories(self.records.memories[rows]).strata != notes.strata) | (self.records.hashes[rows, 2] != notes.households)
+        corrected = np.flatnonzero(
+            (self._domain_codes(self.records.values(rows)) != notes.values) | self._one_record_each
+        )
+        elsewhere = (decode_memories(self.records.memories[rows]).strata != notes.strata) | (
+            self.records.hashes[rows, 2] != notes.households
+        )
         lives = {person: life for person, life in self._move_events(rows, notes).items() if life is not None}
         self.person_states.load(lives)
         self.records.put(rows, codes)
@@ -292,7 +304,9 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _publish(self, rows: UInt32s) -> Release:
         records, number = self.records, self.publications + 1
         published, _ = self._veiler.parameters.levels.publish(self._published_fields(rows))
-        veiled = VeiledBatch(published, decode_memories(records.memories[rows]), records.hashes[rows, 0], records.hashes[rows, 1])
+        veiled = VeiledBatch(
+            published, decode_memories(records.memories[rows]), records.hashes[rows, 0], records.hashes[rows, 1]
+        )
         self._members, self._shown_events = self._veiler.members(veiled, number=number), veiled.shown_events()
         release = self._veiler.release(veiled, number=number, values=self._domain_codes(records.values(rows)))
         return replace(release, guarantee=self.guarantee)
@@ -335,7 +349,9 @@ class StratumLookup:
             return self._levels.publish(batch)[1]
         keys = self._keys(batch)
         cells = {name: set(batch.column(name).to_pylist()) for name in self._valid_values}
-        if not all(key in self._strata for key in keys) or any(cells[name] - fits for name, fits in self._valid_values.items()):
+        if not all(key in self._strata for key in keys) or any(
+            cells[name] - fits for name, fits in self._valid_values.items()
+        ):
             rows = self._levels.publish(batch)[1]
             self._strata.update(zip(keys, rows.tolist(), strict=True))
             for name, fits in self._valid_values.items():

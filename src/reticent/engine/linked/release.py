@@ -163,7 +163,11 @@ def _release(
         shape="linked",
         method=METHOD,
         tables=tables,
-        guarantee=Guarantee(claims, AGAINST["linked"], exclusions(*policy_exclusions(policy), *_uncounted_sentences(policy), persons=True)),
+        guarantee=Guarantee(
+            claims,
+            AGAINST["linked"],
+            exclusions(*policy_exclusions(policy), *_uncounted_sentences(policy), persons=True),
+        ),
         counts=Counts(rows_in=rows_in, published=published, suppressed=rows_in - published),
         policy_hash=policy.hash,
         metrics={

@@ -196,7 +196,9 @@ def _match_rows(
         nowhere = good & (visit < 0) & np.asarray(pc.is_valid(table.column(VISIT)).to_numpy(), dtype=np.bool_)
         suppressed[f"{layout.name}: of a visit that is not there, kept without it"] += int(nowhere.sum())
         stranger = good & (visit >= 0) & (visit_owners[visit] != person)
-        suppressed[f"{layout.name}: of a visit of another person, or of one without a place, left out"] += int(stranger.sum())
+        suppressed[f"{layout.name}: of a visit of another person, or of one without a place, left out"] += int(
+            stranger.sum()
+        )
         good &= ~stranger
     if layout.of_persons or layout.of_visits:
         again = good & ~_is_first(person if layout.of_persons else visit, good)
@@ -248,7 +250,9 @@ def _rank_in_run(groups: Int64s) -> Int64s:
     return np.arange(len(groups)) - np.repeat(heads, np.diff(np.append(heads, len(groups))))
 
 
-def _assign_slots(rows: _MatchedRows, table: pa.Table, policy: Policy, visit_order: Int64s | None, persons: int) -> Rows:
+def _assign_slots(
+    rows: _MatchedRows, table: pa.Table, policy: Policy, visit_order: Int64s | None, persons: int
+) -> Rows:
     """The rows sorted by person and slot; rows beyond the most of a person are left out."""
     source = table.take(pa.array(rows.origin))
     columns = {name: _column(source.column(name), policy, name) for name in rows.layout.columns}
@@ -267,7 +271,8 @@ def _assign_slots(rows: _MatchedRows, table: pa.Table, policy: Policy, visit_ord
         slot = turn + 1
     start = np.searchsorted(person, np.arange(persons + 1))
     picked = {
-        name: Column(column.codes[by], column.values, column.hierarchy, column.ranks) for name, column in columns.items()
+        name: Column(column.codes[by], column.values, column.hierarchy, column.ranks)
+        for name, column in columns.items()
     }
     return Rows(
         rows.layout, rows.origin[by], person, rows.visit[by], slot.reshape(-1), len(names), start, picked, counted
@@ -304,7 +309,10 @@ def _ranks(hierarchy: HierarchyLevels) -> Int64s:
     if hierarchy.numeric is not None:
         return np.argsort(np.argsort(np.nan_to_num(hierarchy.numeric, nan=-np.inf), kind="stable"))
     # The last key, the root, counts most; the first is each value by itself.
-    keys = [_text_ranks(labels.to_pylist())[table] for table, labels in zip(hierarchy.node_ids, hierarchy.labels, strict=True)]
+    keys = [
+        _text_ranks(labels.to_pylist())[table]
+        for table, labels in zip(hierarchy.node_ids, hierarchy.labels, strict=True)
+    ]
     return np.argsort(np.lexsort(keys))
 
 

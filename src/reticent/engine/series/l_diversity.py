@@ -59,7 +59,7 @@ class LDiversity(SeriesPublisher):
         # A key of its own: the same order in every release would tell who is who.
         rng = Rng(self.rng.key(f"series order {self.releases}"), seeded=self.rng.seeded)
         encoded = EncodedTable.from_table(self._policy_with_l, table)
-        encoded = replace(encoded, watch=apply_limits(encoded.cancellation, self._policy_with_l))
+        encoded = replace(encoded, cancellation=apply_limits(encoded.cancellation, self._policy_with_l))
         release, places = publish(encoded, table, find_classes(encoded), rng)
         self._original, self._figures = Original(table, places), dict(release.metrics)
         names = table.column(str(self.policy.person)).cast(pa.string()).to_pylist()

@@ -33,14 +33,14 @@ import pyarrow.compute as pc
 
 from reticent import _core
 from reticent.arrays import Float32s, Int32s
-from reticent.engine.base import Members, sole_sensitive, refuse_group_column
+from reticent.engine.base import Members, refuse_group_column, sole_sensitive
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
 from reticent.engine.series.sug import People, enforce_limit
-from reticent.engine.series.tables import count_changes, risk_quantiles, count_reasons, release_tables
+from reticent.engine.series.tables import count_changes, count_reasons, release_tables, risk_quantiles
 from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
@@ -141,7 +141,9 @@ class MDistinct(SeriesPublisher):
 
     def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
         colours, relax = self._colors(updates)
-        order = FirstGroupRules(self._first_group_size(updates), colours, self._key("groups"), relax, self.static_values)
+        order = FirstGroupRules(
+            self._first_group_size(updates), colours, self._key("groups"), relax, self.static_values
+        )
         grouping = form_groups(self.history, updates, people, where, order)
         if grouping is None:
             raise GuaranteeError(
@@ -209,7 +211,9 @@ class FirstGroupRules:
     static_values: bool = False
 
 
-def form_groups(history: History, updates: Updates, people: People, points: Float32s, rules: FirstGroupRules) -> Grouping | None:
+def form_groups(
+    history: History, updates: Updates, people: People, points: Float32s, rules: FirstGroupRules
+) -> Grouping | None:
     """The groups of the next release; None when the domain has too few colours."""
     last = history.last(people.hashes)
     old, at = last >= 0, np.maximum(last, 0)
@@ -227,4 +231,6 @@ def form_groups(history: History, updates: Updates, people: People, points: Floa
         m=rules.m,
         key=rules.key,
     )
-    return None if places is None else Grouping(places.offsets, places.rows, places.values, places.donors, places.withheld)
+    return (
+        None if places is None else Grouping(places.offsets, places.rows, places.values, places.donors, places.withheld)
+    )

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Int32s, UInt64s
-from reticent.encode.columns import NATIVE_TYPES, to_native, normalize_names
+from reticent.encode.columns import NATIVE_TYPES, normalize_names, to_native
 from reticent.engine.stream.values import Values
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.levels import PublishedLevels
@@ -65,7 +65,9 @@ def journal_entry(head: dict[str, Any], seqs: UInt64s, columns: Sequence[npt.NDA
     return b"".join([len(line).to_bytes(4, "little"), line, *(column.tobytes() for column in columns)])
 
 
-def iter_entries(journal: bytes, kinds: Sequence[type]) -> Iterator[tuple[dict[str, Any], UInt64s, list[npt.NDArray[Any]]]]:
+def iter_entries(
+    journal: bytes, kinds: Sequence[type]
+) -> Iterator[tuple[dict[str, Any], UInt64s, list[npt.NDArray[Any]]]]:
     """Reads journal entries back, one behind the other; `kinds` are the types of the columns behind the positions."""
     at = 0
     while at < len(journal):
@@ -230,7 +232,9 @@ class FieldReader:
         self._fields = [*dict.fromkeys([*self._generalized_columns, *parameters.levels.by])]
         self._by = [self._fields.index(name) for name in parameters.levels.by]
         self._columns_read = [*self._fields, parameters.sensitive]
-        self._batches = NativeBatches([*dict.fromkeys([*self._columns_read, self._person, *([household] if household else [])])])
+        self._batches = NativeBatches(
+            [*dict.fromkeys([*self._columns_read, self._person, *([household] if household else [])])]
+        )
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
         leading = [parameters.levels.prefix_length(name) for name in self._fields]

@@ -30,13 +30,20 @@ from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
 from reticent.engine.stream.contract import ImmediatePublisher, PlacedBatch, VeiledRecords
-from reticent.engine.stream.records import FieldReader, PublishedColumn, ShownColumns, iter_entries, journal_entry, published_columns
+from reticent.engine.stream.records import (
+    FieldReader,
+    PublishedColumn,
+    ShownColumns,
+    iter_entries,
+    journal_entry,
+    published_columns,
+)
 from reticent.engine.stream.tables import OnDemand
 from reticent.engine.telling import refuse_disclosive_columns
 from reticent.engine.veil.house import VeilParameters, VeilPublisher
 from reticent.engine.veil.prior.noise import two_sided_geometric
 from reticent.engine.veil.release import data_table, guarantee
-from reticent.engine.veil.veiling import OMISSION_EPSILON, MAX_OMISSION_RATE, DISCLOSIVE_HINT
+from reticent.engine.veil.veiling import DISCLOSIVE_HINT, MAX_OMISSION_RATE, OMISSION_EPSILON
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
@@ -88,7 +95,9 @@ class Veil(VeilPublisher, ImmediatePublisher):
     @cached_property
     def metadata(self) -> Mapping[str, Mapping[str, Any]]:
         """The house; what share of the truths will not be offered, nobody knows before the stream has run."""
-        return {"veil": self.parameters.to_metadata() | {"eta": None, "eta_epsilon": None, "house": self.parameters.digest}}
+        return {
+            "veil": self.parameters.to_metadata() | {"eta": None, "eta_epsilon": None, "house": self.parameters.digest}
+        }
 
     # Placing
 
@@ -114,11 +123,17 @@ class Veil(VeilPublisher, ImmediatePublisher):
         if self._columns_checked or batch.num_rows < _LARGE_BATCH:
             return
         refuse_disclosive_columns(
-            self._published_columns(batch, coded, shown), coded.values, strata=coded.strata, persons=coded.persons, hint=DISCLOSIVE_HINT
+            self._published_columns(batch, coded, shown),
+            coded.values,
+            strata=coded.strata,
+            persons=coded.persons,
+            hint=DISCLOSIVE_HINT,
         )
         self._columns_checked = True
 
-    def _published_columns(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns) -> dict[str, Any]:
+    def _published_columns(
+        self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns
+    ) -> dict[str, Any]:
         """What is published of a batch beside the candidates."""
         published = {name: column.array() for name, column in published_columns(coded, shown).items()}
         names = (*self.policy.quasi, *self.policy.plain)
@@ -163,7 +178,9 @@ class Veil(VeilPublisher, ImmediatePublisher):
         self._finish_batch(seen, self._next + len(seen))  # whoever pushes keeps no journal
         return [self._release(batch, coded, shown, seen)] if len(seen) else []
 
-    def _release(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns, events: _core.veil.VeiledEvents) -> Release:
+    def _release(
+        self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns, events: _core.veil.VeiledEvents
+    ) -> Release:
         def tables() -> dict[str, pa.Table]:
             columns = pa.table(self._published_columns(batch, coded, shown))
             return {"data": data_table(self.parameters, columns, events, np.arange(len(events)))}
@@ -210,7 +227,11 @@ class OmissionMonitor:
     @property
     def figures(self) -> dict[str, float]:
         """The share at the last look, and whether it is too large; nothing before the first look."""
-        return {} if self._omission_rate is None else {"eta": self._omission_rate, "alarm": float(self._omission_rate > MAX_OMISSION_RATE)}
+        return (
+            {}
+            if self._omission_rate is None
+            else {"eta": self._omission_rate, "alarm": float(self._omission_rate > MAX_OMISSION_RATE)}
+        )
 
     def count_events(self, events: _core.veil.VeiledEvents) -> None:
         """Counts records, in the order they came; how they are cut into batches changes nothing."""
@@ -241,7 +262,13 @@ class OmissionMonitor:
 
     def state(self) -> dict[str, Any]:
         """For a snapshot."""
-        return {"lost": self._omitted, "size": self._size, "looks": self._windows, "until": self._window_size, "eta": self._omission_rate}
+        return {
+            "lost": self._omitted,
+            "size": self._size,
+            "looks": self._windows,
+            "until": self._window_size,
+            "eta": self._omission_rate,
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""

@@ -26,7 +26,7 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
-from reticent.engine.base import check_values, sole_sensitive, refuse_group_column
+from reticent.engine.base import check_values, refuse_group_column, sole_sensitive
 from reticent.engine.identifiers import policy_exclusions
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher

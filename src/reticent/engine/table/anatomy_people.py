@@ -125,7 +125,8 @@ def _attach(cells: Cells, groups: Int64s, rows: Int64s) -> None:
     if not cells.finished:
         return
     homes = [
-        (int(groups[cell[0, 0]]), np.bincount(cells.codes[cell[:, 0]], minlength=cells.domain)) for cell in cells.finished
+        (int(groups[cell[0, 0]]), np.bincount(cells.codes[cell[:, 0]], minlength=cells.domain))
+        for cell in cells.finished
     ]
     for row in rows:
         for at in cells.rng.permutation(len(homes))[:_MAX_CELLS_ASKED]:

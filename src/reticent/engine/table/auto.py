@@ -49,7 +49,9 @@ class Auto(TablePublisher):
         parts = rank_methods(encoded, parts) if aim is None else parts
         best, entries = select_method(encoded, parts, loss_scorer(encoded) if aim is None else aim.score)
         explain = {**best.outcome.explain, "tried": [entry.to_dict() for entry in entries]}
-        release, self._source_rows = publish(encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics)
+        release, self._source_rows = publish(
+            encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics
+        )
         return release
 
     def _purpose(self, encoded: EncodedTable, table: pa.Table) -> CountsPurpose | ModelPurpose | None:

@@ -43,7 +43,7 @@ class TablePublisher(Publisher):
 
     def encode(self, table: pa.Table) -> EncodedTable:
         """A table as the searches see it, and what they may use from now on."""
-        return replace(EncodedTable.from_table(self.policy, table), watch=apply_limits(self._cancellation, self.policy))
+        return replace(EncodedTable.from_table(self.policy, table), cancellation=apply_limits(self._cancellation, self.policy))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -77,12 +77,14 @@ def select_method(
     for place, part in enumerate(methods):
         if encoded.cancellation.cancelled:
             raise UnwantedError("The search was cancelled; nothing was published.")
-        if entries and part.seconds > (math.inf if encoded.cancellation.seconds_left is None else encoded.cancellation.seconds_left):
+        if entries and part.seconds > (
+            math.inf if encoded.cancellation.seconds_left is None else encoded.cancellation.seconds_left
+        ):
             continue  # a search that is stopped finds little, and takes its time
         least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
         share = 1 if part.favorite else len(methods) - place
         begin, near = part.linked_k or apart, part.linked_k > 0
-        asked = replace(encoded.with_time_share(share), emphasis=part.emphasis, apart=begin, near=near, below=least)
+        asked = replace(encoded.with_time_share(share), emphasis=part.emphasis, linked_k=begin, small_steps=near, loss_limit=least)
         try:
             outcome = search_classes(asked, part.find)
         except GuaranteeError as error:

@@ -112,7 +112,9 @@ class Cuts:
         else:
             texts = self._sets()
         whole = self._cell_sizes == len(self.values)
-        marks = zip(texts, self._has_missing.tolist(), (whole & (self._has_missing | (not self.numeric))).tolist(), strict=True)
+        marks = zip(
+            texts, self._has_missing.tolist(), (whole & (self._has_missing | (not self.numeric))).tolist(), strict=True
+        )
         cells = [ROOT if all_of_them and len(self.values) > 1 else f"{text}{MISSING_SUFFIX}" if beside else text
                  for text, beside, all_of_them in marks]  # fmt: skip
         return pa.array(cells, type=pa.string()).take(pa.array(self.classes[rows]))

@@ -101,7 +101,7 @@ class EncodedTable:
         What all classes of a person have in common is what a reader who links them is left with; Mondrian can tell the classes that
         are all there is of their persons, the other searches ask more of every class.
         """
-        return replace(self.with_k(k), closed=self.closed_model or self.model, apart=k)
+        return replace(self.with_k(k), closed_model=self.closed_model or self.model, linked_k=k)
 
     def take_rows(self, rows: Int64s) -> EncodedTable:
         """The same with some of the rows: where people are counted, all of some persons, who are numbered anew."""
@@ -133,7 +133,7 @@ class EncodedTable:
     def with_time_share(self, parts: int) -> EncodedTable:
         """The same table with an equal share of the time that is left."""
         left = self.cancellation.seconds_left
-        return replace(self, watch=self.cancellation.with_limits(seconds=None if left is None else left / parts))
+        return replace(self, cancellation=self.cancellation.with_limits(seconds=None if left is None else left / parts))
 
     @property
     def values(self) -> Int32s | None:
@@ -270,7 +270,10 @@ def _sensitive(policy: Policy, columns: EncodedColumns, name: str) -> SensitiveC
     rank = np.argsort(places).astype(np.int32)
     tree: list[Int32s] = []
     if policy.privacy.t is not None and policy.privacy.t.kind == "hierarchical":
-        tree = [np.ascontiguousarray(table[places]) for table in build_levels_by_column(policy, {name: values})[name].node_ids]
+        tree = [
+            np.ascontiguousarray(table[places])
+            for table in build_levels_by_column(policy, {name: values})[name].node_ids
+        ]
         tree[0] = np.arange(len(places), dtype=np.int32)
     return rank[columns.codes[name]], len(places), tree
 

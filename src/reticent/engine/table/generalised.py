@@ -72,7 +72,9 @@ def publish(
         method=outcome.method,
         tables={"data": _data_table(encoded, table, outcome, shuffled)},
         guarantee=Guarantee(
-            claims(policy, several=encoded.people is not None), AGAINST["generalised"], generalization_exclusions(policy)
+            claims(policy, several=encoded.people is not None),
+            AGAINST["generalised"],
+            generalization_exclusions(policy),
         ),
         counts=Counts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
         policy_hash=policy.hash,

@@ -32,7 +32,7 @@ from reticent import _core
 from reticent.arrays import Bools, Int64s, distinct
 from reticent.encode.dictionary import pack_codes
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL_LATTICE, SearchResult, SearchMethod, loss_scorer, select_method
+from reticent.engine.table.contest import SMALL_LATTICE, SearchMethod, SearchResult, loss_scorer, select_method
 from reticent.engine.table.encoded_table import EncodedTable, attributes_at_levels
 from reticent.engine.table.generalised import Outcome, RowParts, publish
 from reticent.engine.table.levels import common_levels
@@ -60,7 +60,7 @@ class Local(TablePublisher):
 def recode_table(encoded: EncodedTable) -> SearchResult:
     """The classes of a table and what they lose; those of `optimal` where they lose less."""
     parts = [SearchMethod("local", recode)]
-    encoded = replace(encoded, apart=estimate_linked_k(encoded))
+    encoded = replace(encoded, linked_k=estimate_linked_k(encoded))
     if encoded.lattice_size <= SMALL_LATTICE:
         parts.append(SearchMethod("optimal", optimum, only_better=True))
     best, _ = select_method(encoded, parts, loss_scorer(encoded))

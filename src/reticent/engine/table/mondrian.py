@@ -67,7 +67,12 @@ def find_classes(encoded: EncodedTable) -> Outcome:
 
 def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> SearchMethod:
     """Mondrian that never parts the records of a person: nothing is left to link, at the price of what tells them apart."""
-    return SearchMethod("mondrian", lambda encoded: find(encoded.with_linked_k(encoded.person_count)), sets=sets, keeps_persons_whole=True)
+    return SearchMethod(
+        "mondrian",
+        lambda encoded: find(encoded.with_linked_k(encoded.person_count)),
+        sets=sets,
+        keeps_persons_whole=True,
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +155,9 @@ def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bo
     spans = bool(sets) and _allows_intervals(encoded, name)
     days = _interval_ends(encoded, name, np.arange(len(words))) if spans else None
     places = (
-        order_values(words) if days is None else np.array(sorted(range(len(words)), key=_date_key(days, words)), dtype=np.int64)
+        order_values(words)
+        if days is None
+        else np.array(sorted(range(len(words)), key=_date_key(days, words)), dtype=np.int64)
     )
     values = [words[place] for place in places]
     numeric = spans or _is_numeric(values)

@@ -145,7 +145,11 @@ def search_classes(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome
             break
         outcome, classes = enforce_k_map(encoded, outcome, classes_of(outcome))
         lost = int(outcome.suppressed.sum())
-        if lost <= encoded.limit and lost < encoded.rows and satisfies_overall(encoded.policy, sizes_of(encoded, classes)):
+        if (
+            lost <= encoded.limit
+            and lost < encoded.rows
+            and satisfies_overall(encoded.policy, sizes_of(encoded, classes))
+        ):
             return outcome
         k = next_k(k)
     raise GuaranteeError(
@@ -225,7 +229,9 @@ def number_rows(columns: Sequence[Any], size: int) -> Int64s:
 
     So the numbers, and what depends on them, are the same whatever the order of the rows.
     """
-    return np.unique(row_keys([encode_column(column) for column in columns], size), return_inverse=True)[1].astype(np.int64)
+    return np.unique(row_keys([encode_column(column) for column in columns], size), return_inverse=True)[1].astype(
+        np.int64
+    )
 
 
 def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:

@@ -88,14 +88,18 @@ class ModelPurpose:
 
     def _mass(self, feature: Feature, outcome: Outcome, learn: Bools) -> Floats:
         attribute = outcome.attributes[feature.name]
-        rows = [attribute.mass((learn & (self._target_codes == value)).astype(np.float64)) for value in range(self._classes)]
+        rows = [
+            attribute.mass((learn & (self._target_codes == value)).astype(np.float64)) for value in range(self._classes)
+        ]
         return np.stack([np.bincount(feature.bins, weights=row, minlength=feature.count) for row in rows])
 
     def _information(self, feature: Feature) -> float:
         """Mutual information of an attribute and the target, in nats."""
         bins = feature.bins[self._encoded.codes(feature.name)]
         usable = self._target_codes < self._classes
-        pairs = np.bincount(bins[usable] * self._classes + self._target_codes[usable], minlength=feature.count * self._classes)
+        pairs = np.bincount(
+            bins[usable] * self._classes + self._target_codes[usable], minlength=feature.count * self._classes
+        )
         joint = pairs.reshape(feature.count, self._classes) / max(1, pairs.sum())
         apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
         at = joint > 0

@@ -21,7 +21,7 @@ from reticent.arrays import UInt64s
 from reticent.engine.table.contest import SearchMethod
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalised import measure_outcome
-from reticent.engine.table.people import suppress_links, search_classes
+from reticent.engine.table.people import search_classes, suppress_links
 from reticent.errors import GuaranteeError
 
 LARGE_TABLE = 400_000
@@ -44,8 +44,8 @@ def rank_methods(encoded: EncodedTable, methods: Sequence[SearchMethod]) -> list
     sample, more = sample.with_time_share(_TIME_SHARE), encoded.rows / sample.rows
     tries = [_run_pilot(sample.with_time_share(len(methods) - place), part) for place, part in enumerate(methods)]
     order = sorted(range(len(methods)), key=lambda at: tries[at].loss)
-    told = {at: replace(methods[at], apart=tries[at].linked_k, seconds=more * tries[at].seconds) for at in order}
-    return [replace(told[at], favourite=at == order[0]) for at in order]
+    told = {at: replace(methods[at], linked_k=tries[at].linked_k, seconds=more * tries[at].seconds) for at in order}
+    return [replace(told[at], favorite=at == order[0]) for at in order]
 
 
 def sample_persons(encoded: EncodedTable) -> EncodedTable | None:
@@ -92,7 +92,12 @@ def _run_pilot(sample: EncodedTable, method: SearchMethod) -> _PilotResult:
     seconds = _seconds_since(begin, sample)
     if sample.people is None or method.keeps_persons_whole or outcome.explain.get("stopped"):
         return _PilotResult(loss, 0, seconds)
-    begin, low, high, runs = sample.cancellation.seconds_left, int(outcome.explain["apart"]) // 4, int(outcome.explain["apart"]), 0
+    begin, low, high, runs = (
+        sample.cancellation.seconds_left,
+        int(outcome.explain["apart"]) // 4,
+        int(outcome.explain["apart"]),
+        0,
+    )
     while high - low > max(1, high // _PRECISION):
         middle, runs = (low + high) // 2, runs + 1
         fewer = suppress_links(sample, method.find(sample.with_linked_k(middle)))

@@ -71,7 +71,9 @@ class Supervised(TablePublisher):
 
         def find(asked: EncodedTable) -> Outcome:
             return (
-                generalize_optimally(asked, tree, critic) if recoding == "optimal" else generalize(asked, tree.batches(), recoding)
+                generalize_optimally(asked, tree, critic)
+                if recoding == "optimal"
+                else generalize(asked, tree.batches(), recoding)
             )
 
         outcome = search_classes(encoded, find)
@@ -96,7 +98,9 @@ class UtilityScorer:
     def scores(self, attributes: Sequence[Levels], suppressed: Bools | None = None) -> Scores:
         """How well the target is predicted from published attributes."""
         rows = self.rows if suppressed is None else self.rows[~suppressed[self.rows]]
-        return self.classifier.scores(features(attributes, rows), self.target_codes[rows], positive_class(self.target_codes))
+        return self.classifier.scores(
+            features(attributes, rows), self.target_codes[rows], positive_class(self.target_codes)
+        )
 
     def f_measure_of(self, names: tuple[str, ...]) -> float:
         """F-measure of the original values of some attributes."""
@@ -249,7 +253,9 @@ class UtilityTree:
 
 
 def utility_tree(
-    attributes: Sequence[str], f_measure: Callable[[tuple[str, ...]], float], is_late: Callable[[], bool] = lambda: False
+    attributes: Sequence[str],
+    f_measure: Callable[[tuple[str, ...]], float],
+    is_late: Callable[[], bool] = lambda: False,
 ) -> UtilityTree:
     """Builds the tree; ties are broken by the order of the attributes. `late` says when time is up."""
     current = tuple(attributes)

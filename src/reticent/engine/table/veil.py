@@ -38,15 +38,20 @@ class Veil(VeilPublisher, TablePublisher):
         events = events_of(table, self.policy)
         veiled, places = self._veiler.veil(table.take(pa.array(events.facts))), events.facts
         if self._veiler.parameters.kernel is not None and veiled.true_values is not None:
-            check_transitions(self._veiler.parameters, Transitions.from_records(veiled.veil_persons, veiled.events.strata, veiled.true_values))
+            check_transitions(
+                self._veiler.parameters,
+                Transitions.from_records(veiled.veil_persons, veiled.events.strata, veiled.true_values),
+            )
         if len(events.records) > len(events.facts):
             published, _ = self._veiler.parameters.levels.publish(table.take(pa.array(events.records)))
             veiled, places = veiled.repeat(published, events.fact_of), events.records
         if self.policy.privacy.k is not None:
-            crowd = form_classes(self.policy, self._veiler.parameters.levels, table.take(pa.array(places)), veiled.events.strata)
+            crowd = form_classes(
+                self.policy, self._veiler.parameters.levels, table.take(pa.array(places)), veiled.events.strata
+            )
             veiled, places = veiled.repeat(crowd.published, crowd.records), places[crowd.records]
         self._source_rows = places[self._veiler.row_order(len(veiled), number=1)]
         # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.
         alone = counts_epsilon(self.policy) is not None
-        self._shown_events = None if self.policy.person is None else veiled.shown_events()._replace(alone=alone)
+        self._shown_events = None if self.policy.person is None else veiled.shown_events()._replace(exclusive=alone)
         return self._veiler.release(veiled, number=1, suppressed=table.num_rows - len(veiled))

@@ -84,11 +84,13 @@ def _publish_column(levels: PublishedLevels, name: str, table: pa.Table) -> tupl
     leaf = np.zeros(len(rungs.labels[level]), dtype=np.int64)
     leaf[rungs.node_ids[level]] = np.arange(len(words))
     tables = tuple(np.ascontiguousarray(above[leaf]) for above in rungs.node_ids[level:])
-    shown = replace(rungs, tables=tables, labels=rungs.labels[level:], leaves=rungs.leaves[level:], numeric=None)
+    shown = replace(rungs, node_ids=tables, labels=rungs.labels[level:], leaves=rungs.leaves[level:], numeric=None)
     return shown, rungs.node_ids[level][codes]
 
 
-def _recode(k: int, people: People | None, columns: dict[str, tuple[HierarchyLevels, Int32s]], part: Int64s) -> list[Int64s]:
+def _recode(
+    k: int, people: People | None, columns: dict[str, tuple[HierarchyLevels, Int32s]], part: Int64s
+) -> list[Int64s]:
     """How far every record of a row climbs, column by column; the whole row together is a crowd, so that none is lost."""
     sensitive: list[SensitiveColumn] = [] if people is None else [(people.pairs, len(people.owner), [])]
     collapsed = _core.table.CollapsedTable(

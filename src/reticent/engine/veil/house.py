@@ -137,9 +137,9 @@ class VeilParameters:
             domain=domain,
             by=prior.by,
             strata=strata,
-            stretches=_core.veil.segments_of_counts(counts, l=l),
-            orders=_make_permutations(domain, settings.order, counts),
-            steps=steps,
+            segments=_core.veil.segments_of_counts(counts, l=l),
+            permutations=_make_permutations(domain, settings.order, counts),
+            kernel=steps,
             figures=read_report(policy),
             policy=policy,
         )

@@ -26,7 +26,7 @@ from reticent.engine.veil.prior.noise import add_noise, two_sided_geometric
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Guarantee
-from reticent.release.wording import AGAINST, LINKED, SINGLING_OUT, HOUSEHOLD, VEIL
+from reticent.release.wording import AGAINST, HOUSEHOLD, LINKED, SINGLING_OUT, VEIL
 
 if TYPE_CHECKING:
     from reticent.engine.veil.house import VeilParameters
@@ -38,7 +38,11 @@ _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 def guarantee(parameters: VeilParameters) -> Guarantee:
     """What a veil claims, and against whom, with the figures that were measured when its prior was made."""
     k = claims(parameters.policy).get("k")
-    left_open = (*_list_exclusions(parameters), *VEIL) if parameters.policy.unit is None else (*_list_exclusions(parameters), *VEIL, HOUSEHOLD)
+    left_open = (
+        (*_list_exclusions(parameters), *VEIL)
+        if parameters.policy.unit is None
+        else (*_list_exclusions(parameters), *VEIL, HOUSEHOLD)
+    )
     if k is None:
         return Guarantee({"veil": parameters.l}, AGAINST["veil"], (*left_open, SINGLING_OUT))
     return Guarantee({"veil": parameters.l, "k": k}, AGAINST["veil"], (*left_open, LINKED))
@@ -46,7 +50,12 @@ def guarantee(parameters: VeilParameters) -> Guarantee:
 
 def _list_exclusions(parameters: VeilParameters) -> list[str]:
     figures = parameters.figures or {}
-    return [_odds_ratio_sentence(figures), _kernel_sentence(parameters, figures), *_epsilon_sentences(parameters), _omission_sentence(figures)]
+    return [
+        _odds_ratio_sentence(figures),
+        _kernel_sentence(parameters, figures),
+        *_epsilon_sentences(parameters),
+        _omission_sentence(figures),
+    ]
 
 
 def _odds_ratio_sentence(figures: dict[str, Any]) -> str:
@@ -102,13 +111,20 @@ def _omission_sentence(figures: dict[str, Any]) -> str:
 
 
 def data_table(
-    parameters: VeilParameters, published: pa.Table, events: VeiledEvents | _core.veil.VeiledEvents, row_order: Int64s, names: pa.Array | None = None
+    parameters: VeilParameters,
+    published: pa.Table,
+    events: VeiledEvents | _core.veil.VeiledEvents,
+    row_order: Int64s,
+    names: pa.Array | None = None,
 ) -> pa.Table:
     """The published table, its records in the given order; with pseudonyms of the persons where they are linked."""
     labels = pa.array(parameters.domain.labels, pa.string())
     take = pa.array(row_order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
-    columns |= {"row": pa.array(events.strata[row_order], pa.int64()), "event": pa.array(events.events[row_order], pa.int64())}
+    columns |= {
+        "row": pa.array(events.strata[row_order], pa.int64()),
+        "event": pa.array(events.events[row_order], pa.int64()),
+    }
     if names is not None:
         columns["person"] = names.take(take)
     for slot in range(parameters.l):
@@ -129,7 +145,9 @@ def random_order(size: int, rng: Rng, purpose: str) -> Int64s:
     return _core.random.permutation(size, key=rng.key(purpose))
 
 
-def omission_rates(parameters: VeilParameters, events: VeiledEvents, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float) -> list[float]:
+def omission_rates(
+    parameters: VeilParameters, events: VeiledEvents, persons: UInt64s, facts: UInt64s, rng: Rng, epsilon: float
+) -> list[float]:
     """Per row of the prior the share of truths that are not offered, each person counting once, with two-sided geometric noise.
 
     A person stands in one row, whatever number of records he or she has there. Another person in that place moves two counts by one
@@ -139,7 +157,11 @@ def omission_rates(parameters: VeilParameters, events: VeiledEvents, persons: UI
     rows, weights = len(parameters.strata), record_weights(persons)
     lost = np.bincount(events.strata, weights * ~events.offered, minlength=rows)
     return noisy_shares(
-        lost, np.bincount(events.strata, weights, minlength=rows), sum_by_stratum(events.strata, facts, rows), rng, epsilon
+        lost,
+        np.bincount(events.strata, weights, minlength=rows),
+        sum_by_stratum(events.strata, facts, rows),
+        rng,
+        epsilon,
     )
 
 
@@ -164,7 +186,9 @@ def record_weights(persons: UInt64s) -> Floats:
     return np.asarray(1 / times[who.reshape(-1)])
 
 
-def noisy_shares(omitted: Int64s | Floats, size: Int64s | Floats, sums: UInt64s, rng: Rng, epsilon: float) -> list[float]:
+def noisy_shares(
+    omitted: Int64s | Floats, size: Int64s | Floats, sums: UInt64s, rng: Rng, epsilon: float
+) -> list[float]:
     """Shares of lost persons among all, row by row, with the noise of `eta`.
 
     Persons count in parts where some of their records are lost, and noise in whole steps would leave the part to be read. They are rounded by
@@ -203,7 +227,9 @@ def refuse_counts(policy: Policy, kind: str) -> None:
         )
 
 
-def noisy_counts(parameters: VeilParameters, persons: UInt64s, strata: UInt32s, values: Int32s, key: bytes, epsilon: float) -> dict[str, Any]:
+def noisy_counts(
+    parameters: VeilParameters, persons: UInt64s, strata: UInt32s, values: Int32s, key: bytes, epsilon: float
+) -> dict[str, Any]:
     """The noisy table of first sights, as `veil.json` holds it; refuses persons who would be counted twice. The value -1 counts nowhere."""
     if len(np.unique(persons)) < len(persons):
         raise PolicyError(

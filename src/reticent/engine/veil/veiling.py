@@ -10,20 +10,20 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import Bools, Floats, Int32s, Int64s, UInt16s, UInt32s, UInt64s
-from reticent.encode.columns import to_native, normalize_names
+from reticent.encode.columns import normalize_names, to_native
 from reticent.engine.base import Members, ShownEvents
 from reticent.engine.rng import Rng
 from reticent.engine.telling import refuse_disclosive_columns
 from reticent.engine.veil.house import VeilParameters
 from reticent.engine.veil.release import (
+    counts_epsilon,
     data_table,
-    omission_rates,
-    hash_facts,
     guarantee,
+    hash_facts,
+    noisy_counts,
+    omission_rates,
     pseudonyms,
     random_order,
-    noisy_counts,
-    counts_epsilon,
     record_weights,
 )
 from reticent.errors import DataError, GuaranteeError
@@ -133,7 +133,9 @@ class BatchVeiler:
         """Of the records of a release; it tells nothing, and no two releases have the same."""
         return random_order(size, self._rng, f"veil rows {number}")
 
-    def release(self, veiled: VeiledBatch, *, number: int, suppressed: int = 0, values: Int32s | None = None) -> Release:
+    def release(
+        self, veiled: VeiledBatch, *, number: int, suppressed: int = 0, values: Int32s | None = None
+    ) -> Release:
         """A veiled batch as the publication of a number, from 1; refuses one whose values the prior does not know, or other columns tell.
 
         The true `values` are those of the batch where it keeps them.
@@ -168,7 +170,14 @@ class BatchVeiler:
         assert epsilon is not None  # noqa: S101 - the policy asks for them
         assert veiled.true_values is not None  # noqa: S101 - kinds that do not keep the values refuse totals
         key = self._rng.key("veil totals")
-        return noisy_counts(self.parameters, veiled.veil_persons[first], veiled.events.strata[first], veiled.true_values[first], key, epsilon)
+        return noisy_counts(
+            self.parameters,
+            veiled.veil_persons[first],
+            veiled.events.strata[first],
+            veiled.true_values[first],
+            key,
+            epsilon,
+        )
 
     def _ledger_hashes(self, table: pa.Table, persons: UInt64s) -> UInt64s:
         """Persons as the ledger lists them: under another key than the veil's, so that a veil under a wrong key shows itself."""

@@ -207,7 +207,9 @@ def _check_uncounted_tables(policy: Policy, settings: LinkedSettings) -> None:
     for table in settings.uncounted:
         one = settings.layout(policy.released).get(table)
         if one is None or one.of_persons or one.of_visits or set(one.columns) & set(policy.quasi):
-            raise validation_error(f"tables.uncounted: '{table}' must be a table without persons, visits and quasi-identifiers.")
+            raise validation_error(
+                f"tables.uncounted: '{table}' must be a table without persons, visits and quasi-identifiers."
+            )
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,6 @@ def _at_least(question: Question, groups: Integers, counterfeits: Integers, line
     width = len(counterfeits)
     pairs, at = np.unique(question.groups.astype(np.int64) * width + groups, return_inverse=True)
     matching = np.bincount(at, lines, minlength=len(pairs))
-    return np.bincount(pairs // width, np.maximum(matching - counterfeits[pairs % width], 0), minlength=question.size).astype(
-        float
-    )
+    return np.bincount(
+        pairs // width, np.maximum(matching - counterfeits[pairs % width], 0), minlength=question.size
+    ).astype(float)

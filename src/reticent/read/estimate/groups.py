@@ -146,7 +146,9 @@ class Groups:
         estimate = np.bincount(by, each[region], minlength=size).astype(np.float64)
         spread = self._linear_variance(each, target, np.clip(estimate, 0, number), number)
         more = self._design_effect(region, by, number) * (1.0 if self.records is None else _OPEN_FACTOR)
-        doubt = self._fill_variance(target) * (np.clip(estimate, 0, number) / max(float(target @ self.totals), 1.0)) ** 2
+        doubt = (
+            self._fill_variance(target) * (np.clip(estimate, 0, number) / max(float(target @ self.totals), 1.0)) ** 2
+        )
         spread = LinearVariance(more * spread.base + doubt, more * spread.slope)
         low, high = score_interval(estimate, spread, number, quantile(level))
         return Counts(estimate, spread.variance(np.clip(estimate, 0, number)), low, high, number)

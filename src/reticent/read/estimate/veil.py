@@ -30,7 +30,7 @@ from reticent.arrays import Floats, Integers, UInt64s
 from reticent.errors import PolicyError
 from reticent.read.estimate.channel import Channel, build_channel, normalize_rows
 from reticent.read.estimate.interval import LinearVariance, normal_interval, quantile, score_interval
-from reticent.read.estimate.persons import Products, KernelStep, propagate, pairs
+from reticent.read.estimate.persons import KernelStep, Products, pairs, propagate
 from reticent.read.estimate.persons import sums as sums_of
 from reticent.read.estimate.totals import Calibration, Cells, NoisyCounts
 
@@ -84,7 +84,9 @@ class Veil:
         unseen = self.shares == 0
         sizes = np.ones(len(self.omission_rate)) if self.stratum_sizes is None else self.stratum_sizes
         # A value that few rows offer is more frequent than those rows say: at first all are taken to be missed alike.
-        known = ((1 - self.omission_rate) * sizes) @ self.shares + (self.omission_rate * sizes) @ normalize_rows(unseen.astype(np.float64))
+        known = ((1 - self.omission_rate) * sizes) @ self.shares + (self.omission_rate * sizes) @ normalize_rows(
+            unseen.astype(np.float64)
+        )
         least = np.where(unseen, np.inf, self.shares).min(axis=1, keepdims=True)
         return normalize_rows(np.where(unseen, np.minimum(known / max(float(sizes.sum()), 1.0), least), 0.0))
 
@@ -314,7 +316,13 @@ def _variance(
 
 
 def _products(
-    veil: Veil, records: Records, keys: Integers, inverse: Integers, values: Floats, target: Floats, step: KernelStep | None
+    veil: Veil,
+    records: Records,
+    keys: Integers,
+    inverse: Integers,
+    values: Floats,
+    target: Floats,
+    step: KernelStep | None,
 ) -> Floats:
     """Per person and group, the sum over pairs of records of the chance that both count."""
     none = np.zeros(len(keys), dtype=np.int64)
@@ -350,10 +358,14 @@ def _omission_variance(veil: Veil, strata: Integers, groups: Integers, omitted_m
 
 def _omitted_variance(omission_rate: Floats, omitted_mean: Floats) -> Floats:
     """Per record: whether its truth is not offered, and what its set adds then."""
-    return np.asarray(omission_rate * omitted_mean * (1 - omitted_mean) + omitted_mean**2 * omission_rate * (1 - omission_rate))
+    return np.asarray(
+        omission_rate * omitted_mean * (1 - omitted_mean) + omitted_mean**2 * omission_rate * (1 - omission_rate)
+    )
 
 
-def _first_event_variance(veil: Veil, records: Records, groups: Integers, target: Floats, variance: Floats) -> LinearVariance:
+def _first_event_variance(
+    veil: Veil, records: Records, groups: Integers, target: Floats, variance: Floats
+) -> LinearVariance:
     """The channel's spread for first sights; later events have their part of the variance that was seen."""
     if not records.has_later_events:
         return _channel_variance(veil, records.strata, groups, target, len(variance))

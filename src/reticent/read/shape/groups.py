@@ -100,7 +100,9 @@ class Grouped:
         counts = self.groups.counts_by(
             region, question.groups[at], question.target, size=question.size, level=question.level
         )
-        return replace(counts, high=counts.high + self._suppression_margin(question.target) * counts.records / max(len(flags), 1))
+        return replace(
+            counts, high=counts.high + self._suppression_margin(question.target) * counts.records / max(len(flags), 1)
+        )
 
     def _suppression_margin(self, target: Floats) -> float:
         """Records of the target that may have been left out: frequent values go first, so more than their share."""

@@ -77,7 +77,13 @@ class Veiled:
         noise = _noise_variance(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
         orders = np.asarray(document["orders"], dtype=np.int64)
         veil = Veil(
-            self.domain, rows, orders, eta, np.where(size > 0, noise, 0.0), self._noisy_counts, stratum_sizes=size.astype(np.float64)
+            self.domain,
+            rows,
+            orders,
+            eta,
+            np.where(size > 0, noise, 0.0),
+            self._noisy_counts,
+            stratum_sizes=size.astype(np.float64),
         )
         if not eta.any() or not first.any():
             return veil
@@ -216,7 +222,9 @@ def kernel_step(kernel: Mapping[str, Any] | None, shares: Floats, *, correction:
 
     @cache
     def matrix(stratum: int) -> Floats:
-        dense = _sparse_matrix(kernel, shares.shape[1]) if "starts" in kernel else _compact_matrix(kernel, shares[stratum])
+        dense = (
+            _sparse_matrix(kernel, shares.shape[1]) if "starts" in kernel else _compact_matrix(kernel, shares[stratum])
+        )
         return _without_diagonal(dense) if correction else dense
 
     return lambda row, goal: np.asarray(matrix(row) @ goal)

@@ -6,8 +6,18 @@ from typing import Any
 
 from nicegui import ui
 
-from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, chart_series, legend, to_percent, percent_axis
-from reticent.service.pages.layout import PageContext, card, page_select, figure, status_text, format_time, hint_text, studio_page, run_or_notify
+from reticent.service.pages.charts import GREY, LINE, LINE_3, axis, chart_series, legend, percent_axis, to_percent
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    figure,
+    format_time,
+    hint_text,
+    page_select,
+    run_or_notify,
+    status_text,
+    studio_page,
+)
 from reticent.service.pages.safe import chart, data_table, set_label
 from reticent.service.routes.common import in_thread
 
@@ -27,7 +37,9 @@ async def audit(context: PageContext, id: str = "") -> None:  # noqa: A002 - the
         outcomes = {True: "all claims hold", False: "some claims are refuted"}
         audits = {one["id"]: f"{format_time(one['created'])}: {outcomes[one['holds']]}" for one in known[:50]}
         page_select(audits, here["id"], "Audit", "/audit?id=")
-    names = {doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await in_thread(context.hub.releases.all)}
+    names = {
+        doc["id"]: f"{doc['source']}, release {doc['number']}" for doc in await in_thread(context.hub.releases.all)
+    }
     _findings_card(context, here, names)
     _risk(here)
     _attacks(here)

@@ -8,11 +8,30 @@ from typing import Any
 from nicegui import ui
 
 from reticent.service.pages import drafts
-from reticent.service.pages.charts import GREY, LINE, LINE_2, LINE_3, axis, chart_series, legend, to_percent, percent_axis
+from reticent.service.pages.charts import (
+    GREY,
+    LINE,
+    LINE_2,
+    LINE_3,
+    axis,
+    chart_series,
+    legend,
+    percent_axis,
+    to_percent,
+)
 from reticent.service.pages.deeds import show_claims, show_limits
-from reticent.service.pages.layout import PageContext, card, page_select, status_text, hint_text, steps, studio_page, run_or_notify
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    hint_text,
+    page_select,
+    run_or_notify,
+    status_text,
+    steps,
+    studio_page,
+)
 from reticent.service.pages.plan import Plan
-from reticent.service.pages.safe import chart, data_table, set_label, redraw
+from reticent.service.pages.safe import chart, data_table, redraw, set_label
 from reticent.service.routes.common import in_thread
 from reticent.service.tryout import GROUP_SIZES
 
@@ -59,7 +78,9 @@ def _risk_utility_chart(known: list[dict[str, Any]]) -> None:
     """Utility against risk."""
     points = [one for one in known if one["figures"]["loss"] is not None]
     series = [
-        chart_series("line", method, sorted(_point(one) for one in points if one["method"] == method), colour, symbolSize=11)
+        chart_series(
+            "line", method, sorted(_point(one) for one in points if one["method"] == method), colour, symbolSize=11
+        )
         for method, colour in zip(dict.fromkeys(one["method"] for one in points), COLORS, strict=False)
     ]
     if not points:

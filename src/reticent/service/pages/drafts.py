@@ -98,7 +98,8 @@ def _is_known(hub: Hub, plan: Plan, name: str, policy_hash: str) -> bool:
     """Whether there is such a draft, at work or measured: a click too many makes no second one."""
     same = [one for one in of_table(hub, plan.table["id"]) if one["policy_hash"] == policy_hash]
     return any(
-        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in (*OPEN_STATES, "done") for one in same
+        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in (*OPEN_STATES, "done")
+        for one in same
     )
 
 
@@ -185,7 +186,9 @@ def measures(figures: dict[str, Any]) -> dict[str, str]:
 def summary(figures: dict[str, Any]) -> str:
     """The figures by which one draft is told from another, as one line."""
     values = measures(figures)
-    return "; ".join(words.format(values[name]) for name, words in _SUMMARY_PHRASES.items() if values[name] not in ("-", "0"))
+    return "; ".join(
+        words.format(values[name]) for name, words in _SUMMARY_PHRASES.items() if values[name] not in ("-", "0")
+    )
 
 
 def short_names(known: list[dict[str, Any]]) -> list[str]:

@@ -10,8 +10,17 @@ from nicegui import events, ui
 from reticent.engine.evolving.change import OP_COLUMN
 from reticent.publication.evolving import Evolving
 from reticent.service.pages.data import drop_area
-from reticent.service.pages.deeds import publish_button, show_claims, final_checkbox
-from reticent.service.pages.layout import PageContext, card, figure, status_text, format_time, hint_text, studio_page, run_or_notify
+from reticent.service.pages.deeds import final_checkbox, publish_button, show_claims
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    figure,
+    format_time,
+    hint_text,
+    run_or_notify,
+    status_text,
+    studio_page,
+)
 from reticent.service.pages.safe import data_table
 from reticent.service.routes.common import in_thread
 from reticent.service.routes.evolving import change_table

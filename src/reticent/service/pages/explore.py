@@ -15,7 +15,16 @@ from reticent.service.asking import ReleaseHandle
 from reticent.service.hub import Hub
 from reticent.service.pages.charts import GREY, LINE, axis, chart_series
 from reticent.service.pages.history import KIND_LABELS
-from reticent.service.pages.layout import PageContext, wait_for_browser, card, page_select, status_text, hint_text, studio_page, run_or_notify
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    hint_text,
+    page_select,
+    run_or_notify,
+    status_text,
+    studio_page,
+    wait_for_browser,
+)
 from reticent.service.pages.safe import chart, data_table
 from reticent.service.problems import ServiceError
 from reticent.service.questions import ReleaseSummary
@@ -41,7 +50,9 @@ async def explore(context: PageContext, release: str = "") -> None:
     with card("Ask a release"):
         page_select(names, here, "Release", "/explore?release=")
         await wait_for_browser()
-        about = await run_or_notify(in_thread(lambda: context.hub.query_process.ask(open_release(context.hub, here), questions.summarize)))
+        about = await run_or_notify(
+            in_thread(lambda: context.hub.query_process.ask(open_release(context.hub, here), questions.summarize))
+        )
         if about is not None:
             _ask(context.hub, here, about)
 

@@ -13,8 +13,8 @@ from nicegui import ui
 from reticent.service.actor import can_access
 from reticent.service.pages.charts import axis, chart_series, legend
 from reticent.service.pages.compare import COLORS
-from reticent.service.pages.layout import PageContext, card, status_text, format_time, hint_text, studio_page
-from reticent.service.pages.release import run_audit, download, highest_risk
+from reticent.service.pages.layout import PageContext, card, format_time, hint_text, status_text, studio_page
+from reticent.service.pages.release import download, highest_risk, run_audit
 from reticent.service.pages.safe import chart, set_label
 from reticent.service.routes.common import in_thread
 from reticent.store import Store, schema

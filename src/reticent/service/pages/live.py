@@ -15,11 +15,21 @@ from reticent.errors import ReticentError
 from reticent.service import questions
 from reticent.service.asking import ReleaseHandle
 from reticent.service.live import LiveStream
-from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, chart_series, legend, to_percent, percent_axis
+from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, chart_series, legend, percent_axis, to_percent
 from reticent.service.pages.data import drop_area
 from reticent.service.pages.deeds import show_claims, show_limits
 from reticent.service.pages.explore import band, open_release
-from reticent.service.pages.layout import PageContext, wait_for_browser, card, page_select, figure, status_text, hint_text, studio_page, run_or_notify
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    figure,
+    hint_text,
+    page_select,
+    run_or_notify,
+    status_text,
+    studio_page,
+    wait_for_browser,
+)
 from reticent.service.pages.safe import chart, redraw
 from reticent.service.routes.common import in_thread
 from reticent.service.routes.feeds import PushStep, digest_of
@@ -170,7 +180,11 @@ async def _outbreak(context: PageContext, name: str, chosen_value: str) -> None:
         if place is None or about is None:
             status_text("Nothing to ask yet: feed it first.")
             return
-        first = chosen_value if chosen_value in about.values else await in_thread(lambda: asking.ask(place, questions.most_uneven_value))
+        first = (
+            chosen_value
+            if chosen_value in about.values
+            else await in_thread(lambda: asking.ask(place, questions.most_uneven_value))
+        )
         value = ui.select(list(about.values), value=first, label=about.sensitive).classes("w-full")
         status_text("The curve is the estimate from the released lines alone, the band its 95% interval.")
         picture = chart(band([], [], time=True)).classes("h-64").props('data-test="outbreak"')
@@ -244,7 +258,11 @@ def _rates(stream: LiveStream) -> Lines:
 
 def _shares(stream: LiveStream) -> Lines:
     return [
-        [[_iso_time(at), to_percent(figures[key])] for at, _, figures in _trend_points(stream) if figures.get(key) is not None]
+        [
+            [_iso_time(at), to_percent(figures[key])]
+            for at, _, figures in _trend_points(stream)
+            if figures.get(key) is not None
+        ]
         for key in _SHARES
     ]
 

@@ -16,7 +16,7 @@ from reticent.policy.levels import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
 from reticent.service.hub import Hub
-from reticent.service.pages.layout import PageContext, status_text, run_or_notify
+from reticent.service.pages.layout import PageContext, run_or_notify, status_text
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import in_thread
 from reticent.service.shelf import parse_policy

@@ -10,7 +10,7 @@ from nicegui import events, ui
 
 from reticent.errors import PolicyError
 from reticent.service.pages.data import drop_area, file_name
-from reticent.service.pages.layout import PageContext, card, status_text, hint_text, run_or_notify
+from reticent.service.pages.layout import PageContext, card, hint_text, run_or_notify, status_text
 from reticent.service.pages.plan import Plan
 from reticent.service.routes.common import in_thread
 from reticent.service.uploads import read_upload

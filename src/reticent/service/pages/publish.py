@@ -11,8 +11,18 @@ from nicegui import ui
 from reticent.publication.population import Population
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
-from reticent.service.pages.deeds import publish_button, show_claims, final_checkbox, show_limits
-from reticent.service.pages.layout import PageContext, wait_for_browser, card, figure, status_text, hint_text, steps, studio_page, run_or_notify
+from reticent.service.pages.deeds import final_checkbox, publish_button, show_claims, show_limits
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    figure,
+    hint_text,
+    run_or_notify,
+    status_text,
+    steps,
+    studio_page,
+    wait_for_browser,
+)
 from reticent.service.pages.plan import KINDS
 from reticent.service.pages.sources import begin_card
 from reticent.service.routes.common import in_thread

@@ -13,7 +13,17 @@ from starlette.responses import PlainTextResponse, Response
 from reticent.release.wording import SHAPES
 from reticent.service.jobs import OPEN_STATES
 from reticent.service.pages.deeds import confirm_dialog, show_claims, show_limits
-from reticent.service.pages.layout import PageContext, card, figure, status_text, format_time, hint_text, studio_page, run_or_notify, context_of
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    context_of,
+    figure,
+    format_time,
+    hint_text,
+    run_or_notify,
+    status_text,
+    studio_page,
+)
 from reticent.service.pages.safe import data_table, set_label
 from reticent.service.pages.sources import SOURCE_PATHS
 from reticent.service.problems import to_service_error

@@ -8,11 +8,20 @@ from nicegui import events, ui
 
 from reticent.errors import PolicyError
 from reticent.service.pages.data import drop_area, read_policy_files
-from reticent.service.pages.hierarchy import edit_hierarchy, describe_spec
-from reticent.service.pages.layout import PageContext, card, status_text, yield_control, hint_text, steps, studio_page, run_or_notify
+from reticent.service.pages.hierarchy import describe_spec, edit_hierarchy
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    hint_text,
+    run_or_notify,
+    status_text,
+    steps,
+    studio_page,
+    yield_control,
+)
 from reticent.service.pages.plan import KINDS, Plan, load_plan
 from reticent.service.pages.prior import prior_card
-from reticent.service.pages.safe import selectable_table, set_label, number_rows
+from reticent.service.pages.safe import number_rows, selectable_table, set_label
 from reticent.service.routes.common import in_thread
 
 ROLES = {
@@ -50,7 +59,9 @@ class RolesPage:
     async def show(self) -> None:
         """Draws it."""
         with card(f"The columns of {self._plan.table['name']}"):
-            status_text(f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them.")
+            status_text(
+                f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them."
+            )
             hint_text("; ".join(f"{role}: {words}" for role, words in ROLES.items()) + ".")
             self._toolbar()
             self._grid = selectable_table(_HEADERS, self._rows()).on_select(lambda _: self._count())
@@ -87,7 +98,9 @@ class RolesPage:
         with ui.row().classes("w-full items-center gap-2"):
             self._buttons = []
             for role, words in ROLES.items():
-                button = ui.button(role, on_click=lambda _, role=role: self._assign_role(role)).props("dense no-caps outline")
+                button = ui.button(role, on_click=lambda _, role=role: self._assign_role(role)).props(
+                    "dense no-caps outline"
+                )
                 set_label(button, f"Make the chosen columns {role}: {words}").tooltip(words)
                 self._buttons.append(button)
             button = ui.button("Hierarchy", icon="account_tree", on_click=self._edit).props("dense no-caps outline")
@@ -159,7 +172,9 @@ class RolesPage:
 
             with ui.row().classes("w-full items-center"):
                 ui.button("Download", icon="download", on_click=self._download).props("outline")
-            drop_area(self._context, "Send policy.yaml and the files it names", several=True, on_multi_upload=take_files)
+            drop_area(
+                self._context, "Send policy.yaml and the files it names", several=True, on_multi_upload=take_files
+            )
             self._text = ui.label(self._plan.yaml()).classes("r-code w-full")
 
     async def _adopt(self, policies: list[str], files: dict[str, str]) -> None:

@@ -8,9 +8,9 @@ from nicegui import events, ui
 
 from reticent.publication.series import Series
 from reticent.service.pages.data import drop_area
-from reticent.service.pages.deeds import publish_button, final_checkbox
+from reticent.service.pages.deeds import final_checkbox, publish_button
 from reticent.service.pages.evolving import show_releases
-from reticent.service.pages.layout import PageContext, card, figure, status_text, studio_page, run_or_notify
+from reticent.service.pages.layout import PageContext, card, figure, run_or_notify, status_text, studio_page
 from reticent.service.routes.common import in_thread
 from reticent.service.routes.series import queue_release
 from reticent.service.uploads import read_upload

@@ -21,7 +21,9 @@ router = APIRouter(include_in_schema=False)
 _PAGE = Path(__file__).with_name("sign_in.html").read_text(encoding="utf-8")
 _PROVIDER_LINK = '<p><a href="/sign-in/oidc">Sign in with the house\'s account</a></p>'
 # The cookie is kept from requests that another site began, the way back from the provider among them: this page begins anew.
-_REDIRECT_PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
+_REDIRECT_PAGE = (
+    '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
+)
 
 
 def _page(request: Request, error: ServiceError | None = None) -> HTMLResponse:

@@ -11,7 +11,7 @@ from nicegui import events, ui
 from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.service.pages.data import drop_area, read_policy_files
-from reticent.service.pages.layout import PageContext, card, status_text, hint_text, studio_page, run_or_notify
+from reticent.service.pages.layout import PageContext, card, hint_text, run_or_notify, status_text, studio_page
 from reticent.service.pages.plan import KINDS
 from reticent.service.routes.common import in_thread
 from reticent.service.shelf import parse_policy
@@ -33,7 +33,9 @@ async def sources(context: PageContext) -> None:
             status_text("No stream, evolving table or series yet.")
         for kind, name, words in rows:
             with ui.column().classes("gap-0 w-full"):
-                ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{SOURCE_PATHS[kind]}{name}").classes("font-medium")
+                ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{SOURCE_PATHS[kind]}{name}").classes(
+                    "font-medium"
+                )
                 hint_text(words)
     with card("Begin one"):
         with ui.row().classes("items-center gap-1"):

@@ -11,7 +11,7 @@ from nicegui import ui
 from reticent.errors import PolicyError
 from reticent.service.jobs import OPEN_STATES
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import PageContext, card, status_text, hint_text, steps, studio_page, run_or_notify
+from reticent.service.pages.layout import PageContext, card, hint_text, run_or_notify, status_text, steps, studio_page
 from reticent.service.pages.plan import KINDS, Plan, load_plan
 from reticent.service.pages.safe import set_attributes, set_label
 from reticent.service.routes.common import in_thread

@@ -8,7 +8,16 @@ from nicegui import ui
 
 from reticent.service.jobs import OPEN_STATES
 from reticent.service.pages import drafts
-from reticent.service.pages.layout import PageContext, card, figure, status_text, format_time, hint_text, studio_page, run_or_notify
+from reticent.service.pages.layout import (
+    PageContext,
+    card,
+    figure,
+    format_time,
+    hint_text,
+    run_or_notify,
+    status_text,
+    studio_page,
+)
 from reticent.service.pages.safe import data_table, set_label
 from reticent.service.routes.common import in_thread
 
@@ -22,7 +31,9 @@ async def work(context: PageContext) -> None:
     with card("The writer"):
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
             shown = {name: figure(name) for name in ("changes waiting", "changes a commit", "commits", "jobs open")}
-        status_text("One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is.")
+        status_text(
+            "One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is."
+        )
     body = ui.column().classes("w-full gap-4")
 
     async def look() -> None:

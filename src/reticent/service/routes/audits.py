@@ -15,7 +15,7 @@ from reticent.service.access import AuthenticatedRoute
 from reticent.service.documents import new_id, now
 from reticent.service.hub import Hub
 from reticent.service.routes.bodies import errors, text_responses
-from reticent.service.routes.common import CUSTODIAN, Ident, HubDependency, in_thread
+from reticent.service.routes.common import CUSTODIAN, HubDependency, Ident, in_thread
 from reticent.store import Transaction
 
 router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
@@ -87,7 +87,9 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
     return document
 
 
-def _verify_releases(releases: list[Release], policy: Policy, *, report: bool) -> tuple[dict[str, Any], str, dict[str, Any]]:
+def _verify_releases(
+    releases: list[Release], policy: Policy, *, report: bool
+) -> tuple[dict[str, Any], str, dict[str, Any]]:
     """The verdict; where a report was asked for, its page, and the attacks and risks in it for pages of ours."""
     if not report:
         return verify(releases, policy).to_dict(), "", {}

@@ -13,8 +13,8 @@ from reticent.engine.evolving.change import Change
 from reticent.publication.evolving import Evolving
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.problems import ServiceError
-from reticent.service.routes.bodies import Created, Job, NewSource, raw_body, create_source, errors
-from reticent.service.routes.common import CUSTODIAN, Key, Name, HubDependency, in_thread, require_feed_role
+from reticent.service.routes.bodies import Created, Job, NewSource, create_source, errors, raw_body
+from reticent.service.routes.common import CUSTODIAN, HubDependency, Key, Name, in_thread, require_feed_role
 from reticent.service.routes.feeds import check_content_type, digest_of, require_key
 from reticent.service.uploads import CONTENT_TYPES, read_upload
 from reticent.store import Transaction
@@ -78,7 +78,10 @@ def _status(name: str, table: Evolving) -> EvolvingStatus:
 
 
 @router.post(
-    "/{name}/changes", dependencies=require_feed_role("evolving"), responses=errors(404, 409, 415), openapi_extra=raw_body(*CONTENT_TYPES)
+    "/{name}/changes",
+    dependencies=require_feed_role("evolving"),
+    responses=errors(404, 409, 415),
+    openapi_extra=raw_body(*CONTENT_TYPES),
 )
 async def change(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Changed:
     """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""

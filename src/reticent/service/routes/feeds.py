@@ -17,7 +17,7 @@ from reticent.service.access import require_role
 from reticent.service.hub import NAME_PATTERN
 from reticent.service.live import LiveStream, PushResult
 from reticent.service.problems import ServiceError, response
-from reticent.service.routes.common import Key, Name, HubDependency
+from reticent.service.routes.common import HubDependency, Key, Name
 from reticent.service.tokens import Role
 from reticent.service.uploads import ARROW, CONTENT_TYPES, NDJSON
 from reticent.service.writer import Step

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.routes.bodies import Job, errors
-from reticent.service.routes.common import CUSTODIAN, Ident, HubDependency, in_thread
+from reticent.service.routes.common import CUSTODIAN, HubDependency, Ident, in_thread
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.hub import Hub
 from reticent.service.routes.bodies import errors, text_responses
-from reticent.service.routes.common import ANALYST, CUSTODIAN, Ident, HubDependency, in_thread, iter_in_thread
+from reticent.service.routes.common import ANALYST, CUSTODIAN, HubDependency, Ident, in_thread, iter_in_thread
 
 router = APIRouter(prefix="/releases", tags=["releases"], dependencies=ANALYST, route_class=AuthenticatedRoute)
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from reticent.publication.series import Series
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import Created, Job, NewSource, raw_body, create_source, errors
-from reticent.service.routes.common import CUSTODIAN, Key, Name, HubDependency, in_thread
+from reticent.service.routes.bodies import Created, Job, NewSource, create_source, errors, raw_body
+from reticent.service.routes.common import CUSTODIAN, HubDependency, Key, Name, in_thread
 from reticent.service.routes.feeds import check_content_type, digest_of
 from reticent.service.routes.tables import store_table
 from reticent.service.uploads import CONTENT_TYPES
@@ -56,7 +56,9 @@ def _status(name: str, series: Series) -> SeriesStatus:
     )
 
 
-@router.post("/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=raw_body(*CONTENT_TYPES))
+@router.post(
+    "/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=raw_body(*CONTENT_TYPES)
+)
 async def next_release(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Job:
     """Publishes a table, all records as they are now, as the next release, as a job."""
     hub.series_by_name(name)

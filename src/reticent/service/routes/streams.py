@@ -19,15 +19,15 @@ from reticent.service.access import AuthenticatedRoute
 from reticent.service.actor import can_access
 from reticent.service.live import LiveStream
 from reticent.service.problems import ServiceError
-from reticent.service.routes.bodies import Created, NewSource, raw_body, create_source, errors, text_responses
+from reticent.service.routes.bodies import Created, NewSource, create_source, errors, raw_body, text_responses
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
-    Name,
     HubDependency,
-    require_analyst_role,
+    Name,
     in_thread,
     iter_in_thread,
+    require_analyst_role,
     require_feed_role,
 )
 from reticent.service.routes.feeds import push
@@ -223,7 +223,9 @@ def _sizes(hub: HubDependency, stream: LiveStream, cursor: int, limit: int) -> l
             "Tell the custodian what you have; `reticent store restore --published` needs to know it.",
         )
     before = accumulate((size for _, size in batches), initial=0)
-    return [(number, size) for (number, size), sum_before in zip(batches, before, strict=False) if sum_before < _MAX_BYTES]
+    return [
+        (number, size) for (number, size), sum_before in zip(batches, before, strict=False) if sum_before < _MAX_BYTES
+    ]
 
 
 def _entries(hub: HubDependency, stream: LiveStream, sizes: list[tuple[int, int]]) -> Iterator[OutboxEntry]:

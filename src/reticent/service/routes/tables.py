@@ -12,8 +12,8 @@ from reticent.policy.guess import SAMPLE, guess, guess_missing_markers, guess_pe
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.documents import new_id, now
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import Job, PolicyBody, raw_body, errors
-from reticent.service.routes.common import CUSTODIAN, Ident, HubDependency, in_thread
+from reticent.service.routes.bodies import Job, PolicyBody, errors, raw_body
+from reticent.service.routes.common import CUSTODIAN, HubDependency, Ident, in_thread
 from reticent.service.routes.feeds import check_content_type
 from reticent.service.uploads import CONTENT_TYPES, head_of, read_upload
 from reticent.store import Transaction

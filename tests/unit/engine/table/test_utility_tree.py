@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reticent.engine.table.classifier import CrossValidation, score_predictions, positive_class
+from reticent.engine.table.classifier import CrossValidation, positive_class, score_predictions
 from reticent.engine.table.supervision import NOT_EVALUATED, utility_tree
 
 

@@ -14,7 +14,7 @@ from reticent.engine.veil.domain import Domain
 from reticent.engine.veil.events import Trajectories
 from reticent.engine.veil.prior.fields import Field, choose_domain, published_fields
 from reticent.engine.veil.prior.kernel import Kernel, fit_few, fit_kernel
-from reticent.engine.veil.prior.noise import noise_floor, add_noise
+from reticent.engine.veil.prior.noise import add_noise, noise_floor
 from reticent.engine.veil.prior.prior import Prior, nudge_shares
 from reticent.engine.veil.prior.strata import MAX_STRATA, Split, shrink_shares, strata
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -77,7 +77,7 @@ class Past:
     def with_columns(self, by: Sequence[str], policy: Policy) -> Past:
         """The same with told columns to condition on, each with its level."""
         asked = tuple(_field_of(self.fields, policy, item) for item in by)
-        return replace(self, by=asked, told=bool(asked))
+        return replace(self, by=asked, has_fixed_levels=bool(asked))
 
     def take(self, at: Integers) -> Past:
         """Some of the persons."""
@@ -136,10 +136,18 @@ def past_of(
         )
     codes, values = encode_cells(table.column(sensitive))
     spent = None if epsilon is None else _domain_share(persons) * epsilon
-    left = None if epsilon is None else epsilon * (1 - _domain_share(persons) - SIZES_SHARE * (persons >= FEW_PERSONS) - kernel_share)
+    left = (
+        None
+        if epsilon is None
+        else epsilon * (1 - _domain_share(persons) - SIZES_SHARE * (persons >= FEW_PERSONS) - kernel_share)
+    )
     counts = add_noise(np.bincount(codes, minlength=len(values)), spent, rng)
     surely = _COUNT_MARGIN if persons >= _DOMAIN_SHARES[1][0] else _COUNT_MARGIN_OF_FEW
-    least = max(noise_floor(spent), surely * noise_floor(left), _RECORDS_PER_VALUE * min(MAX_STRATA, persons / (_AVERAGE_PER_CANDIDATE * l)))
+    least = max(
+        noise_floor(spent),
+        surely * noise_floor(left),
+        _RECORDS_PER_VALUE * min(MAX_STRATA, persons / (_AVERAGE_PER_CANDIDATE * l)),
+    )
     domain = choose_domain(values, counts, policy, sensitive, least=least, noise=noise_floor(spent) / 2)
     totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
     fields = published_fields(table, policy, (*policy.quasi, *policy.plain))

@@ -25,7 +25,15 @@ import pyarrow as pa
 from reticent.arrays import Integers
 from reticent.engine.spellings import merge_variants
 from reticent.engine.veil.events import Trajectories
-from reticent.engine.veil.prior.counted import KERNEL_MIN_PERSONS, KERNEL_SHARE, Past, count_prior, past_of, sizes_of, fit_transitions
+from reticent.engine.veil.prior.counted import (
+    KERNEL_MIN_PERSONS,
+    KERNEL_SHARE,
+    Past,
+    count_prior,
+    fit_transitions,
+    past_of,
+    sizes_of,
+)
 from reticent.engine.veil.prior.fields import condition_columns
 from reticent.engine.veil.prior.fitted import CoarserColumn, FittedKernel, FittedPrior
 from reticent.engine.veil.prior.follow import attack_trajectories
@@ -104,7 +112,9 @@ def _choose_strata(past: Past, part: Past, rng: np.random.Generator) -> Split | 
         return fixed_tree(past.by, sizes_of(past, rng), past.min_records)
     judged = np.arange(part.persons) % _TEST_EVERY == 0
     counted = replace(part, share=part.share * (1 - 1 / _TEST_EVERY))
-    growth = Growth(min_records=counted.min_records, noise=2 * noise_scale(counted.count_epsilon) ** 2, min_count=counted.min_count)
+    growth = Growth(
+        min_records=counted.min_records, noise=2 * noise_scale(counted.count_epsilon) ** 2, min_count=counted.min_count
+    )
     return grow(part.by, part.values, len(past.domain), judged, growth)
 
 
@@ -141,10 +151,14 @@ def _fit_kernel(
         if len(persons) >= _MIN_TEST_PERSONS:
             followed.append(attack_trajectories(prior, trial, own, rows[persons], truths, l=past.l, rng=rng))
     # What is handed out rests on the prior that is handed out: the trial's noise is in no account.
-    return FittedKernel(fit_transitions(past, paths, values, whole, rng), int(paths.has_several.sum()), wrong, tuple(followed))
+    return FittedKernel(
+        fit_transitions(past, paths, values, whole, rng), int(paths.has_several.sum()), wrong, tuple(followed)
+    )
 
 
-def _try_coarser(past: Past, measures: Measures, parts: Sequence[Integers], rng: np.random.Generator) -> CoarserColumn | None:
+def _try_coarser(
+    past: Past, measures: Measures, parts: Sequence[Integers], rng: np.random.Generator
+) -> CoarserColumn | None:
     name = next((one.column for one in measures.disclosive_columns if one.nats), None)
     if name is None or past.has_fixed_levels:
         return None

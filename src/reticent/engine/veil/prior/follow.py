@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent.arrays import Floats, Integers
-from reticent.engine.veil.prior.kernel import Kernel, AttackerKernel
+from reticent.engine.veil.prior.kernel import AttackerKernel, Kernel
 from reticent.engine.veil.prior.prior import Prior, draw_candidates, random_permutations
 
 MAX_EXACT = 12
@@ -68,7 +68,9 @@ def attack_trajectories(
             matrix = kernel.matrix(prior.shares[row])
             after, true[at] = _move_slots(slots[at], true[at], true_values[at, event], matrix, rng)
             decoys = _transition_probabilities(matrix, slots[at], after)
-            hers[at] = _update_belief(hers[at], _transition_probabilities(attacker_kernel.matrix(matrix), slots[at], after), decoys)
+            hers[at] = _update_belief(
+                hers[at], _transition_probabilities(attacker_kernel.matrix(matrix), slots[at], after), decoys
+            )
             plain[at] = _update_belief(plain[at], decoys, decoys)
             slots[at] = after
     right, usual = (_guess_accuracy(slots, belief, true_values[:, -1], len(prior.labels)) for belief in (hers, plain))

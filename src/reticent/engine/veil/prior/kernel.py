@@ -149,7 +149,9 @@ class AttackerKernel:
         return np.asarray((self._table + _SHRINKAGE * published) / (total + _SHRINKAGE))
 
 
-def misfit(kernel: Kernel, shares: Floats, attacker_kernel: AttackerKernel, test: tuple[Integers, Integers, Integers]) -> Misfit:
+def misfit(
+    kernel: Kernel, shares: Floats, attacker_kernel: AttackerKernel, test: tuple[Integers, Integers, Integers]
+) -> Misfit:
     """Compares the kernel with the full table of transitions that a reader could have counted, on others: row of the prior, before and after."""
     rows, before, after = test
     parts = []

@@ -119,11 +119,15 @@ def measure(
     )
 
 
-def measure_disclosure(fields: Iterable[Field], values: Integers, size: int, rng: np.random.Generator) -> tuple[ColumnDisclosure, ...]:
+def measure_disclosure(
+    fields: Iterable[Field], values: Integers, size: int, rng: np.random.Generator
+) -> tuple[ColumnDisclosure, ...]:
     """What each field says by itself on each of its levels: held-out gain in likelihood, the most telling field first."""
     half = rng.random(len(values)) < 0.5
     tellings = [
-        ColumnDisclosure(field.name, tuple(_nats(field, level, values, size, half) for level in range(len(field.levels))))
+        ColumnDisclosure(
+            field.name, tuple(_nats(field, level, values, size, half) for level in range(len(field.levels)))
+        )
         for field in fields
     ]
     return tuple(sorted(tellings, key=lambda one: -max(one.nats, default=0)))

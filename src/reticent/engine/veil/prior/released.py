@@ -30,10 +30,10 @@ from reticent.engine.veil.prior.counted import (
     SIZES_SHARE,
     Past,
     count_prior,
-    past_of,
-    sizes_of,
     fit_transitions,
     merge_strata,
+    past_of,
+    sizes_of,
 )
 from reticent.engine.veil.prior.fields import Field, condition_columns
 from reticent.engine.veil.prior.fitted import FittedKernel, FittedPrior
@@ -89,7 +89,9 @@ def fit_on_release(
     spent = _FEW_KERNEL_SHARE if len(paths) < FEW_PERSONS else KERNEL_SHARE
     followed = _KERNEL_TEST_SHARE * kernel + spent * follows
     past = past_of(table.take(pa.array(paths.firsts)), policy, l, (), epsilon, rng, followed)
-    past = past.with_columns(_choose_columns(past, policy) if by is None else [_with_level(policy, item) for item in by], policy)
+    past = past.with_columns(
+        _choose_columns(past, policy) if by is None else [_with_level(policy, item) for item in by], policy
+    )
     counted = count_prior(past, fixed_tree(past.by, sizes_of(past, rng), _min_persons(past)) if past.by else None, rng)
     if counted.omission_rate > _MAX_OMISSION_RATE and by is None:
         counted = merge_strata(past, counted)
@@ -121,7 +123,7 @@ def _min_persons(past: Past) -> float:
 
 def _choose_columns(past: Past, policy: Policy) -> list[str]:
     """Columns, each at the finest level at which rows have persons enough, if all are of a size."""
-    rows, by, least = 1, [], _min_persons(replace(past, followed=past.kernel_share + SIZES_SHARE))
+    rows, by, least = 1, [], _min_persons(replace(past, kernel_share=past.kernel_share + SIZES_SHARE))
     room = min(MAX_STRATA, past.persons / least / (_FEW_FACTOR if past.persons < FEW_PERSONS else 1))
     for field in sorted((past.fields[name] for name in policy.quasi), key=_rank):
         for level, labels in enumerate(field.labels, policy.columns[field.name].level):

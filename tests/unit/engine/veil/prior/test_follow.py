@@ -7,7 +7,7 @@ import pytest
 
 from reticent.engine.veil.prior import follow as module
 from reticent.engine.veil.prior.follow import attack_trajectories, minor_permanents
-from reticent.engine.veil.prior.kernel import Kernel, AttackerKernel
+from reticent.engine.veil.prior.kernel import AttackerKernel, Kernel
 from reticent.engine.veil.prior.prior import Prior
 
 PARENTS = np.repeat(np.arange(4, dtype=np.uint32), 5)
@@ -67,5 +67,7 @@ def test_a_person_whom_the_kernel_cannot_follow_is_lost():
     still = Kernel(np.ones(20), 0.0, PARENTS)
     moved = np.stack([np.arange(20), (np.arange(20) + 7) % 20], axis=1).repeat(50, axis=0)
     own = AttackerKernel((np.zeros(0, int), np.zeros(0, int)), 20)
-    found = attack_trajectories(PRIOR, still, own, np.zeros(1000, dtype=np.int64), moved, l=4, rng=np.random.default_rng(2))
+    found = attack_trajectories(
+        PRIOR, still, own, np.zeros(1000, dtype=np.int64), moved, l=4, rng=np.random.default_rng(2)
+    )
     assert found.right < 0.3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reticent.engine.veil.prior.kernel import Kernel, AttackerKernel, fit_few, fit_kernel, misfit
+from reticent.engine.veil.prior.kernel import AttackerKernel, Kernel, fit_few, fit_kernel, misfit
 from reticent.errors import DataError
 
 PARENTS = np.array([0, 0, 0, 1, 1, 2], dtype=np.uint32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reticent.engine.veil.prior.noise import noise_floor, add_noise, noise_scale
+from reticent.engine.veil.prior.noise import add_noise, noise_floor, noise_scale
 
 
 def test_a_public_past_has_no_noise_and_is_not_changed():

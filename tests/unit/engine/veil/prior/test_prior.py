@@ -37,7 +37,9 @@ def test_stretches_fill_the_line(l):
 
 def test_a_label_matches_on_any_level():
     fields = published_fields(pa.table({"age": [3, 17, 80, None]}), POLICY, ("age",))
-    rows = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).assign_strata(fields, 4)
+    rows = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).assign_strata(
+        fields, 4
+    )
     assert rows.tolist() == [1, 0, 3, 2]
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.engine.veil.prior.fields import published_fields
-from reticent.engine.veil.prior.measure import odds_ratios, measure, measure_disclosure
+from reticent.engine.veil.prior.measure import measure, measure_disclosure, odds_ratios
 from reticent.engine.veil.prior.prior import SLOT_LENGTH, Prior, draw_candidates, random_permutations
 from reticent.engine.veil.prior.reader import posterior, sample_of, train_attackers
 from reticent.policy import Policy

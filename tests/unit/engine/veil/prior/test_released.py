@@ -125,7 +125,9 @@ def test_of_few_persons_everybody_stays_with_one_probability():
 def test_a_kernel_takes_its_part_of_epsilon_from_the_counts():
     def spread(kernel):
         fits = [
-            fit_on_release(returning(), policy(), l=3, by=(), epsilon=1.0, kernel=kernel, rng=np.random.default_rng(seed))
+            fit_on_release(
+                returning(), policy(), l=3, by=(), epsilon=1.0, kernel=kernel, rng=np.random.default_rng(seed)
+            )
             for seed in range(60)
         ]
         return np.std([fitted.prior.shares[0][:8] * fitted.prior.sizes[0] for fitted in fits], axis=0).mean()
@@ -157,7 +159,9 @@ def test_a_prior_that_would_offer_too_few_truths_is_refused(monkeypatch):
     table = in_wards(20_000, 40, "abcdefghijklmnopqrstuvwxyz1234")
 
     def rows():
-        return len(fit_on_release(table, WARDS, l=3, by=["ward"], epsilon=0.3, rng=np.random.default_rng(1)).prior.strata)
+        return len(
+            fit_on_release(table, WARDS, l=3, by=["ward"], epsilon=0.3, rng=np.random.default_rng(1)).prior.strata
+        )
 
     assert rows() < 40  # wards that are too small stand together
     monkeypatch.setattr("reticent.engine.veil.prior.released._least", lambda past: past.least)
