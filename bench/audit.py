@@ -15,11 +15,11 @@ from reticent.audit.attack import Evidence, Outcome
 from reticent.audit.attack.join_or_open import Effort, join_or_open
 from reticent.audit.attack.outcome import REFUTE_DEVIATIONS
 from reticent.audit.attack.subtraction import subtraction
-from reticent.audit.published import read_release, text_table
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.report import AuditInputs, audit
+from reticent.verify.published import read_release, text_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,20 +16,20 @@ import pyarrow as pa
 
 from bench.readers import World, _adult, _hospital
 from bench.reading.queries import queries
-from reticent.audit import verify
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.informed import figures_of, update_beliefs
+from reticent.audit.attack.informed_attacker import figures_of, update_beliefs
 from reticent.audit.attack.linkage import linkage
-from reticent.audit.attack.sights import observations_of
-from reticent.audit.original.persons import Input
-from reticent.audit.published import read_release, text_table
+from reticent.audit.attack.observations import observations_of
 from reticent.datasets import adult
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.fitted import write_prior
+from reticent.engine.veil.prior.fitted_prior import write_prior
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.read.received import read as receive
 from reticent.release import Release
+from reticent.verify import verify
+from reticent.verify.original.persons import Input
+from reticent.verify.published import read_release, text_table
 
 PERSON = "number"
 K, L = 5, 3

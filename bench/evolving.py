@@ -14,8 +14,8 @@ import pyarrow as pa
 from reticent.datasets import census
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
-from reticent.kept import EvolvingTable
 from reticent.reproduce.evolving import Census, Scale, Study, policy
+from reticent.stateful import EvolvingTable
 
 L = 10
 

@@ -32,7 +32,7 @@ print(json.dumps({"seconds": time.perf_counter() - start,
 _RELEASE = """
 import json, resource, sys, time
 from pathlib import Path
-from reticent.audit import verify
+from reticent.verify import verify
 from reticent.connectors.inputs import read_input
 from reticent.policy import Policy
 from reticent.release import Release

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.fitted import write_fit
+from reticent.engine.veil.prior.fitted_prior import write_fit
 from reticent.engine.veil.prior.prior import draw_candidates, random_permutations
 from reticent.policy import Policy
 from reticent.publication import table

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from reticent.datasets import adult, hospital
 from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.fitted import FittedPrior
+from reticent.engine.veil.prior.fitted_prior import FittedPrior
 from reticent.engine.veil.prior.prior import draw_candidates, random_permutations
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts

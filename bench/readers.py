@@ -21,15 +21,14 @@ import pyarrow.compute as pc
 
 from bench.priors import adult_fields
 from bench.reading.bounds import veil_bounds
-from reticent.audit.attack.grouped import GroupedRecords, normalize_rows
-from reticent.audit.attack.informed import figures_of, update_beliefs
-from reticent.audit.attack.sights import Observations, observations_of
-from reticent.audit.published import read_release, text_table
+from reticent.audit.attack.grouped_records import GroupedRecords, normalize_rows
+from reticent.audit.attack.informed_attacker import figures_of, update_beliefs
+from reticent.audit.attack.observations import Observations, observations_of
 from reticent.datasets import adult, feed, hospital
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.fitted import FittedPrior, write_prior
+from reticent.engine.veil.prior.fitted_prior import FittedPrior, write_prior
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.prior import read_strata
@@ -38,6 +37,7 @@ from reticent.read.question import Question
 from reticent.read.shape.veil import Veiled
 from reticent.read.where import match_all
 from reticent.release import Release
+from reticent.verify.published import read_release, text_table
 
 TICKET = "ticket"
 _AGE = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
@@ -323,7 +323,7 @@ def _places(seen: Observations) -> np.ndarray:
 
 
 def _truth(seen: Observations, world: World, original: pa.Table) -> np.ndarray:
-    from reticent.audit.veil.values import true_value_codes
+    from reticent.verify.veil.true_values import true_value_codes
 
     found = true_value_codes(seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive)
     return found[_places(seen)]

@@ -23,7 +23,7 @@ from reticent.publication.population import Population
 from reticent.store import Store
 from reticent.store.integrity import Seal
 from reticent.store.keys import FILE, new_key
-from reticent.store.witness import RollbackMarker
+from reticent.store.rollback_marker import RollbackMarker
 
 RECORD = 200  # bytes
 

@@ -106,7 +106,7 @@ def local(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
         encoded = EncodedTable.from_table(adult_policy(privacy), table)
         outcome = recode(encoded)
         seconds = best(lambda encoded=encoded: recode(encoded), times)
-        from reticent.engine.table.generalised import measure_outcome
+        from reticent.engine.table.generalized import measure_outcome
 
         loss, theirs = ARX_LOCAL[name]
         figures[name] = {

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit import verify
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
+from reticent.verify import verify
 
 TREE = {f"block {i}": [f"ill {j:02}" for j in range(5 * i, 5 * i + 5)] for i in range(6)}
 VALUES = np.array([leaf for leaves in TREE.values() for leaf in leaves])

@@ -69,7 +69,7 @@ class Kept(Changed):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         try:
-            from reticent.kept import EvolvingTable
+            from reticent.stateful import EvolvingTable
         except ImportError:
             from reticent.engine.evolving.durable import EvolvingTable
         EvolvingTable.create(self.folder / "store.db", self.policy)

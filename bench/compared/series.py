@@ -82,7 +82,7 @@ class Kept(Alone):
 def republish(table: pa.Table, policy: Policy, store: Path, folder: Path) -> None:
     """The next release of the series that a store keeps."""
     try:
-        from reticent.kept import Series
+        from reticent.stateful import Series
     except ImportError:
         from reticent.series import republish as former
 

@@ -98,7 +98,7 @@ def gate(release: Any, policy: Policy, engine: Any) -> Any:
     try:
         from reticent.publication.gate import pass_gate
     except ImportError:
-        from reticent.audit import verify
+        from reticent.verify import verify
 
         verify([release], policy)
         return release

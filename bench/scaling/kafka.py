@@ -216,9 +216,9 @@ def bare(source: str, sink: str, group: str, number: int, workers: int) -> list[
 
     from reticent.connectors.kafka.address import Address
     from reticent.connectors.kafka.client import pause_gc
-    from reticent.connectors.kafka.flight import Route, ShardBatch, Transaction
     from reticent.connectors.kafka.run import end_offsets
     from reticent.connectors.kafka.session import Settings, consumer_settings, producer_settings
+    from reticent.connectors.kafka.transaction import Route, ShardBatch, Transaction
 
     settings, origin, target = Settings(group=group), Address.parse(source), Address.parse(sink)
     producer = Producer(producer_settings(target, settings, f"{group}-{number}"))

@@ -105,8 +105,8 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import pyarrow as pa
     import stream_feed
 
+    from reticent.connectors.spark.policy_bundle import pack_policy, unpack_policy
     from reticent.connectors.spark.streams import make_packer, process_shard
-    from reticent.connectors.spark.workplace import pack_policy, unpack_policy
     from reticent.engine.rng import Rng
 
     policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]

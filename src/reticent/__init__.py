@@ -15,18 +15,18 @@ if TYPE_CHECKING:
         ReticentError,
         StateError,
     )
-    from reticent.kept import EvolvingTable, Series
     from reticent.policy import Policy
     from reticent.read.draws import pool
     from reticent.read.received import Received, read
     from reticent.release import Release
+    from reticent.stateful import EvolvingTable, Series
 
     __version__: str
 
 _HOME = {
     "ConnectorError": "reticent.errors",
     "DataError": "reticent.errors",
-    "EvolvingTable": "reticent.kept",
+    "EvolvingTable": "reticent.stateful",
     "GuaranteeError": "reticent.errors",
     "InternalError": "reticent.errors",
     "Policy": "reticent.policy",
@@ -34,7 +34,7 @@ _HOME = {
     "Received": "reticent.read.received",
     "Release": "reticent.release",
     "ReticentError": "reticent.errors",
-    "Series": "reticent.kept",
+    "Series": "reticent.stateful",
     "StateError": "reticent.errors",
     "Stream": "reticent.connectors.stream",
     "anonymize": "reticent.api",

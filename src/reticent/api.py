@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from reticent.audit import verify as judge
-from reticent.audit.original.persons import Input
-from reticent.audit.published import is_stream_file, text_table
 from reticent.connectors.inputs import read_input
 from reticent.errors import PolicyError, StateError
 from reticent.frames import table_of
@@ -21,16 +18,19 @@ from reticent.policy.cells import without_markers
 from reticent.policy.spec import unknown_word_message
 from reticent.publication import table
 from reticent.release import Release
+from reticent.verify import verify as judge
+from reticent.verify.original.persons import Input
+from reticent.verify.published import is_stream_file, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reticent._core.table import CancellationToken
-    from reticent.audit import VerificationResult
     from reticent.audit.risk.singling_out import SinglingOut
     from reticent.publication.draft import Draft
     from reticent.release import Ledger
     from reticent.report import Audit
+    from reticent.verify import VerificationResult
 
 Location: TypeAlias = str | os.PathLike[str]
 Data: TypeAlias = Location | Any
@@ -273,5 +273,5 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         """What a store keeps, loaded where it is used: a table released once needs no database."""
         if name in ("EvolvingTable", "Series"):
-            return getattr(import_module("reticent.kept"), name)
+            return getattr(import_module("reticent.stateful"), name)
         raise AttributeError(f"module 'reticent.api' has no attribute {name!r}")

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reticent.api import Location, ReleaseSource
-    from reticent.audit import VerificationResult
     from reticent.policy import Policy
+    from reticent.verify import VerificationResult
 
 
 def assert_holds(releases: ReleaseSource | Sequence[ReleaseSource], policy: Policy | Location) -> VerificationResult:

@@ -12,12 +12,12 @@ from reticent.audit.attack import Evidence
 from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.subtraction import subtraction
-from reticent.audit.attack.sug import sug
-from reticent.audit.published import read_release
+from reticent.audit.attack.update_graph import sug
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Ledger, LedgerEntry, Release
+from reticent.verify.published import read_release
 
 
 def evidence(releases, policy, **more):

@@ -11,7 +11,7 @@ from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.join_or_open import Effort, infer, join_or_open
 from reticent.audit.attack.rules import rules_from_prior
 from reticent.audit.attack.transcript import Transcript
-from reticent.audit.published import read_release, text_table
+from reticent.verify.published import read_release, text_table
 
 FLAT = np.full(30, 1 / 30)
 QUICK = Effort(tuples=300, particles=200, chains=40, sweeps=16, burn_in=4)

@@ -14,8 +14,8 @@ from reticent.audit.attack.linkage import linkage
 from reticent.audit.attack.minimality import minimality
 from reticent.audit.attack.similarity import similarity
 from reticent.audit.attack.skewness import skewness
-from reticent.audit.published import read_release, text_table
 from reticent.policy import Policy
+from reticent.verify.published import read_release, text_table
 
 TREE = {"lungs": ["asthma", "flu", "croup", "angina"], "gut": ["ulcer", "colic", "crohn", "hernia"]}
 COLUMNS = {

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit import verify
-from reticent.audit.published import read_release
-from reticent.audit.sequence import CandidateElimination, Publication, unique_keys
 from reticent.errors import GuaranteeError
 from reticent.release import Ledger
+from reticent.verify import verify
+from reticent.verify.published import read_release
+from reticent.verify.sequence import CandidateElimination, Publication, unique_keys
 
 
 def attack(run):

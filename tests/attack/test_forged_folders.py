@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from reticent import EvolvingTable, Policy, Series, anonymize, audit, verify
-from reticent.audit.published import read_release
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.release.codebook import describe_columns, readme
 from reticent.release.folder import read_csv
 from reticent.release.wording import claims_in_words
 from reticent.report.page import render_html
+from reticent.verify.published import read_release
 
 VALUES = [f"d{at}" for at in range(6)]
 TREE = {"*": {"low": VALUES[:3], "high": VALUES[3:]}}

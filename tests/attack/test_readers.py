@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 from reticent.api import anonymize
-from reticent.audit.attack.concession import odds_ratio_bound
 from reticent.audit.attack.definetti import definetti
-from reticent.audit.attack.informed import informed
+from reticent.audit.attack.informed_attacker import informed
 from reticent.audit.attack.joint import joint
+from reticent.audit.attack.observations import observations_of
 from reticent.audit.attack.presence import presence
-from reticent.audit.attack.sights import observations_of
-from reticent.audit.published import Published, read_release
+from reticent.audit.attack.risk_bound import odds_ratio_bound
 from reticent.policy import Policy
+from reticent.verify.published import Published, read_release
 
 L = 5
 

@@ -19,8 +19,7 @@ import veil_twin as twin
 from scipy import stats
 
 from reticent import EvolvingTable
-from reticent.audit import verify
-from reticent.engine.evolving.lives import Arrivals, PersonStates, decode_memories
+from reticent.engine.evolving.person_state import Arrivals, PersonStates, decode_memories
 from reticent.engine.evolving.veil import Veil
 from reticent.engine.rng import Rng
 from reticent.errors import DataError, GuaranteeError, PolicyError
@@ -30,6 +29,7 @@ from reticent.publication.evolving import Evolving
 from reticent.publication.series import Series
 from reticent.release import Ledger
 from reticent.store import Store
+from reticent.verify import verify
 
 # -- exact: the engine's events, every answer of a random function -------------------------------------------------------
 

@@ -9,16 +9,16 @@ import pytest
 
 from reticent import anonymize
 from reticent import verify as judge
-from reticent.audit import verify
 from reticent.engine.rng import Rng
 from reticent.engine.series.veil import Veil as Series
-from reticent.engine.veil.house import VeilParameters
+from reticent.engine.veil.parameters import VeilParameters
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.released import fit_on_release
+from reticent.engine.veil.prior.fit_on_release import fit_on_release
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
 from reticent.release.wording import HOUSEHOLD
+from reticent.verify import verify
 
 L, SIZE, RELATIVES, HOMES = 4, 20, 5, 400
 NAMES = np.array([f"v{code:02}" for code in range(SIZE)])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from driving import at
 
 from reticent.datasets import hospital
-from reticent.service.demo import csv_bytes
-from reticent.service.demo import rename_persons
+from reticent.service.demo import csv_bytes, rename_persons
 
 NAME = "(() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.innerText || e.labels?.[0]?.innerText || ''; })()"
 

@@ -14,8 +14,7 @@ from reticent import verify
 from reticent.datasets import hospital
 from reticent.policy import Policy
 from reticent.release import Release
-from reticent.service.demo import csv_bytes
-from reticent.service.demo import rename_persons
+from reticent.service.demo import csv_bytes, rename_persons
 
 MOST = 10
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import reticent
-from reticent.audit import Verdict
+from reticent.verify import VerificationResult
 from reticent.report import Audit
 from reticent.testing import assert_holds
 
@@ -29,11 +29,11 @@ def release(frame: Any, store: Path) -> None:
     assert_type(made, reticent.Release)
     assert_type(made.counts.published, int)
     assert_type(made.to_dir("out", format="parquet"), Path)
-    assert_type(reticent.verify([made, "other"], "policy.yaml", original=frame), Verdict)
+    assert_type(reticent.verify([made, "other"], "policy.yaml", original=frame), VerificationResult)
     assert_type(reticent.verify(made, policy).holds, bool)
     assert_type(reticent.audit(made, policy), Audit)
     assert_type(reticent.risk(frame, quasi=["age"]).alone, float)
-    assert_type(assert_holds(made, policy), Verdict)
+    assert_type(assert_holds(made, policy), VerificationResult)
     with reticent.EvolvingTable(store, policy) as table:
         assert_type(table, reticent.EvolvingTable)
         assert_type(table.insert(frame).inserted, int)

@@ -5,11 +5,11 @@ import json
 import pyarrow as pa
 import pytest
 
-from reticent.audit import verify
 from reticent.engine.rng import Rng
 from reticent.engine.stream.delay_free import DelayFree
 from reticent.policy import Policy
 from reticent.utility.stream import sau
+from reticent.verify import verify
 
 
 @pytest.fixture

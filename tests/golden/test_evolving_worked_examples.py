@@ -6,10 +6,10 @@ import pytest
 
 from reticent import _core
 from reticent.api import anonymize
-from reticent.audit.groups import histograms, number_rows
 from reticent.engine.rng import Rng
 from reticent.engine.table.anatomy import Anatomy
 from reticent.policy import Policy
+from reticent.verify.groups import histograms, number_rows
 
 QUASI = ("age", "gender", "zip")
 TABLE_1 = pa.table(

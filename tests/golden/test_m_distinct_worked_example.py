@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from reticent.audit.series import can_match
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import FirstGroupRules, form_groups
-from reticent.engine.series.sug import People, risk_of
+from reticent.engine.series.update_graph import People, risk_of
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
+from reticent.verify.series import can_match
 
 NAMES = ("Ken", "Julia", "Tom", "Harry", "Lily", "Ben")
 FIRST = ("dyspepsia", "pneumonia", "pneumonia", "gastritis", "glaucoma", "flu")

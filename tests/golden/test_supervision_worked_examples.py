@@ -3,9 +3,9 @@
 import pyarrow as pa
 
 from reticent.api import anonymize, audit
-from reticent.audit.groups import histograms, number_rows
 from reticent.engine.table.supervision import utility_tree
 from reticent.policy import Policy
+from reticent.verify.groups import histograms, number_rows
 
 QUASI = ("zip", "age", "sex")
 RAW = {

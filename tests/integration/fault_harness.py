@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "twins"))
 from store_scenes import BASE, EvolvingScene, SeriesScene, StreamScene, apart, ndjson, people
 
 from reticent import EvolvingTable, Series, anonymize
-from reticent.audit import verify
 from reticent.connectors.stream import FileSource, Stream
 from reticent.errors import ReticentError
 from reticent.policy import Policy
 from reticent.store import Store, database
+from reticent.verify import verify
 
 LIBC = ctypes.CDLL(None)
 OPS = struct.Struct("<QI")

@@ -17,7 +17,7 @@ from reticent.errors import GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication import evolving
 from reticent.release import folder
-from reticent.service.shelf import PolicyRegistry
+from reticent.service.policy_registry import PolicyRegistry
 from reticent.store import Store
 from reticent.store.backup import check
 from reticent.store.erase import erase_dead_letters

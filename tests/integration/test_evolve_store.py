@@ -18,12 +18,12 @@ import pyarrow.csv as pc
 import pytest
 
 from reticent.api import EvolvingTable
-from reticent.audit import verify
 from reticent.cli import main
 from reticent.errors import DataError, GuaranteeError, InternalError, StateError
 from reticent.publication.evolving import Evolving
 from reticent.release import Release
 from reticent.store import Store
+from reticent.verify import verify
 
 NAME = "evolving"
 

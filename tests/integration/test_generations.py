@@ -16,7 +16,6 @@ import pytest
 from store_scenes import BASE, EvolvingScene, SeriesScene, StreamScene, ndjson, people
 
 from reticent import EvolvingTable, Series, anonymize
-from reticent.audit import verify
 from reticent.cli import app, main
 from reticent.connectors.stream import Stream
 from reticent.errors import DataError, StateError
@@ -24,6 +23,7 @@ from reticent.policy import Policy
 from reticent.store import Store, schema
 from reticent.store.backup import backup, check, restore
 from reticent.store.upgrade import upgrade
+from reticent.verify import verify
 
 STORE = "store.db"
 ANATOMY = Policy.from_dict(BASE | {"privacy": {"l": 3, "suppression": 0.2}, "table": {"method": "anatomy"}})

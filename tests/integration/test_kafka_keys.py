@@ -11,7 +11,7 @@ import pytest
 from kafka_topics import Topics
 
 from reticent.connectors.kafka import Settings, run_kafka
-from reticent.connectors.kafka.placement import PartitionCheck, murmur2
+from reticent.connectors.kafka.partition_check import PartitionCheck, murmur2
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.store import Store

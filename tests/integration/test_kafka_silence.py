@@ -10,7 +10,7 @@ import stream_feed
 from kafka_relay import Relay
 from kafka_topics import Topics
 
-from reticent.connectors.kafka import Settings, run_kafka, session, watch
+from reticent.connectors.kafka import Settings, liveness, run_kafka, session
 from reticent.store import Store
 
 LIMIT = 120.0
@@ -23,7 +23,7 @@ def watched(monkeypatch):
     asked, sessions = [], []
     opened = session.Session._open_producer
 
-    class Impatient(watch.LivenessCheck):
+    class Impatient(liveness.LivenessCheck):
         def __init__(self, consumer, topic, _) -> None:
             super().__init__(consumer, topic, SILENCE)
 

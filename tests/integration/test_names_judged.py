@@ -12,12 +12,12 @@ from counted_cases import policy, written_in_two_ways
 
 import reticent
 from reticent import Policy, anonymize, audit
-from reticent.audit import verify
-from reticent.audit.original.persons import Input
 from reticent.audit.risk.singling_out import singling_out
 from reticent.cli import app
 from reticent.datasets import visits
 from reticent.errors import GuaranteeError
+from reticent.verify import verify
+from reticent.verify.original.persons import Input
 
 RULES = {"k": 5, "l": 3, "suppression": 0.1}
 

@@ -12,7 +12,7 @@ import pytest
 
 from reticent import EvolvingTable, Series, anonymize
 from reticent.policy import Policy
-from reticent.publication.namesakes import warn_of_variants
+from reticent.publication.identifier_variants import warn_of_variants
 
 VALUES = [f"v{v:02d}" for v in range(20)]
 N = 60

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from reticent.api import Series
-from reticent.audit import verify
 from reticent.cli import main
 from reticent.datasets import series as people
 from reticent.errors import GuaranteeError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.release import Release
 from reticent.store import Store
+from reticent.verify import verify
 
 POLICY = """\
 version: 1

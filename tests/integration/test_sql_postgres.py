@@ -4,7 +4,6 @@ import psycopg
 import pytest
 
 from reticent.api import anonymize
-from reticent.audit import verify
 from reticent.connectors.inputs import read_input
 from reticent.connectors.sql.read import read_sql
 from reticent.connectors.sql.write import write_release
@@ -14,6 +13,7 @@ from reticent.errors import ConnectorError
 from reticent.policy import Policy
 from reticent.policy.settings.inputs import SqlSettings
 from reticent.release import Release
+from reticent.verify import verify
 
 
 @pytest.fixture

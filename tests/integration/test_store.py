@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from reticent.errors import ReticentError, StateError
 from reticent.release import Counts, LedgerEntry
-from reticent.store import DeadLetter, OutboxEntry, Snapshot, SnapshotWriter, Store, opening, rewriting, schema
+from reticent.store import DeadLetter, OutboxEntry, Snapshot, SnapshotWriter, Store, opening, schema, snapshot_writer
 from reticent.store import store as store_module
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from reticent.audit import verify
 from reticent.connectors.stream import Stream
 from reticent.datasets import feed
 from reticent.datasets.writers import csv_text
 from reticent.policy import Policy
 from reticent.store import Store
+from reticent.verify import verify
 
 HARNESS = Path(__file__).with_name("crash_harness.py")
 ROWS = 20_000

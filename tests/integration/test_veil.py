@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from reticent.audit import verify
 from reticent.cli import app
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication import series, table
 from reticent.release import Release
 from reticent.store import Store
+from reticent.verify import verify
 
 ILLS = ["asthma", "croup", "flu", "gout", "hiv", "mumps", "ulcer"]
 POLICY = """\

@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit import verify
-from reticent.audit.original.persons import Input
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.table.veil import Veil
-from reticent.engine.veil.veiling import BatchVeiler
+from reticent.engine.veil.batch_veiler import BatchVeiler
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication import table
 from reticent.publication.gate import pass_gate
+from reticent.verify import verify
+from reticent.verify.original.persons import Input
 
 ILLS = ["asthma", "croup", "flu", "gout", "hiv", "mumps", "ulcer"]
 POLICY = """\

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import csv as pacsv
 
-from reticent.audit import verify
 from reticent.cli import app
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.publication import table
 from reticent.release import Release
+from reticent.verify import verify
 
 ILLS = np.array([f"{chapter}{number}" for chapter in "ABC" for number in range(4)])
 TREE = {chapter: [ill for ill in ILLS if ill[0] == chapter] for chapter in "ABC"}

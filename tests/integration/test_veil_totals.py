@@ -9,13 +9,13 @@ from click.testing import CliRunner
 from tests.integration.test_veil import POLICY, people, write
 
 import reticent
-from reticent.audit import verify
-from reticent.audit.original.persons import Input
 from reticent.cli import app
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.release import Release
+from reticent.verify import verify
+from reticent.verify.original.persons import Input
 
 TOTALS = POLICY.replace("prior: {file: prior.csv}", "prior: {file: prior.csv, totals: 1.0}")
 
@@ -68,7 +68,7 @@ def test_a_persons_epsilon_is_spent_once(place):
 
 @pytest.mark.parametrize("kind", ["series", "evolving", "stream"])
 def test_kinds_that_publish_again_have_none(place, kind):
-    from reticent.engine.veil.house import VeilParameters
+    from reticent.engine.veil.parameters import VeilParameters
 
     with pytest.raises(PolicyError, match="cost epsilon anew"):
         VeilParameters.of(Policy.load(place / "policy.yaml"), kind)
@@ -77,7 +77,7 @@ def test_kinds_that_publish_again_have_none(place, kind):
 def test_relatives_are_not_counted_as_strangers(place):
     policy = Policy.load(place / "policy.yaml").to_dict()
     policy["prior"]["unit"] = "id"
-    from reticent.engine.veil.house import VeilParameters
+    from reticent.engine.veil.parameters import VeilParameters
 
     with pytest.raises(PolicyError, match="unit and totals"):
         VeilParameters.of(Policy.from_dict(policy, base=place), "table")

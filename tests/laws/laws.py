@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from cases import Case, run
 
-from reticent.audit import verify
 from reticent.errors import PolicyError, ReticentError, StateError
 from reticent.policy import Policy
 from reticent.release import Counts
+from reticent.verify import verify
 
 N = 240
 

@@ -15,18 +15,18 @@ from doors import DOORS, CommandLine, RefusedError, read, stored
 
 from reticent import _core
 from reticent import engine as engines
-from reticent.audit import verify
 from reticent.engine.evolving.base import EvolvingPublisher
-from reticent.engine.evolving.lives import decode_memories
+from reticent.engine.evolving.person_state import decode_memories
 from reticent.engine.evolving.red import Red
 from reticent.engine.evolving.veil import Veil as EvolvingVeil
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import MDistinct
-from reticent.engine.series.sug import risk_of
+from reticent.engine.series.update_graph import risk_of
 from reticent.engine.series.veil import Veil as SeriesVeil
 from reticent.engine.table.anatomy import Anatomy
 from reticent.release.codec import from_bytes
 from reticent.store import Store
+from reticent.verify import verify
 
 N = 240
 BY_NAME = {case.name: case for case in CASES}

@@ -16,7 +16,7 @@ from reticent import verify
 from reticent.connectors.stream import FileSource, Stream
 from reticent.connectors.stream.sink import FileSink
 from reticent.engine.rng import Rng
-from reticent.engine.stream.contract import Groups, PlacedBatch
+from reticent.engine.stream.base import Groups, PlacedBatch
 from reticent.engine.stream.delay_free import DelayFree
 from reticent.engine.stream.veil import Veil
 from reticent.errors import GuaranteeError

@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from reticent.audit import verify
 from reticent.errors import DataError, GuaranteeError, InternalError
 from reticent.release import Ledger
+from reticent.verify import verify
 
 L, DOMAIN = 3, 7
 WALKS = int(os.environ.get("RETICENT_WALKS", "40"))  # per method; 10,000 take minutes, with --timeout 0

@@ -25,9 +25,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from pycanon import anonymity
 
-from reticent.audit import verify
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
+from reticent.verify import verify
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 4)), min_size=2, max_size=30)
 QUASI = ["q1", "q2"]

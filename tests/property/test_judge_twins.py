@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labels_twin import stands
 
-from reticent.audit.labels.meaning import coverage_matrix, stands_for
-from reticent.audit.order import check_row_order
 from reticent.policy import Policy
+from reticent.verify.labels.coverage import coverage_matrix, stands_for
+from reticent.verify.row_order import check_row_order
 
 CELLS = st.sampled_from([None, "", "a", "b", "ä", "\U0001f600", "\uffff", "a b"])
 GROUPS = st.sampled_from(["0", "1", "2", "10", "01", "x", None, "\u0663", str(10**30)])

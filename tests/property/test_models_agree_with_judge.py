@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from reticent import _core
-from reticent.audit import groups, requirements
 from reticent.policy import Policy
 from reticent.policy.hierarchy import build_levels
+from reticent.verify import groups, requirements
 
 TREE = {"X": {"XX": ["a", "b"], "XY": ["c"]}, "Y": {"YY": ["d", "e"]}}
 POLICY = Policy.from_dict({"version": 1, "columns": {"v": {"role": "sensitive", "hierarchy": {"tree": TREE}}}})

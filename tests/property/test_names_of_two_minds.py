@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.audit.spellings import canonical_name, merge_person_names
 from reticent.encode.columns import NOT_PLAIN, normalize_name, normalize_names
+from reticent.verify.variants import canonical_name, merge_person_names
 
 ODD_NAMES = [
     *("7", " 7", "7.0", "7.000", "+7.0", "-7.0", "7.", ".0", "7.5", "007", "7.0.0", "1e5", "p7", "P7", "", " ", "\t\n"),

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from reticent.audit.series import can_match
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import FirstGroupRules, form_groups
-from reticent.engine.series.sug import People
+from reticent.engine.series.update_graph import People
 from reticent.policy.updates import Updates
+from reticent.verify.series import can_match
 
 SERIES = int(os.environ.get("RETICENT_SERIES", "60"))
 """How many; a thousand take half a minute."""

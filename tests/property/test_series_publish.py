@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.audit import verify
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.m_distinct import MDistinct
 from reticent.policy import Policy
 from reticent.release import Counts, Ledger, LedgerEntry
+from reticent.verify import verify
 
 MODELS = ("m-distinct", "m-distinct*", "m-invariance")
 
@@ -126,7 +126,7 @@ class Ungated(MDistinct):
         after = self.history.extend(
             people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)
         )
-        from reticent.engine.series.sug import risk_of
+        from reticent.engine.series.update_graph import risk_of
 
         return grouping, after, risk_of(after, updates, after.last(people.hashes[rows]))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from reticent.engine.series.history import History
-from reticent.engine.series.sug import risk_of
+from reticent.engine.series.update_graph import risk_of
 from reticent.policy.updates import Updates
 
 

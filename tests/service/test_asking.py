@@ -11,9 +11,9 @@ from serving import InThread, csv, feed_policy, lines, until_done
 
 from reticent.datasets import feed, hospital
 from reticent.service import questions
-from reticent.service.asking import QueryProcess, ReleaseHandle, open_received_release
 from reticent.service.demo import rename_persons
 from reticent.service.problems import ServiceError
+from reticent.service.query_process import QueryProcess, ReleaseHandle, open_received_release
 
 HIDDEN = ("patient_id", "name", "birth_date", "admission_date", "ward", "postcode", "admission_route")
 POLICY = {

@@ -14,9 +14,9 @@ from serving import NDJSON, feed_policy
 
 from reticent.datasets import feed, hospital
 from reticent.errors import DataError, PolicyError
-from reticent.service.shelf import parse_policy
+from reticent.service.policy_registry import parse_policy
 from reticent.service.tokens import Role
-from reticent.service.unpacked import refuse_bombs
+from reticent.service.unpacked_size import refuse_bombs
 from reticent.service.uploads import ARROW, read_upload
 
 NAMES = feed.generate(1, 1).column_names

@@ -22,8 +22,8 @@ from reticent.release import Release
 from reticent.service import jobs as jobs_module
 from reticent.service.demo import rename_persons
 from reticent.service.hub import Hub
+from reticent.service.policy_registry import parse_policy
 from reticent.service.routes.tables import store_table
-from reticent.service.shelf import parse_policy
 from reticent.store import Store
 
 CSV = {"Content-Type": "text/csv"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import zipfile
 
-from reticent.service import packing
-from reticent.service.packing import ZipCache
+from reticent.service import zip_cache
+from reticent.service.zip_cache import ZipCache
 
 
 class Release:
@@ -43,7 +43,7 @@ def test_a_file_that_cannot_go_yet_goes_later(tmp_path, monkeypatch):
         def unlink(self, **_):
             raise PermissionError(13, "sharing violation")
 
-        windows.setattr(packing.Path, "unlink", unlink)
+        windows.setattr(zip_cache.Path, "unlink", unlink)
         packer.drop("a")
     packer.open("b", "csv", Release).close()
     assert [file.name for file in (tmp_path / "packed").iterdir()] == ["b.csv.zip"]

@@ -13,7 +13,7 @@ from nicegui.client import Client
 from nicegui.page import page
 
 from reticent.service import pages
-from reticent.service.pages import safe
+from reticent.service.pages import safe_elements
 
 PARSED = {
     "props",
@@ -57,7 +57,7 @@ def faults(source: str, *, where: str) -> list[str]:
 
 def test_no_page_parses_data():
     folder = Path(pages.__file__).parent
-    files = [file for file in sorted(folder.rglob("*.py")) if file.name != "safe.py"]
+    files = [file for file in sorted(folder.rglob("*.py")) if file.name != "safe_elements.py"]
     assert len(files) > 5
     assert [fault for file in files for fault in faults(file.read_text(), where=file.name)] == []
 
@@ -81,8 +81,8 @@ def test_the_reader_of_pages_finds_what_it_looks_for(line):
 
 def test_a_name_stays_a_value():
     with Client(page("")):
-        button = safe.set_label(ui.button("x"), HOSTILE)
-        table = safe.data_table([HOSTILE, ":title"], [[HOSTILE, 1]])
+        button = safe_elements.set_label(ui.button("x"), HOSTILE)
+        table = safe_elements.data_table([HOSTILE, ":title"], [[HOSTILE, 1]])
     assert button.props["aria-label"] == HOSTILE
     assert not {"innerHTML", ":title"} & set(button.props)
     assert [column["label"] for column in table.columns] == [HOSTILE, ":title"]
@@ -92,9 +92,9 @@ def test_a_name_stays_a_value():
 @pytest.mark.parametrize("name", ["innerHTML", "onclick", "href", "src", "style", ":title", "v_html"])
 def test_no_value_fills_an_attribute_that_acts(name):
     with Client(page("")), pytest.raises(ValueError):
-        safe.set_attributes(ui.button("x"), **{name: "1"})
+        safe_elements.set_attributes(ui.button("x"), **{name: "1"})
 
 
 def test_a_chart_runs_no_name():
     with Client(page("")), pytest.raises(ValueError):
-        safe.chart({"series": [{":formatter": "window.ran=1"}]})
+        safe_elements.chart({"series": [{":formatter": "window.ran=1"}]})

@@ -6,7 +6,7 @@ import pytest
 from serving import InThread, csv
 
 from reticent.datasets import feed
-from reticent.policy.levels import propose_levels
+from reticent.policy.level_proposal import propose_levels
 from reticent.service.routes.tables import store_table
 
 

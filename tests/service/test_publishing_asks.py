@@ -11,6 +11,7 @@ from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
 from reticent.errors import PolicyError
 from reticent.service.demo import ndjson_bytes, rename_persons
+from reticent.service.draft_measures import measure
 from reticent.service.pages import drafts
 from reticent.service.pages.explore import open_release
 from reticent.service.pages.plan import Plan, parse_spec, spec_text
@@ -18,7 +19,6 @@ from reticent.service.pages.publish import ask_ledger
 from reticent.service.problems import ServiceError
 from reticent.service.routes.tables import store_table
 from reticent.service.tokens import Role, Tokens
-from reticent.service.tryout import measure
 from reticent.service.uploads import read_upload
 
 CSV = {"Content-Type": "text/csv"}

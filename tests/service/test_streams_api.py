@@ -16,12 +16,12 @@ from serving import NDJSON, InProcess, InThread, feed_policy, lines
 
 from reticent.datasets import feed
 from reticent.publication import stream_publication
-from reticent.service import live
+from reticent.service import live_stream
 from reticent.service import tokens as tokens_module
 from reticent.service.demo import rename_persons
-from reticent.service.live import LiveStream
+from reticent.service.live_stream import LiveStream
 from reticent.service.tokens import Role, Tokens
-from reticent.store import rewriting
+from reticent.store import snapshot_writer
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -183,7 +183,7 @@ def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monke
     monkeypatch.setattr(stream_publication, "_JOURNAL", 3_000)
     monkeypatch.setattr(rewriting, "_PIECE", 2_000)
     begun = []
-    monkeypatch.setattr(live, "Rewriting", lambda *args: begun.append(args) or rewriting.SnapshotWriter(*args))
+    monkeypatch.setattr(live, "Rewriting", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args))
     running = InThread(tmp_path)
     try:
         with running.client() as client:

@@ -13,9 +13,9 @@ from serving import NDJSON, InThread, feed_policy, lines
 
 from reticent.datasets import feed
 from reticent.publication.stream_publication import StreamPublication
-from reticent.service import live, writer
+from reticent.service import live_stream, writer
 from reticent.service.demo import rename_persons
-from reticent.service.live import LiveStream, split_lines
+from reticent.service.live_stream import LiveStream, split_lines
 
 FEEDS, SIZE = 12, 7
 
@@ -202,7 +202,7 @@ def test_who_comes_alone_waits_for_nobody_and_who_came_in_company_does(tmp_path,
 def test_tables_of_other_types_are_joined_as_json():
     from reticent.policy import Policy
     from reticent.publication.records import RecordReader
-    from reticent.service.live import concat_batches
+    from reticent.service.live_stream import concat_batches
 
     columns = {"id": "identifier", "age": {"role": "quasi"}, "d": "sensitive"}
     policy = Policy.model_validate({"version": 1, "columns": columns, "privacy": {"l": 2}})

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from reticent.cli import main
+from reticent.service.audit_log import AuditLog
 from reticent.service.tokens import Role, Tokens
-from reticent.service.trail import AuditLog
 from reticent.store import Store
 
 

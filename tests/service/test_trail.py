@@ -10,9 +10,9 @@ import pytest
 from serving import csv, feed_policy, until_done
 
 from reticent.datasets import hospital
+from reticent.service.audit_log import AuditLog, _key
 from reticent.service.documents import OWNER
 from reticent.service.tokens import Role, Tokens
-from reticent.service.trail import AuditLog, _key
 from reticent.store import Store
 
 POLICY = {

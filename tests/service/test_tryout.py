@@ -17,9 +17,9 @@ from reticent.errors import UnwantedError
 from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.policy.settings.kinds import SeriesSettings
+from reticent.service.draft_measures import measure, measure_in_subprocess
 from reticent.service.pages import drafts
-from reticent.service.shelf import PolicyRegistry, parse_policy
-from reticent.service.tryout import measure, measure_in_subprocess
+from reticent.service.policy_registry import PolicyRegistry, parse_policy
 
 
 def test_a_try_out_that_is_not_wanted_any_more_ends_its_process():

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack import Evidence
-from reticent.audit.published import read_release, text_table
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
+from reticent.verify.published import read_release, text_table
 
 OTHER = "other"
 

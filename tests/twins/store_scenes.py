@@ -21,7 +21,6 @@ import pyarrow as pa
 from scipy.sparse import csgraph  # noqa: F401
 
 from reticent import EvolvingTable, Series
-from reticent.audit import anatomy, sequence  # noqa: F401
 from reticent.connectors.stream import Stream
 from reticent.engine.evolving import indexed  # noqa: F401
 from reticent.engine.series import m_distinct  # noqa: F401
@@ -31,6 +30,7 @@ from reticent.policy import Policy
 from reticent.publication import single  # noqa: F401
 from reticent.release.codec import table_bytes
 from reticent.store import Store, database
+from reticent.verify import anatomy, sequence
 
 ILLNESSES = {"*": {f"group {g}": [f"illness {2 * g + i}" for i in range(2)] for g in range(4)}}
 COLUMNS = {

@@ -66,7 +66,7 @@ def anonymize(
         return
     from reticent import _core
     from reticent.api import anonymize as release_table
-    from reticent.release.damage import column_changes, describe_changes
+    from reticent.release.change_summary import column_changes, describe_changes
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output)
@@ -123,7 +123,7 @@ def _on_disk(
 def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int | None, *, json: bool) -> None:
     from reticent.cli.drafts import save_draft
     from reticent.publication.draft import make_draft
-    from reticent.release.damage import describe_changes
+    from reticent.release.change_summary import describe_changes
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reticent.engine.evolving.change import Change
-    from reticent.kept import EvolvingTable
+    from reticent.stateful import EvolvingTable
 
 app = options.OrderedGroup(help="A table that changes, published version by version.")
 
@@ -32,8 +32,8 @@ again_option = click.option(
 @options.json
 def init(store: str, policy: Path, method: str | None, seed: int | None, json: bool) -> None:
     """Make the store of an empty table under a policy, which it keeps for life."""
-    from reticent.kept import EvolvingTable
     from reticent.policy import Policy
+    from reticent.stateful import EvolvingTable
 
     rules = EvolvingTable.create(store, Policy.load(policy).with_method("evolving", method), seed=seed).policy
     say(f"An empty table under method {rules.evolving.method}, l = {rules.l_of('evolving')}.")
@@ -89,8 +89,8 @@ def delete(store: str, data: str, by: str | None, json: bool) -> None:
 @options.json
 def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: str, json: bool) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
-    from reticent.kept import EvolvingTable
     from reticent.release.folder import refuse_overwrite
+    from reticent.stateful import EvolvingTable
 
     start = time.perf_counter()
     refuse_overwrite(Path(output))
@@ -114,7 +114,7 @@ def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: s
 @options.json
 def status(store: str, json: bool) -> None:
     """Tell how the table stands."""
-    from reticent.kept import EvolvingTable
+    from reticent.stateful import EvolvingTable
 
     figures = EvolvingTable(store).status()
     for name, value in figures.items():
@@ -124,8 +124,8 @@ def status(store: str, json: bool) -> None:
 
 
 def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
-    from reticent.kept import EvolvingTable
     from reticent.release import Counts
+    from reticent.stateful import EvolvingTable
 
     start = time.perf_counter()
     with show_progress("Changing"):

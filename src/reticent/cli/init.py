@@ -15,7 +15,7 @@ from reticent.errors import ConnectorError, PolicyError
 from reticent.policy.spec import ROLES, unknown_word_message
 
 if TYPE_CHECKING:
-    from reticent.cli.kinds import PolicyPlan
+    from reticent.cli.policy_plan import PolicyPlan
     from reticent.policy.guess import Guess
 
 
@@ -52,7 +52,7 @@ def init(
     import shlex
 
     from reticent.cli.init import apply_options, ask_roles
-    from reticent.cli.kinds import plan_for, refuse_kind, render
+    from reticent.cli.policy_plan import plan_for, refuse_kind, render
     from reticent.cli.veil_policy import VEIL, method_of, veil_plan
     from reticent.connectors.files import write_text
     from reticent.connectors.inputs import policy_section_of, read_input_head

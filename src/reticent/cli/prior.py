@@ -49,8 +49,8 @@ def prior(
 
     from reticent.connectors.inputs import read_input
     from reticent.engine.veil.prior.fit import fit
-    from reticent.engine.veil.prior.fitted import figures, kernel_name, report, write_fit
-    from reticent.engine.veil.prior.released import fit_on_release
+    from reticent.engine.veil.prior.fit_on_release import fit_on_release
+    from reticent.engine.veil.prior.fitted_prior import figures, kernel_name, report, write_fit
     from reticent.policy import Policy
     from reticent.policy.prior import report_name
 

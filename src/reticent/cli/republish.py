@@ -39,7 +39,7 @@ def republish(
 
     No candidate is ruled out, no risk is above the limit; or nothing is written, and it says why.
     """
-    from reticent.kept import Series
+    from reticent.stateful import Series
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output, "series", method)

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow.compute as pc
 import yaml
 
-from reticent.cli.kinds import PolicyPlan, commands, render, require_sensitive
+from reticent.cli.policy_plan import PolicyPlan, commands, render, require_sensitive
 from reticent.connectors.inputs import is_hl7, read_hl7, read_input
-from reticent.engine.veil.prior.fitted import FittedPrior, kernel_name, write_fit
-from reticent.engine.veil.prior.released import fit_on_release
+from reticent.engine.veil.prior.fit_on_release import fit_on_release
+from reticent.engine.veil.prior.fitted_prior import FittedPrior, kernel_name, write_fit
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.policy.guess import SAMPLE, Guess
-from reticent.policy.levels import propose_levels
+from reticent.policy.level_proposal import propose_levels
 from reticent.policy.spec import unknown_word_message
 
 VEIL = "veil"

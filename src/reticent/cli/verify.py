@@ -12,7 +12,7 @@ from reticent.cli import options
 from reticent.cli.output import emit, say
 
 if TYPE_CHECKING:
-    from reticent.audit.verdict import Finding
+    from reticent.verify.result import Finding
 
 
 @click.command()

@@ -55,10 +55,10 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
 def _read_fhir_tables(
     data: str, policy: Policy, settings: LinkedSettings, layout: dict[str, Layout]
 ) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    from reticent.connectors.fhir.code_systems import CodeSystems
     from reticent.connectors.fhir.paths import version_of
     from reticent.connectors.fhir.read import LINKED_PATIENT, iter_resources, log_warnings
     from reticent.connectors.fhir.spill import text_batch
-    from reticent.connectors.fhir.systems import CodeSystems
 
     paths, said = settings.paths, Counter[str]()
     systems = CodeSystems()

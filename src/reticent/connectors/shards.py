@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from reticent.engine.stream.contract import stream_class
+from reticent.engine.stream.base import stream_class
 from reticent.errors import PolicyError, StateError
 from reticent.publication.population import Population
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 from reticent.arrays import Int64s
 from reticent.policy.cells import canonical_form, encode_cells, without_markers
 from reticent.policy.column_patterns import person_columns
+from reticent.policy.disclosure import discloses, discloses_partly, entropy_bits
 from reticent.policy.guess_column import UNITS_REASON, ColumnFacts, ColumnHint, hint_of
-from reticent.policy.telling import discloses, discloses_partly, entropy_bits
 
 SAMPLE = 200_000
 K, L, SUPPRESSION = 5, 3, 0.02

@@ -14,7 +14,7 @@ from reticent.notebook import image_html, table_html
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.release import Release
-from reticent.release.damage import ColumnChange, column_changes
+from reticent.release.change_summary import ColumnChange, column_changes
 from reticent.svg import Bar, bars, standalone
 
 MAX_SECONDS = 10

@@ -1,8 +1,8 @@
 """The gate: nothing leaves that the judge has refuted, beside everything the same publication gave out before.
 
-Guarantee: what passes verifies as `reticent.audit.verify` says, with all earlier releases and the ledger in view; what does not
+Guarantee: what passes verifies as `reticent.verify.verify` says, with all earlier releases and the ledger in view; what does not
     pass is a GuaranteeError, for every kind and every caller. There is no way around it and no switch.
-Not covered: what the judge cannot see, see `reticent.audit.verify`.
+Not covered: what the judge cannot see, see `reticent.verify.verify`.
 Cost: the judge's; earlier releases were judged by themselves when they were published, and are only laid side by side here.
 """
 
@@ -15,22 +15,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reticent.audit import verify
-from reticent.audit.original.persons import Input
-from reticent.audit.published import read_release
 from reticent.engine.base import Members, Original, ShownEvents
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.release import Kind, Ledger, LedgerEntry, Release
 from reticent.release.codebook import with_codebook
 from reticent.release.codec import to_bytes
+from reticent.verify import verify
+from reticent.verify.original.persons import Input
+from reticent.verify.published import read_release
 
 if TYPE_CHECKING:
     from reticent.arrays import UInt64s
-    from reticent.audit.verdict import VerificationResult
     from reticent.publication.population import Population
     from reticent.publication.publication import TransactionHook
     from reticent.store import Transaction
+    from reticent.verify.result import VerificationResult
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
 
 if TYPE_CHECKING:
-    from reticent.engine.stream.contract import PlacedBatch
+    from reticent.engine.stream.base import PlacedBatch
     from reticent.engine.stream.records import PublishedColumn
     from reticent.publication.records import Batch
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from reticent.audit.linked.judge import compare_with_original
-from reticent.audit.published import read_release
 from reticent.engine.linked import release_tables
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.publication.gate import VerifiedRelease, pass_gate, require_verification
+from reticent.verify.linked.verifier import compare_with_original
+from reticent.verify.published import read_release
 
 LOG = logging.getLogger(__name__)
 LAYOUT = "linked"

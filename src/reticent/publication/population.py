@@ -25,7 +25,7 @@ from reticent.engine import publisher_class
 from reticent.engine.base import ShownEvents
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
-from reticent.publication.namesakes import warn_of_new_variants, warn_of_variants
+from reticent.publication.identifier_variants import warn_of_new_variants, warn_of_variants
 from reticent.release import Kind
 from reticent.release.wording import REPUBLICATION
 from reticent.store import Store, Transaction, schema

@@ -16,10 +16,8 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.audit.stream.running import GroupVerifier, OpenedGroups, RecordVerifier
-from reticent.audit.veil.running import VeilVerifier
 from reticent.engine.rng import Rng
-from reticent.engine.stream.contract import PlacedBatch, StreamPublisher, stream_class
+from reticent.engine.stream.base import PlacedBatch, StreamPublisher, stream_class
 from reticent.errors import CORRUPT_HINT, GuaranteeError, StateError
 from reticent.policy import Policy
 from reticent.publication.lines import LineWriter
@@ -27,6 +25,8 @@ from reticent.publication.records import Batch, RecordReader, RejectedRecord
 from reticent.release import person_hashes
 from reticent.release.codebook import stream_codebook
 from reticent.store import Store
+from reticent.verify.stream.incremental import GroupVerifier, OpenedGroups, RecordVerifier
+from reticent.verify.veil.incremental import VeilVerifier
 
 # A journal is cheap to write and slow to replay: at most this much, or as much as the snapshot itself.
 _MAX_JOURNAL = 16 << 20

@@ -13,7 +13,7 @@ from reticent.engine.rng import Rng
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.publication.gate import VerifiedRelease, pass_gate
-from reticent.publication.namesakes import warn_of_variants
+from reticent.publication.identifier_variants import warn_of_variants
 
 if TYPE_CHECKING:
     from reticent._core.table import CancellationToken

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from reticent.errors import ConnectorError, DataError, PolicyError
 from reticent.read.question import Shape
-from reticent.read.shape.generalised import EVERY_RECORD, Generalized
+from reticent.read.shape.generalized import EVERY_RECORD, Generalized
 from reticent.read.shape.groups import Grouped
 from reticent.read.shape.veil import Veiled
 from reticent.release.codebook import apply_types

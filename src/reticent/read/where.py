@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from reticent.arrays import Bools, Floats, Int64s, distinct
 from reticent.errors import PolicyError
+from reticent.read.cell_distribution import CellDistribution, fit_distribution
 from reticent.read.cells import (
     ANY,
     OR_MISSING,
@@ -32,7 +33,6 @@ from reticent.read.cells import (
     overlap,
     prefix,
 )
-from reticent.read.spread import CellDistribution, fit_distribution
 
 _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNORECASE)
 _AND = re.compile(r"\s(and|or|&&?|\|\|?)\s+", re.IGNORECASE)

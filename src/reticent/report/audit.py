@@ -16,21 +16,21 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.audit.attack import ATTACKS, Evidence, Outcome
-from reticent.audit.linked.judge import original_views
-from reticent.audit.original.persons import Input
-from reticent.audit.published import Published, read_release, text_table
 from reticent.audit.risk import Assessment, assess
 from reticent.audit.risk.assessment import initial_risk
 from reticent.audit.risk.reidentification import Risk, prosecutor
-from reticent.audit.verdict import VerificationResult
-from reticent.audit.verify import verify
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.notebook import image_html, table_html
 from reticent.policy import Policy
 from reticent.release import Ledger, Release
+from reticent.report.phrases import rationale
 from reticent.report.utility import utility
-from reticent.report.words import rationale
 from reticent.svg import Range, ranges, standalone
+from reticent.verify.linked.verifier import original_views
+from reticent.verify.original.persons import Input
+from reticent.verify.published import Published, read_release, text_table
+from reticent.verify.result import VerificationResult
+from reticent.verify.verify import verify
 
 Progress = Callable[[str], None]
 

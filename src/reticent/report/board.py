@@ -14,7 +14,7 @@ from typing import Any
 from reticent.errors import DataError
 from reticent.release.wording import SHAPES, claims_in_words
 from reticent.report.markup import percent
-from reticent.report.words import TITLES, WHY_NOT
+from reticent.report.phrases import TITLES, WHY_NOT
 
 FORMAT = 1
 _CRITERIA = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from reticent.arrays import Floats, Int64s
 from reticent.errors import PolicyError
-from reticent.report.spread import Column, Reconstruction
+from reticent.report.reconstruction import Column, Reconstruction
 
 ROWS = 5_000
 CLASSES = 20  # the most frequent sensitive values; the rest counts as one

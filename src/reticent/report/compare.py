@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from reticent.audit.attack import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
-from reticent.audit.published import read_release, text_table
 from reticent.audit.risk import assess
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication import table as tables
 from reticent.report.utility import utility
+from reticent.verify.published import read_release, text_table
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from reticent.audit.attack import Outcome
 from reticent.audit.attack.outcome import BINS
 from reticent.release import wording
-from reticent.report import words
+from reticent.report import phrases
 from reticent.report.audit import Audit
 from reticent.report.compare import ComparedPolicy
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
@@ -157,7 +157,9 @@ def attacks(audit: Audit) -> str:
     out += "".join(_attack(outcome) for outcome in audit.outcomes)
     if audit.skipped:
         out += tag("h3", "Not applicable")
-        out += bullets(f"{words.TITLES.get(n, n)}: {words.WHY_NOT.get(n, 'does not apply')}." for n in audit.skipped)
+        out += bullets(
+            f"{phrases.TITLES.get(n, n)}: {phrases.WHY_NOT.get(n, 'does not apply')}." for n in audit.skipped
+        )
     return (
         out + tag("h3", "The three questions of the European data-protection board") + _data_protection_criteria(audit)
     )
@@ -261,7 +263,7 @@ def comparison(candidates: Sequence[ComparedPolicy]) -> str:
 
 def roles(audit: Audit) -> str:
     """Roles and rationale of every column."""
-    return table(("Column", "Role and why", "Technique"), words.rationale(audit.policy))
+    return table(("Column", "Role and why", "Technique"), phrases.rationale(audit.policy))
 
 
 def reproduction(audit: Audit, command: str) -> str:
@@ -294,11 +296,11 @@ def command_text(args: Sequence[str]) -> str:
 
 
 def _attack(outcome: Outcome) -> str:
-    word, css = words.attack_result(outcome)
+    word, css = phrases.attack_result(outcome)
     low, high = outcome.interval
     claim = "nothing claimed" if outcome.claim is None else f"conceded {percent(outcome.claim)}"
     how = "counted against the truth" if outcome.counted else "expected from the posterior"
-    out = tag("h3", words.TITLES.get(outcome.attack, outcome.attack)) + paragraph(outcome.question)
+    out = tag("h3", phrases.TITLES.get(outcome.attack, outcome.attack)) + paragraph(outcome.question)
     out += paragraph(word, css)
     out += tiles(
         [

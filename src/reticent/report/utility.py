@@ -13,14 +13,14 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.grouped import group_stream
-from reticent.audit.published import Published
+from reticent.audit.attack.grouped_records import group_stream
 from reticent.policy import Policy
 from reticent.report.classifier import classifier_scores
-from reticent.report.spread import Column, Reconstruction, reconstruct
+from reticent.report.reconstruction import Column, Reconstruction, reconstruct
 from reticent.utility.measures import attribute_loss
 from reticent.utility.stream import sau, sau_limit
 from reticent.utility.workload import relative_error
+from reticent.verify.published import Published
 
 ROWS = 20_000  # correlation and queries look at a random part of larger tables
 QUERIES = 200

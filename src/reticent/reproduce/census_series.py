@@ -13,7 +13,7 @@ from reticent import _core
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.m_distinct import FirstGroupRules, form_groups
-from reticent.engine.series.sug import People
+from reticent.engine.series.update_graph import People
 from reticent.errors import GuaranteeError, InternalError
 from reticent.policy.updates import Updates
 

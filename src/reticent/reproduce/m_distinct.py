@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from reticent import _core
 from reticent.engine.series.grouping import Grouping
-from reticent.engine.series.sug import risk_of
+from reticent.engine.series.update_graph import risk_of
 from reticent.reproduce.census_series import SIZES, Series, Setting, Snapshot, census, diameter, snapshots
 
 Curve = dict[str, list[float]]

@@ -27,7 +27,7 @@ from reticent.datasets import census
 from reticent.datasets.policies import policy_yaml
 from reticent.engine.rng import Rng
 from reticent.engine.table.encoded_table import EncodedTable
-from reticent.engine.table.generalised import Outcome, measure_outcome
+from reticent.engine.table.generalized import Outcome, measure_outcome
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
 from reticent.engine.table.supervision import (

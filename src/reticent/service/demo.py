@@ -15,12 +15,12 @@ from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
 from reticent.service.pages import drafts
 from reticent.service.pages.plan import Plan
+from reticent.service.policy_registry import parse_policy
 from reticent.service.routes.audits import audit
 from reticent.service.routes.evolving import change_table
 from reticent.service.routes.feeds import PushStep
 from reticent.service.routes.series import queue_release
 from reticent.service.routes.tables import store_table
-from reticent.service.shelf import parse_policy
 from reticent.service.uploads import NDJSON
 
 if TYPE_CHECKING:

@@ -17,18 +17,18 @@ from reticent.policy.bundle import Bundle
 from reticent.publication.evolving import Evolving
 from reticent.publication.series import Series
 from reticent.service.actor import actor, can_access
-from reticent.service.asking import QueryProcess
+from reticent.service.audit_log import AuditLog
 from reticent.service.documents import OWNER, Documents, now
 from reticent.service.expiry import Expiry
 from reticent.service.jobs import Jobs
-from reticent.service.live import LiveStream
-from reticent.service.packing import ZipCache
+from reticent.service.live_stream import LiveStream
+from reticent.service.policy_registry import PolicyRegistry
 from reticent.service.problems import ServiceError
+from reticent.service.query_process import QueryProcess
 from reticent.service.releases import Releases
-from reticent.service.shelf import PolicyRegistry
 from reticent.service.tokens import Tokens
-from reticent.service.trail import AuditLog
 from reticent.service.writer import Step, Writer
+from reticent.service.zip_cache import ZipCache
 from reticent.store import Store, Transaction
 from reticent.store.database import truncate_log
 

@@ -23,9 +23,9 @@ from reticent.publication.single import find_publication
 from reticent.publication.single import publish as publish_table
 from reticent.service.actor import act_as, actor
 from reticent.service.documents import OWNER, Documents, new_id, now
+from reticent.service.draft_measures import measure_in_subprocess
 from reticent.service.problems import ServiceError, to_service_error
 from reticent.service.tokens import Token
-from reticent.service.tryout import measure_in_subprocess
 from reticent.service.uploads import read_upload
 
 if TYPE_CHECKING:

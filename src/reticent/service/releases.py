@@ -14,10 +14,10 @@ from reticent.publication.gate import VerifiedRelease
 from reticent.release import Release
 from reticent.release.codec import from_bytes, to_dict
 from reticent.service.actor import actor, can_access
-from reticent.service.asking import ReleaseHandle
 from reticent.service.documents import Documents, new_id, now
-from reticent.service.packing import ZipCache
 from reticent.service.problems import ServiceError
+from reticent.service.query_process import ReleaseHandle
+from reticent.service.zip_cache import ZipCache
 from reticent.store import Store, Transaction, schema
 
 # Releases whose first rows are remembered: a release does not change, and to read a large one takes its time.

@@ -17,8 +17,8 @@ from enum import StrEnum
 from typing import Any, Self
 
 from reticent.errors import PolicyError
+from reticent.service.audit_log import AuditLog
 from reticent.service.documents import OWNER, Documents
-from reticent.service.trail import AuditLog
 from reticent.store import Store
 
 SPACE = "token"

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from reticent.connectors.files import read_head, read_table
 from reticent.errors import DataError
-from reticent.service.unpacked import refuse_bombs
+from reticent.service.unpacked_size import refuse_bombs
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"

@@ -4,7 +4,7 @@ What a publisher gave out, up to where it read, the state it goes on from, and w
 changed in one transaction, so that after a crash the stored bytes are sent again and nothing is ever recomputed.
 """
 
-from reticent.store.rewriting import SnapshotWriter
+from reticent.store.snapshot_writer import SnapshotWriter
 from reticent.store.store import Store
 from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
 

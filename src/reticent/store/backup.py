@@ -16,9 +16,9 @@ from reticent.disk import move, open_private, sync
 from reticent.errors import ConnectorError, StateError
 from reticent.store import database, integrity, schema
 from reticent.store.opening import check_structure, remove_files
+from reticent.store.rollback_marker import RollbackMarker, note_location
 from reticent.store.store import Store
 from reticent.store.transaction import RestoreOutcome, write_restore_outcome
-from reticent.store.witness import RollbackMarker, note_location
 
 _MANIFEST = "release.json"
 _SERVICE, _TOKENS = "service", "token"

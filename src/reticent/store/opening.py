@@ -18,7 +18,7 @@ from reticent.errors import CORRUPT_HINT, StateError
 from reticent.store import database, schema
 from reticent.store.integrity import HEAD, SECRET, Head, Seal, corrupt_error, head_text, new_seal, read_head, read_seal
 from reticent.store.keys import Key
-from reticent.store.witness import RollbackMarker, refuse_moved_database
+from reticent.store.rollback_marker import RollbackMarker, refuse_moved_database
 
 # An arbitrary number that all versions of Reticent share: it keeps two of them from making the tables at once.
 _CREATION_LOCK = 7_265_746_963

@@ -14,11 +14,11 @@ import sqlalchemy as sa
 
 from reticent.errors import PolicyError, StateError
 from reticent.release import Counts, Ledger, LedgerEntry
-from reticent.store import database, integrity, opening, rewriting, schema
+from reticent.store import database, integrity, opening, schema, snapshot_writer
 from reticent.store.integrity import Head, Seal, corrupt_error
 from reticent.store.keys import Key
+from reticent.store.rollback_marker import RollbackMarker
 from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
-from reticent.store.witness import RollbackMarker
 
 _PAGE_SIZE = 1_000
 _VEIL_KEY = "house"
@@ -269,11 +269,11 @@ class Store:
         if row is None:
             return None
         with self._connect() as connection:
-            whole = Transaction(connection, {}, self.seal).get(publisher, rewriting.SPACE, rewriting.IN_USE)
+            whole = Transaction(connection, {}, self.seal).get(publisher, snapshot_writer.SPACE, snapshot_writer.IN_USE)
             last = -1
             parts: list[bytes] = []
             if whole is not None:
-                state, last = rewriting.read_pieces(connection, publisher, whole, self.seal)
+                state, last = snapshot_writer.read_pieces(connection, publisher, whole, self.seal)
                 parts.append(state)
             parts += self._parts(connection, publisher, last)
         if last + 1 + len(parts) - (whole is not None) != row["next_part"]:

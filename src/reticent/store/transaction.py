@@ -17,7 +17,7 @@ from reticent.release import LedgerEntry
 from reticent.store import schema
 from reticent.store.database import insert, select_rows
 from reticent.store.integrity import DIGEST, SIZE, Seal
-from reticent.store.rewriting import IN_USE, SPACE
+from reticent.store.snapshot_writer import IN_USE, SPACE
 
 if TYPE_CHECKING:
     from reticent.store.store import Store

@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit.attack.grouped import GroupedRecords
-from reticent.audit.attack.knowledge import Likelihood, fit_model
-from reticent.audit.attack.marks import person_nodes
-from reticent.audit.groups import histograms
+from reticent.audit.attack.attacker_model import Likelihood, fit_model
+from reticent.audit.attack.grouped_records import GroupedRecords
+from reticent.audit.attack.person_nodes import person_nodes
 from reticent.policy import Policy
+from reticent.verify.groups import histograms
 
 COLUMNS = {
     "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},

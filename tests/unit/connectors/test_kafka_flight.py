@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from reticent.connectors.kafka import client, flight, session
+from reticent.connectors.kafka import client, session, transaction
 from reticent.connectors.kafka.worker import Worker
 
 confluent = pytest.importorskip("confluent_kafka")
-ROUTE = flight.Route("in", "out", "state", 1.0)
+ROUTE = transaction.Route("in", "out", "state", 1.0)
 
 
 class Producer:
@@ -46,8 +46,8 @@ class Producer:
         self.calls.append("abort")
 
 
-def part(partition: int, position: int) -> flight.ShardBatch:
-    return flight.ShardBatch(partition, position, 2, lines=b"a\nb\n", state=[(b"j", [("kind", b"journal")])])
+def part(partition: int, position: int) -> transaction.ShardBatch:
+    return transaction.ShardBatch(partition, position, 2, lines=b"a\nb\n", state=[(b"j", [("kind", b"journal")])])
 
 
 def held(*shards: int) -> session.Session:
@@ -69,7 +69,7 @@ def overtaken() -> Exception:
 def test_lines_state_and_positions_go_in_one_transaction():
     producer = Producer()
     producer.may.set()
-    one = flight.Transaction(producer, ROUTE, [part(0, 5), part(1, 7)], "member")
+    one = transaction.Transaction(producer, ROUTE, [part(0, 5), part(1, 7)], "member")
     one.finish()
     lines = [
         ("out", 0, b"a"),
@@ -85,7 +85,7 @@ def test_lines_state_and_positions_go_in_one_transaction():
 def test_what_was_placed_behind_a_failed_transaction_is_read_again():
     made, producer = held(0, 1), Producer(overtaken())
     producer.may.set()
-    made._producer, made._transaction = producer, flight.Transaction(producer, ROUTE, [part(0, 5)], "member")
+    made._producer, made._transaction = producer, transaction.Transaction(producer, ROUTE, [part(0, 5)], "member")
     assert not made._await_commit([part(1, 7)])
     assert producer.calls[-1] == "abort"
     assert made._rewound == [0, 1]
@@ -95,7 +95,7 @@ def test_what_was_placed_behind_a_failed_transaction_is_read_again():
 def test_positions_are_those_that_are_committed():
     worker, made, producer = Worker.__new__(Worker), held(0), Producer()
     worker._session, made._producer = made, producer
-    made._transaction = flight.Transaction(producer, ROUTE, [part(0, 5)], "member")
+    made._transaction = transaction.Transaction(producer, ROUTE, [part(0, 5)], "member")
     assert worker.positions() == {0: 3}
     producer.may.set()
     made.finish()
@@ -105,7 +105,7 @@ def test_positions_are_those_that_are_committed():
 
 def test_a_partition_is_given_away_when_its_transaction_has_ended():
     made, producer = held(0, 1), Producer()
-    made._transaction = flight.Transaction(producer, ROUTE, [part(0, 5)], "member")
+    made._transaction = transaction.Transaction(producer, ROUTE, [part(0, 5)], "member")
     threading.Timer(0.2, producer.may.set).start()
     made._revoke(None, [SimpleNamespace(partition=0)])
     assert producer.calls[-1] == "commit"

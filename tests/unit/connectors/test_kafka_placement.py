@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reticent.connectors.kafka.placement import PartitionCheck, crc32, murmur2
+from reticent.connectors.kafka.partition_check import PartitionCheck, crc32, murmur2
 from reticent.errors import DataError
 from reticent.store import Store
 

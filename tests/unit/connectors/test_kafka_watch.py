@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reticent.connectors.kafka import watch
+from reticent.connectors.kafka import liveness
 from reticent.connectors.kafka.client import SessionLostError
 from reticent.connectors.kafka.worker import Worker
 
@@ -30,7 +30,7 @@ class Consumer:
 def clock(monkeypatch):
     """Time that passes when it is told to."""
     now = [100.0]
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(liveness.time, "monotonic", lambda: now[0])
 
     def pass_(seconds: float) -> None:
         now[0] += seconds
@@ -38,8 +38,8 @@ def clock(monkeypatch):
     return pass_
 
 
-def watching(consumer: Consumer, *partitions: int) -> watch.LivenessCheck:
-    made = watch.LivenessCheck(consumer, "in", 10.0)
+def watching(consumer: Consumer, *partitions: int) -> liveness.LivenessCheck:
+    made = liveness.LivenessCheck(consumer, "in", 10.0)
     made.track(partitions)
     return made
 

@@ -15,7 +15,7 @@ from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
 from reticent.connectors.kafka.state import CHUNK, _PartitionReader, state_messages
 from reticent.connectors.shards import check_shards, pin_shards, shard_of
-from reticent.connectors.spark.workplace import pack_policy, unpack_policy
+from reticent.connectors.spark.policy_bundle import pack_policy, unpack_policy
 from reticent.engine.rng import Rng
 from reticent.errors import ConnectorError, PolicyError, StateError
 from reticent.publication.records import RecordReader

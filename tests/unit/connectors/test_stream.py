@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reticent.audit import verify
 from reticent.cli import main
 from reticent.connectors.files import read_table
 from reticent.connectors.stream import FileSource, Stream
@@ -23,6 +22,7 @@ from reticent.policy import Policy
 from reticent.publication.blocks import CsvLineFormat, JsonLineFormat
 from reticent.publication.records import RecordReader
 from reticent.store import Store
+from reticent.verify import verify
 
 RULES = {
     "version": 1,

@@ -15,7 +15,7 @@ from reticent.connectors.files import read_table
 from reticent.datasets import census, feed, files, hospital, nps, omop, series, visits
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import write, write_text
-from reticent.engine.veil.house import VeilParameters
+from reticent.engine.veil.parameters import VeilParameters
 from reticent.errors import ConnectorError, PolicyError
 from reticent.policy import Policy
 

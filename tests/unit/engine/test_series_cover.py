@@ -3,12 +3,12 @@
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit import verify
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.series.grouping import Grouping
 from reticent.policy import Policy
 from reticent.release.wording import claims_in_words
+from reticent.verify import verify
 
 COLUMNS = {"who": "identifier", "age": "quasi", "zip": {"role": "quasi", "hierarchy": {"prefix": 3}}}
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from reticent import _core
-from reticent.audit.series import can_match
 from reticent.policy.updates import Updates
+from reticent.verify.series import can_match
 
 
 def knowledge(sets):

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit import verify
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.errors import DataError
 from reticent.policy import Policy
+from reticent.verify import verify
 
 POLICY = {
     "version": 1,

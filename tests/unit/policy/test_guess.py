@@ -8,7 +8,7 @@ import pytest
 import yaml
 from wide_tables import DRUGS, admissions, encounters
 
-from reticent.cli.kinds import PolicyPlan, render
+from reticent.cli.policy_plan import PolicyPlan, render
 from reticent.datasets import hospital
 from reticent.policy import Policy
 from reticent.policy.guess import guess, guess_l, guess_missing_markers, guess_person, keep_one_sensitive, settings_of

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit import verify
-from reticent.audit.verdict import Finding, VerificationResult
 from reticent.engine.base import Members
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.gate import pass_gate, require_verification
 from reticent.release import Counts, Guarantee, Release
 from reticent.release.codec import from_bytes
+from reticent.verify import verify
+from reticent.verify.result import Finding, VerificationResult
 
 COLUMNS = {"id": "identifier", "age": "quasi", "ill": "sensitive"}
 

@@ -6,8 +6,8 @@ import pytest
 
 import reticent
 from reticent.policy import Policy
+from reticent.read.cell_distribution import fit_distribution
 from reticent.read.cells import Extent
-from reticent.read.spread import fit_distribution
 from reticent.read.where import match, parse_condition
 
 COLUMNS = {"cost": "quasi", "age": "quasi", "day": {"role": "quasi", "hierarchy": {"dates": ["month", "year"]}}}

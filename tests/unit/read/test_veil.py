@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from reticent.errors import DataError, PolicyError
+from reticent.read.estimate.calibration import NoisyCounts
 from reticent.read.estimate.channel import SLOT_LENGTH, build_channel
-from reticent.read.estimate.totals import NoisyCounts
 from reticent.read.estimate.veil import Records, Veil, cells, counts, scores
 
 SHARES = {

@@ -5,7 +5,7 @@ import pytest
 
 import reticent
 from reticent.policy import Policy
-from reticent.release.damage import column_changes, describe_changes
+from reticent.release.change_summary import column_changes, describe_changes
 
 ROWS = 60
 TABLE = pa.table(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reticent
-from reticent.audit.published import read_release
 from reticent.release.folder import escape_formulas, unescape_formulas
+from reticent.verify.published import read_release
 
 
 @given(st.lists(st.none() | st.text(st.sampled_from("=+-@'\t\r\n15.eE,a\"")), min_size=1))

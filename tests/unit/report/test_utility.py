@@ -6,12 +6,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from reticent.api import anonymize
-from reticent.audit.labels.meaning import coverage_matrix
-from reticent.audit.published import read_release, text_table
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
 from reticent.report.utility import cramer, utility
+from reticent.verify.labels.coverage import coverage_matrix
+from reticent.verify.published import read_release, text_table
 
 COLUMNS = {"town": "quasi", "age": {"role": "quasi", "hierarchy": {"intervals": [10]}}, "ill": "sensitive"}
 POLICY = Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": {"k": 2}})

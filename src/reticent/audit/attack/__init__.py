@@ -8,7 +8,7 @@ from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.definetti import definetti
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
-from reticent.audit.attack.informed import informed
+from reticent.audit.attack.informed_attacker import informed
 from reticent.audit.attack.insiders import insiders
 from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.join_or_open import join_or_open
@@ -22,7 +22,7 @@ from reticent.audit.attack.presence import presence
 from reticent.audit.attack.similarity import similarity
 from reticent.audit.attack.skewness import skewness
 from reticent.audit.attack.subtraction import subtraction
-from reticent.audit.attack.sug import sug
+from reticent.audit.attack.update_graph import sug
 
 Attack = Callable[[Evidence], Outcome | None]
 

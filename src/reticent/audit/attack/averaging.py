@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reticent.audit.attack.concession import claimed_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import GroupedRecords, group_records, group_stream
+from reticent.audit.attack.grouped_records import GroupedRecords, group_records, group_stream
 from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.risk_bound import claimed_bound
 
 QUESTION = "Recognises a person in several publications or records, and combines what each of the groups offers."
 

@@ -14,15 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from reticent.arrays import Floats, Int64s
-from reticent.audit.attack.concession import attacker_bound
+from reticent.audit.attack.attacker_model import fit_model
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.knowledge import fit_model
-from reticent.audit.attack.marks import person_nodes
+from reticent.audit.attack.observations import Observations
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import attack_target
-from reticent.audit.attack.sights import Observations
-from reticent.audit.veil.values import true_value_codes
+from reticent.audit.attack.person_links import attack_target
+from reticent.audit.attack.person_nodes import person_nodes
+from reticent.audit.attack.risk_bound import attacker_bound
 from reticent.policy import Policy
+from reticent.verify.veil.true_values import true_value_codes
 
 QUESTION = "Has nothing but the release: learns from all of it which published fields go with which values, and reads each person again."
 RECORDS = 20_000

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from reticent.audit.published import Published
 from reticent.policy import Policy
 from reticent.policy.prior import Counts, read_prior
 from reticent.release import Ledger
+from reticent.verify.published import Published
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,10 +9,10 @@ Differences from the paper: none.
 
 from __future__ import annotations
 
-from reticent.audit.attack.concession import claimed_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import iter_grouped_columns
+from reticent.audit.attack.grouped_records import iter_grouped_columns
 from reticent.audit.attack.outcome import Outcome
+from reticent.audit.attack.risk_bound import claimed_bound
 
 QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the value most frequent in it."
 

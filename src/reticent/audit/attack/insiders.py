@@ -16,14 +16,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.concession import attacker_bound
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import GroupedRecords
+from reticent.audit.attack.grouped_records import GroupedRecords
+from reticent.audit.attack.observations import Observations, VeiledRecords
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import attack_target
-from reticent.audit.attack.sights import Observations, VeiledRecords
-from reticent.audit.groups import normalize_rows
-from reticent.audit.veil.values import true_value_codes
+from reticent.audit.attack.person_links import attack_target
+from reticent.audit.attack.risk_bound import attacker_bound
+from reticent.verify.groups import normalize_rows
+from reticent.verify.veil.true_values import true_value_codes
 
 QUESTION = "Knows the values of half of the other persons, takes them out of the groups, and learns from them what is true how often."
 SHARES = (0.0, 0.1, 0.5, 0.9)

@@ -13,11 +13,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.sequence import Publication, link_publications
+from reticent.audit.attack.risk_bound import common_bound
 from reticent.release import Ledger
+from reticent.verify.sequence import Publication, link_publications
 
 QUESTION = (
     "Follows a person through all publications and keeps the values that occur in every one of the person's groups."

@@ -18,14 +18,14 @@ import numpy as np
 
 from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.chains import Chains
-from reticent.audit.attack.concession import common_bound
 from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.particles import Particles
+from reticent.audit.attack.possible_worlds import Enumeration, TooManyWorldsError
+from reticent.audit.attack.risk_bound import common_bound
 from reticent.audit.attack.rules import Rules, barred_groups, rules_from_prior
 from reticent.audit.attack.transcript import Transcript, read_transcript
-from reticent.audit.attack.worlds import Enumeration, TooManyWorldsError
-from reticent.audit.groups import normalize_rows
+from reticent.verify.groups import normalize_rows
 
 QUESTION = (
     "Knows the algorithm, the prior and the order of arrival. A record that opens a group had no free slot to join; "

@@ -14,11 +14,11 @@ import numpy as np
 
 from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
+from reticent.audit.attack.observations import Observations, VeiledRecords, observations_of
 from reticent.audit.attack.outcome import CERTAIN, Outcome
-from reticent.audit.attack.persons import link
-from reticent.audit.attack.sights import Observations, VeiledRecords, observations_of
-from reticent.audit.groups import normalize_rows
-from reticent.audit.veil.values import true_value_codes
+from reticent.audit.attack.person_links import link
+from reticent.verify.groups import normalize_rows
+from reticent.verify.veil.true_values import true_value_codes
 
 QUESTION = (
     "Holds all publications, recognises persons by their published fields, and keeps what all of them leave possible."

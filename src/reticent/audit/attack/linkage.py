@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from reticent.arrays import Int64s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import GroupedRecords, group_records
+from reticent.audit.attack.grouped_records import GroupedRecords, group_records
 from reticent.audit.attack.outcome import Outcome, worst_of
-from reticent.audit.groups import histograms, number_rows, present_columns
-from reticent.audit.labels.meeting import Field, RowMatch, match_rows
-from reticent.audit.published import Published
-from reticent.audit.requirements import requirements
-from reticent.audit.veil.judge import SHAPE, candidate_codes, line_of
 from reticent.policy import Policy
+from reticent.verify.groups import histograms, number_rows, present_columns
+from reticent.verify.labels.row_matching import Field, RowMatch, match_rows
+from reticent.verify.published import Published
+from reticent.verify.requirements import requirements
+from reticent.verify.veil.verifier import SHAPE, candidate_codes, line_of
 
 QUESTION = "Has a table with names and the same quasi-identifiers, and looks for each person's record in the release."
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.linked.judge import SHAPE, joined_view, layout_of, value_shares
-from reticent.audit.requirements import requirements
+from reticent.verify.linked.verifier import SHAPE, joined_view, layout_of, value_shares
+from reticent.verify.requirements import requirements
 
 QUESTION = (
     "Knows all quasi-identifiers of all records of a person and, where the policy counts them, how many there are; joins all tables "

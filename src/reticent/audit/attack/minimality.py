@@ -23,10 +23,10 @@ from reticent.arrays import Bools, Floats, Int64s
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.groups import Groups, codes, normalize_rows, number_rows
-from reticent.audit.labels.meaning import levels
-from reticent.audit.requirements import Requirement, diversity, policy_requirements, requirements
 from reticent.policy import Policy
+from reticent.verify.groups import Groups, codes, normalize_rows, number_rows
+from reticent.verify.labels.coverage import levels
+from reticent.verify.requirements import Requirement, diversity, policy_requirements, requirements
 
 QUESTION = (
     "Knows that the algorithm publishes the finest table that is safe, and everybody's quasi-identifiers: "

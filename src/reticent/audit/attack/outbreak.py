@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.concession import odds_ratio_bound
 from reticent.audit.attack.evidence import Evidence, prior_counts
+from reticent.audit.attack.observations import Observations, VeiledRecords
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import attack_target
-from reticent.audit.attack.sights import Observations, VeiledRecords
-from reticent.audit.groups import codes
-from reticent.audit.veil.values import OTHER, true_value_codes
+from reticent.audit.attack.person_links import attack_target
+from reticent.audit.attack.risk_bound import odds_ratio_bound
+from reticent.verify.groups import codes
+from reticent.verify.veil.true_values import OTHER, true_value_codes
 
 QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
 CASE_LIMIT = 20  # cases below which a rise may be chance

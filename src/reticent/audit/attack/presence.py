@@ -13,8 +13,8 @@ import numpy as np
 
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.persons import attack_target, split_persons
-from reticent.audit.groups import codes
+from reticent.audit.attack.person_links import attack_target, split_persons
+from reticent.verify.groups import codes
 
 QUESTION = "Notices who is missing from the release though they were in the data, and knows why persons are held back or left out."
 

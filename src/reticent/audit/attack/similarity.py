@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from reticent.arrays import Floats, Int32s
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import iter_grouped_columns
+from reticent.audit.attack.grouped_records import iter_grouped_columns
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.groups import Groups
 from reticent.errors import DataError
 from reticent.policy.hierarchy import build_levels
+from reticent.verify.groups import Groups
 
 QUESTION = "Guesses not the value but its category, one level below the top of the sensitive column's hierarchy."
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from reticent.arrays import Floats
 from reticent.audit.attack.evidence import Evidence
-from reticent.audit.attack.grouped import iter_grouped_columns
+from reticent.audit.attack.grouped_records import iter_grouped_columns
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.groups import Groups
-from reticent.audit.published import Published
-from reticent.audit.requirements import requirements
+from reticent.verify.groups import Groups
+from reticent.verify.published import Published
+from reticent.verify.requirements import requirements
 
 QUESTION = "Compares a person's group with the whole table: which value became much more likely?"
 

@@ -11,8 +11,8 @@ import orjson
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s
-from reticent.audit.published import Published, cell_text
-from reticent.audit.stream.lines import iter_table_lines
+from reticent.verify.published import Published, cell_text
+from reticent.verify.stream.lines import iter_table_lines
 
 
 @dataclass(frozen=True, repr=False)

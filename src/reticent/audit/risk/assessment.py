@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Int64s
-from reticent.audit.groups import number_rows, present_columns
-from reticent.audit.labels.meeting import Field, match_rows
-from reticent.audit.linked.judge import SHAPE as LINKED
-from reticent.audit.linked.judge import VIEW, view_table
-from reticent.audit.published import Published
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
 from reticent.audit.risk.contribution import Contribution, contributions
 from reticent.audit.risk.reidentification import THRESHOLD, Risk, journalist, needed_class, prosecutor
 from reticent.audit.risk.safe_harbor import Check, safe_harbor
-from reticent.audit.risk.uniqueness import population_uniques, sample_uniques
 from reticent.policy import Policy
+from reticent.verify.groups import number_rows, present_columns
+from reticent.verify.labels.row_matching import Field, match_rows
+from reticent.verify.linked.verifier import SHAPE as LINKED
+from reticent.verify.linked.verifier import VIEW, view_table
+from reticent.verify.published import Published
+from reticent.verify.uniqueness import population_uniques, sample_uniques
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from reticent.audit.groups import codes, number_rows
+from reticent.verify.groups import codes, number_rows
 
 
 @dataclass(frozen=True)

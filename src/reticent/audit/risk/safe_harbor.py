@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from reticent.audit.groups import codes
 from reticent.policy.column_patterns import IDENTIFYING_NAMES, looks_like
+from reticent.verify.groups import codes
 
 SMALL_ZIP = frozenset(
     "036 059 063 102 203 556 692 790 821 823 830 831 878 879 884 890 893".split()  # noqa: SIM905 - a list to compare

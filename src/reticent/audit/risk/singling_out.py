@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s
-from reticent.audit.groups import codes, histograms, number_rows
 from reticent.audit.risk.class_sizes import ClassSizes, class_sizes
-from reticent.audit.spellings import merge_person_names
 from reticent.notebook import image_html, table_html
 from reticent.svg import Bar, bars, standalone
+from reticent.verify.groups import codes, histograms, number_rows
+from reticent.verify.variants import merge_person_names
 
 SAMPLE_SIZE = 100_000
 MAX_STEPS = 6

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from reticent.connectors.counted.rows import MOST_COMBINATIONS, RECORDS, Rows
+from reticent.connectors.pushdown.rows import MOST_COMBINATIONS, RECORDS, Rows
 from reticent.encode.columns import NOT_PLAIN, normalize_names
 from reticent.errors import ConnectorError, DataError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from reticent.connectors.counted.rows import Recoding
+    from reticent.connectors.pushdown.rows import Recoding
 
 _BATCH, _NORMALIZE_NAMES = 1 << 17, "single_name"
 

@@ -1,11 +1,11 @@
 """One table, once, larger than memory: DuckDB counts and recodes, the search and the judge work on the counts.
 
-Guarantee: that of `reticent.connectors.counted.tables`; the judge has recomputed it from the file that is published, before it has
+Guarantee: that of `reticent.connectors.pushdown.tables`; the judge has recomputed it from the file that is published, before it has
     its name.
 Not covered: a file that changes while it is read (the counts then disagree and nothing is released).
 Cost: two passes over the table and one over the release; the memory that DuckDB is given, and the distinct combinations.
 Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
-Differences from the single machine: see `reticent.connectors.counted.tables`; the input and the data of the release are Parquet.
+Differences from the single machine: see `reticent.connectors.pushdown.tables`; the input and the data of the release are Parquet.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reticent.connectors.counted.judge import verify_rows
-from reticent.connectors.counted.rows import RECORDS
-from reticent.connectors.counted.tables import check_policy, search_counts
 from reticent.connectors.duck.rows import DuckRows, connection_settings
+from reticent.connectors.pushdown.rows import RECORDS
+from reticent.connectors.pushdown.tables import check_policy, search_counts
+from reticent.connectors.pushdown.verifier import verify_rows
 from reticent.disk import make_folder, open_new
 from reticent.errors import ConnectorError, require_extra
 from reticent.policy import Policy

@@ -17,9 +17,9 @@ from typing import IO, Any
 import orjson
 import pyarrow as pa
 
+from reticent.connectors.fhir.code_systems import ICD10
 from reticent.connectors.fhir.elements import ElementSetter, setter
-from reticent.connectors.fhir.resource_frames import KINDS, complete, definitions, provenance, template
-from reticent.connectors.fhir.systems import ICD10
+from reticent.connectors.fhir.resource_templates import KINDS, complete, definitions, provenance, template
 from reticent.connectors.files.atomic import system_errors
 from reticent.disk import make_folder, open_new, staged_path
 from reticent.errors import PolicyError

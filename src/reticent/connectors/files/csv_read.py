@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from reticent.connectors.files.guard import MAX_LINE, Block, CheckedStream, iter_blocks, line_length_error
+from reticent.connectors.files.checked_stream import MAX_LINE, Block, CheckedStream, iter_blocks, line_length_error
 from reticent.connectors.files.read import ReadOptions, check_names, no_rows_error
 from reticent.connectors.files.sniff import Format, decode_head, first_rows
 from reticent.connectors.files.source import OpenInput

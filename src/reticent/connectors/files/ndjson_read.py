@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from reticent.connectors.files.guard import CheckedStream
+from reticent.connectors.files.checked_stream import CheckedStream
 from reticent.connectors.files.read import ReadOptions, check_names, no_rows_error
 from reticent.connectors.files.sniff import Format
 from reticent.connectors.files.source import OpenInput

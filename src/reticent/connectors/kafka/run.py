@@ -15,11 +15,11 @@ from confluent_kafka.admin import AdminClient
 
 from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
-from reticent.connectors.kafka.placement import PartitionCheck
+from reticent.connectors.kafka.partition_check import PartitionCheck
 from reticent.connectors.kafka.state import StateTopic, topic_partitions
 from reticent.connectors.kafka.worker import DeadLetter, Job, Settings, Worker
 from reticent.connectors.shards import check_shards, claim_population, pin_shards
-from reticent.engine.stream.contract import stream_class
+from reticent.engine.stream.base import stream_class
 from reticent.policy import Policy
 from reticent.publication.stream import StreamPublication
 from reticent.publication.stream_publication import keys_of

@@ -1,6 +1,6 @@
 """One consumer, one producer and the shards they hold, until the first failure they cannot undo; then all is thrown away.
 
-What is in memory runs ahead of what is committed by the transaction that is on its way (`reticent.connectors.kafka.flight`) and by the
+What is in memory runs ahead of what is committed by the transaction that is on its way (`reticent.connectors.kafka.transaction`) and by the
 batch that is placed meanwhile. When a transaction fails, a session that still has its place in the group reads its shards again and goes
 on (other members are not disturbed); one that does not ends, and a new one starts from what is committed.
 """
@@ -26,9 +26,9 @@ from reticent.connectors.kafka.client import (
     pause_gc,
     retry_call,
 )
-from reticent.connectors.kafka.flight import Route, ShardBatch, Transaction
+from reticent.connectors.kafka.liveness import LivenessCheck
 from reticent.connectors.kafka.state import SavedState, StateTopic, state_messages
-from reticent.connectors.kafka.watch import LivenessCheck
+from reticent.connectors.kafka.transaction import Route, ShardBatch, Transaction
 from reticent.errors import ReticentError
 from reticent.publication.stream import StreamPublication
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from reticent.connectors.kafka.address import Address
-    from reticent.connectors.kafka.placement import PartitionCheck
+    from reticent.connectors.kafka.partition_check import PartitionCheck
     from reticent.engine.rng import Rng
     from reticent.policy import Policy
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
 
-from reticent.connectors.counted.rows import LABEL, LABEL_TABLE, LEAF, MOST_COMBINATIONS, RECORDS, Rows
+from reticent.connectors.pushdown.rows import LABEL, LABEL_TABLE, LEAF, MOST_COMBINATIONS, RECORDS, Rows
 from reticent.encode.columns import NOT_PLAIN, normalize_name
 from reticent.errors import StateError
 from reticent.release import Counts, Guarantee
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from reticent.connectors.counted.rows import Recoding
+    from reticent.connectors.pushdown.rows import Recoding
 
 
 _REPEAT_CHUNK, _TEXT_TYPES = 4096, ("string", "char", "varchar", "binary")

@@ -23,8 +23,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every user of Sp
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from reticent.connectors.shards import MOST_SHARDS, assign_shards, check_shards, claim_population, pin_shards
+from reticent.connectors.spark.policy_bundle import pack_policy, unpack_policy
 from reticent.connectors.spark.rows import quote_column
-from reticent.connectors.spark.workplace import pack_policy, unpack_policy
 from reticent.errors import PolicyError
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import orjson
 
-from reticent.audit.published import CODEBOOK_SUFFIX
 from reticent.connectors.files.atomic import system_errors, write_text
 from reticent.disk import open_private, read_at, sync_data
 from reticent.errors import ConnectorError, StateError
 from reticent.store import DeadLetter
+from reticent.verify.published import CODEBOOK_SUFFIX
 
 
 def open_sink(name: str) -> FileSink | StandardOutput:

@@ -10,7 +10,7 @@ from collections.abc import Container
 from contextlib import ExitStack
 
 from reticent.connectors.files.atomic import system_errors
-from reticent.connectors.stream.converted import as_lines
+from reticent.connectors.stream.line_conversion import as_lines
 from reticent.disk import open_private, read_at, readable_handles, widen_pipe
 from reticent.errors import ConnectorError
 

@@ -36,8 +36,8 @@ def warm_up(
             hint="Write the first records to a file, make the prior with `reticent prior FILE -p POLICY -o prior.csv --released`, "
             "and take warmup out of the policy.",
         )
-    from reticent.engine.veil.prior.fitted import write_fit
-    from reticent.engine.veil.prior.released import fit_warmup, missing_kernel_path
+    from reticent.engine.veil.prior.fit_on_release import fit_warmup, missing_kernel_path
+    from reticent.engine.veil.prior.fitted_prior import write_fit
 
     kernel = missing_kernel_path(policy)
     fitted = fit_warmup(

@@ -17,7 +17,7 @@ from reticent.engine.evolving.change import Change, Op, is_feed, iter_segments
 from reticent.engine.evolving.records import NO_CLASS, Records
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
-from reticent.engine.spellings import merge_variants
+from reticent.engine.value_variants import merge_variants
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release

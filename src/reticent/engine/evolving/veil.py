@@ -26,17 +26,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reticent.arrays import Int32s, Int64s, UInt32s, UInt64s
-from reticent.encode.moments import event_times
+from reticent.encode.event_times import event_times
 from reticent.engine.base import check_batch
 from reticent.engine.evolving.base import ChangeIds, EvolvingPublisher
 from reticent.engine.evolving.change import Change
-from reticent.engine.evolving.lives import Arrivals, PersonStates, decode_memories
+from reticent.engine.evolving.person_state import Arrivals, PersonStates, decode_memories
 from reticent.engine.rng import Rng
+from reticent.engine.veil.batch_veiler import BatchVeiler, VeiledBatch, hash_persons
 from reticent.engine.veil.events import refuse_value_conflicts
-from reticent.engine.veil.house import VeilPublisher
-from reticent.engine.veil.levels import PublishedLevels
+from reticent.engine.veil.parameters import VeilPublisher
+from reticent.engine.veil.published_levels import PublishedLevels
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import BatchVeiler, VeiledBatch, hash_persons
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from reticent.arrays import Bools, Int64s
 from reticent.encode.columns import normalize_names
 from reticent.engine.identifiers import prepare, refuse_overall_demands
-from reticent.engine.spellings import merge_variants
+from reticent.engine.value_variants import merge_variants
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import encode_cells, without_markers

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from reticent.engine.base import Publisher, check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
-from reticent.engine.spellings import merge_variants
+from reticent.engine.value_variants import merge_variants
 from reticent.errors import CORRUPT_HINT, DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.release import Counts, Release

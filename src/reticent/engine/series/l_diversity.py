@@ -24,7 +24,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
 from reticent.engine.table.encoded_table import EncodedTable, apply_limits
-from reticent.engine.table.generalised import publish
+from reticent.engine.table.generalized import publish
 from reticent.engine.table.mondrian import find_classes
 from reticent.errors import PolicyError
 from reticent.policy import Policy

@@ -39,8 +39,8 @@ from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import attributes, points, traits
-from reticent.engine.series.sug import People, enforce_limit
 from reticent.engine.series.tables import count_changes, count_reasons, release_tables, risk_quantiles
+from reticent.engine.series.update_graph import People, enforce_limit
 from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy

@@ -15,7 +15,7 @@ from reticent import _core
 from reticent.engine.series.grouping import WITHHELD_REASONS, Grouping
 from reticent.engine.series.history import History
 from reticent.engine.series.quasi import Attribute
-from reticent.engine.series.sug import People
+from reticent.engine.series.update_graph import People
 from reticent.engine.table.people import encode_column, row_keys, text_ranks
 from reticent.policy import Policy
 from reticent.policy.updates import Updates

@@ -18,10 +18,10 @@ import pyarrow as pa
 from reticent.engine.rng import Rng
 from reticent.engine.series.base import SeriesPublisher
 from reticent.engine.snapshot import pack
-from reticent.engine.veil.house import VeilPublisher
-from reticent.engine.veil.pace import RememberedValues, check_transitions
+from reticent.engine.veil.batch_veiler import BatchVeiler
+from reticent.engine.veil.parameters import VeilPublisher
 from reticent.engine.veil.release import guarantee
-from reticent.engine.veil.veiling import BatchVeiler
+from reticent.engine.veil.transition_check import RememberedValues, check_transitions
 from reticent.policy import Policy
 from reticent.release import Guarantee, Release
 

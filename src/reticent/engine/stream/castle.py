@@ -28,7 +28,7 @@ from reticent.encode.columns import to_native
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.stream.contract import PlacedBatch, StreamPublisher
+from reticent.engine.stream.base import PlacedBatch, StreamPublisher
 from reticent.engine.stream.records import RecordHasher
 from reticent.engine.stream.values import Values, sensitive_column
 from reticent.errors import DataError, PolicyError, StateError

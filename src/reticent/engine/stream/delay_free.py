@@ -31,7 +31,7 @@ from reticent.arrays import Int32s, UInt64s
 from reticent.engine.base import check_batch
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.stream.contract import Groups, ImmediatePublisher, PlacedBatch
+from reticent.engine.stream.base import Groups, ImmediatePublisher, PlacedBatch
 from reticent.engine.stream.records import RecordHasher, Records
 from reticent.engine.stream.tables import OnDemand, group_table, tuple_table
 from reticent.engine.stream.values import Values, sensitive_column, starting_counts, weights

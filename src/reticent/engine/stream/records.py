@@ -20,8 +20,8 @@ from reticent import _core
 from reticent.arrays import Int32s, UInt64s
 from reticent.encode.columns import NATIVE_TYPES, normalize_names, to_native
 from reticent.engine.stream.values import Values
-from reticent.engine.veil.house import VeilParameters
-from reticent.engine.veil.levels import PublishedLevels
+from reticent.engine.veil.parameters import VeilParameters
+from reticent.engine.veil.published_levels import PublishedLevels
 from reticent.errors import CORRUPT_HINT, DataError, StateError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import ROOT

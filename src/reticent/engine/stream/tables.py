@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reticent import _core
 from reticent.arrays import UInt64s
-from reticent.engine.stream.contract import Groups
+from reticent.engine.stream.base import Groups
 
 T = TypeVar("T")
 

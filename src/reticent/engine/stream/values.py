@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from reticent.arrays import Int32s, UInt32s, UInt64s
 from reticent.engine.base import sole_sensitive
-from reticent.engine.spellings import refuse_variants
+from reticent.engine.value_variants import refuse_variants
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import canonical_form

@@ -27,9 +27,10 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import UInt64s
 from reticent.engine.base import check_batch
+from reticent.engine.disclosive_columns import refuse_disclosive_columns
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack
-from reticent.engine.stream.contract import ImmediatePublisher, PlacedBatch, VeiledRecords
+from reticent.engine.stream.base import ImmediatePublisher, PlacedBatch, VeiledRecords
 from reticent.engine.stream.records import (
     FieldReader,
     PublishedColumn,
@@ -39,11 +40,10 @@ from reticent.engine.stream.records import (
     published_columns,
 )
 from reticent.engine.stream.tables import OnDemand
-from reticent.engine.telling import refuse_disclosive_columns
-from reticent.engine.veil.house import VeilParameters, VeilPublisher
+from reticent.engine.veil.batch_veiler import DISCLOSIVE_HINT, MAX_OMISSION_RATE, OMISSION_EPSILON
+from reticent.engine.veil.parameters import VeilParameters, VeilPublisher
 from reticent.engine.veil.prior.noise import two_sided_geometric
 from reticent.engine.veil.release import data_table, guarantee
-from reticent.engine.veil.veiling import DISCLOSIVE_HINT, MAX_OMISSION_RATE, OMISSION_EPSILON
 from reticent.errors import PolicyError
 from reticent.policy import Policy
 from reticent.policy.cells import without_markers

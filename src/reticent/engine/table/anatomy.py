@@ -27,11 +27,11 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.encode import Dictionary
 from reticent.engine.base import check_values, refuse_group_column, sole_sensitive
+from reticent.engine.disclosive_columns import refuse_disclosive_columns
 from reticent.engine.identifiers import policy_exclusions
 from reticent.engine.table.anatomy_people import group_people
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.people import encode_column, persons_of, row_keys, text_ranks
-from reticent.engine.telling import refuse_disclosive_columns
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release

@@ -24,14 +24,14 @@ from functools import partial
 import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL_LATTICE, SearchMethod, loss_scorer, select_method
 from reticent.engine.table.encoded_table import EncodedTable
-from reticent.engine.table.generalised import publish
+from reticent.engine.table.generalized import publish
 from reticent.engine.table.local import recode
+from reticent.engine.table.method_selection import SMALL_LATTICE, SearchMethod, loss_scorer, select_method
 from reticent.engine.table.mondrian import cut, whole_persons
 from reticent.engine.table.optimal import optimum
+from reticent.engine.table.pilot_run import rank_methods
 from reticent.engine.table.purpose import CountsPurpose, ModelPurpose
-from reticent.engine.table.rehearsal import rank_methods
 from reticent.release import Release
 
 

@@ -14,9 +14,9 @@ from reticent.engine.base import Original, Publisher, check_batch
 from reticent.engine.identifiers import refuse_pseudonym_repeats
 from reticent.engine.rng import Rng
 from reticent.engine.snapshot import pack, unpack
-from reticent.engine.spellings import merge_variants
 from reticent.engine.table.encoded_table import EncodedTable, apply_limits
 from reticent.engine.table.people import chosen_records
+from reticent.engine.value_variants import merge_variants
 from reticent.errors import DataError, UnwantedError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import find_repeated_identifier
@@ -43,7 +43,9 @@ class TablePublisher(Publisher):
 
     def encode(self, table: pa.Table) -> EncodedTable:
         """A table as the searches see it, and what they may use from now on."""
-        return replace(EncodedTable.from_table(self.policy, table), cancellation=apply_limits(self._cancellation, self.policy))
+        return replace(
+            EncodedTable.from_table(self.policy, table), cancellation=apply_limits(self._cancellation, self.policy)
+        )
 
     @property
     def guarantee(self) -> Guarantee:

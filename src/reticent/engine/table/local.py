@@ -32,14 +32,14 @@ from reticent import _core
 from reticent.arrays import Bools, Int64s, distinct
 from reticent.encode.dictionary import pack_codes
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SMALL_LATTICE, SearchMethod, SearchResult, loss_scorer, select_method
 from reticent.engine.table.encoded_table import EncodedTable, attributes_at_levels
-from reticent.engine.table.generalised import Outcome, RowParts, publish
+from reticent.engine.table.generalized import Outcome, RowParts, publish
 from reticent.engine.table.levels import common_levels
+from reticent.engine.table.method_selection import SMALL_LATTICE, SearchMethod, SearchResult, loss_scorer, select_method
 from reticent.engine.table.mondrian import cut, tree_axis
 from reticent.engine.table.optimal import optimum
 from reticent.engine.table.people import search_classes
-from reticent.engine.table.rehearsal import sample_persons
+from reticent.engine.table.pilot_run import sample_persons
 from reticent.errors import GuaranteeError
 from reticent.release import Release
 

@@ -28,13 +28,13 @@ import pyarrow as pa
 from reticent import _core
 from reticent.arrays import Floats, Int32s, Int64s
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.table.contest import SearchMethod, loss_scorer, select_method
 from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable, order_values
-from reticent.engine.table.generalised import Outcome, publish
+from reticent.engine.table.generalized import Outcome, publish
 from reticent.engine.table.levels import Levels, common_levels
+from reticent.engine.table.method_selection import SearchMethod, loss_scorer, select_method
 from reticent.engine.table.people import search_classes
-from reticent.engine.table.rehearsal import rank_methods
+from reticent.engine.table.pilot_run import rank_methods
 from reticent.errors import GuaranteeError
 from reticent.policy.hierarchy import HierarchyLevels
 from reticent.policy.labels import days_of

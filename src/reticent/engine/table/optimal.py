@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.encoded_table import EncodedTable, attributes_at_levels
-from reticent.engine.table.generalised import Outcome, publish
+from reticent.engine.table.generalized import Outcome, publish
 from reticent.engine.table.people import search_classes
 from reticent.errors import GuaranteeError
 from reticent.release import Release

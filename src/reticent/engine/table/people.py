@@ -30,13 +30,13 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s, UInt32s, distinct
 from reticent.encode import Dictionary
 from reticent.encode.dictionary import encode_texts, pack_codes
-from reticent.encode.moments import event_times
+from reticent.encode.event_times import event_times
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy, cells
 
 if TYPE_CHECKING:
     from reticent.engine.table.encoded_table import EncodedTable, SensitiveColumn
-    from reticent.engine.table.generalised import Outcome
+    from reticent.engine.table.generalized import Outcome
 
 
 _FAR_FACTOR = 8

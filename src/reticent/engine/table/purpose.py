@@ -11,7 +11,7 @@ from reticent.arrays import Bools, Floats, Int64s
 from reticent.encode import Dictionary
 from reticent.engine.rng import Rng
 from reticent.engine.table.encoded_table import EncodedTable, order_values
-from reticent.engine.table.generalised import Outcome
+from reticent.engine.table.generalized import Outcome
 from reticent.errors import PolicyError
 from reticent.utility.bayes import auc, log_odds
 from reticent.utility.metrics import Metrics

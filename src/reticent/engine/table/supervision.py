@@ -36,7 +36,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.classifier import CrossValidation, Scores, features, positive_class
 from reticent.engine.table.encoded_table import EncodedTable, attributes_at_levels
-from reticent.engine.table.generalised import Outcome, publish
+from reticent.engine.table.generalized import Outcome, publish
 from reticent.engine.table.levels import Levels
 from reticent.engine.table.optimal import full_domain, search
 from reticent.engine.table.people import search_classes

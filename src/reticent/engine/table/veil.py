@@ -1,6 +1,6 @@
 """The veil over one table: each sensitive value among l candidates, quasi-identifiers at their published level.
 
-With `privacy: {k: 5}` they climb further until k persons share every published combination (`reticent.engine.veil.crowds`).
+With `privacy: {k: 5}` they climb further until k persons share every published combination (`reticent.engine.veil.equivalence_classes`).
 
 Guarantee: a reader who knows the published prior and any number of other persons' records gives each candidate exactly its
     stated weight, copies / l (docs/veil.md, with the tests that show it).
@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.base import TablePublisher
-from reticent.engine.veil.crowds import form_classes
+from reticent.engine.veil.batch_veiler import BatchVeiler
+from reticent.engine.veil.equivalence_classes import form_classes
 from reticent.engine.veil.events import events_of
-from reticent.engine.veil.house import VeilPublisher
-from reticent.engine.veil.pace import Transitions, check_transitions
+from reticent.engine.veil.parameters import VeilPublisher
 from reticent.engine.veil.release import counts_epsilon
-from reticent.engine.veil.veiling import BatchVeiler
+from reticent.engine.veil.transition_check import Transitions, check_transitions
 from reticent.policy import Policy
 from reticent.release import Release
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Bools, Int64s, Integers, UInt64s
-from reticent.encode.moments import event_times
+from reticent.encode.event_times import event_times
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.policy.cells import encode_cells

@@ -29,8 +29,8 @@ from reticent.release import Guarantee
 from reticent.release.wording import AGAINST, HOUSEHOLD, LINKED, SINGLING_OUT, VEIL
 
 if TYPE_CHECKING:
-    from reticent.engine.veil.house import VeilParameters
-    from reticent.engine.veil.veiling import VeiledEvents
+    from reticent.engine.veil.batch_veiler import VeiledEvents
+    from reticent.engine.veil.parameters import VeilParameters
 
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 

@@ -28,11 +28,11 @@ import numpy as np
 
 from reticent.arrays import Floats, Integers, UInt64s
 from reticent.errors import PolicyError
+from reticent.read.estimate.calibration import Calibration, Cells, NoisyCounts
 from reticent.read.estimate.channel import Channel, build_channel, normalize_rows
 from reticent.read.estimate.interval import LinearVariance, normal_interval, quantile, score_interval
 from reticent.read.estimate.persons import KernelStep, Products, pairs, propagate
 from reticent.read.estimate.persons import sums as sums_of
-from reticent.read.estimate.totals import Calibration, Cells, NoisyCounts
 
 _MAX_RELATIVE_ERROR = 0.1
 """Variance estimates less exact than this give way to the variance that the channel tells."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 from reticent.arrays import Bools, Floats, Int64s
 from reticent.errors import DataError, PolicyError
 from reticent.read.draws import draw_veil_values
+from reticent.read.estimate.calibration import Cells, NoisyCounts
 from reticent.read.estimate.channel import SLOT_LENGTH, normalize_rows
 from reticent.read.estimate.persons import KernelStep
-from reticent.read.estimate.totals import Cells, NoisyCounts
 from reticent.read.estimate.veil import Counts, Records, Veil, cells, counts, excess, scores
 from reticent.read.question import Question, combine_bounds
 from reticent.read.shape.labels import codes

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _PAGES = (
     *("audit", "compare", "data", "evolving", "explore", "history", "ledger", "live", "publish", "release", "roles"),
-    *("series", "sources", "tries", "work"),
+    *("series", "sources", "drafts_page", "work"),
 )
 
 
@@ -18,7 +18,7 @@ def mount(app: FastAPI) -> None:
     """Adds the pages to an app."""
     from nicegui import ui
 
-    from reticent.service import kit
+    from reticent.service import nicegui_setup
     from reticent.service.pages import release, sign_in
     from reticent.service.pages.require_sign_in import RequireSignIn
 
@@ -26,7 +26,7 @@ def mount(app: FastAPI) -> None:
         import_module(f"{__name__}.{name}")  # each registers its page
     app.include_router(sign_in.router)
     app.include_router(release.router)
-    kit.reset()
+    nicegui_setup.reset()
     ui.run_with(app, title="Reticent", language="en-US", dark=None, show_welcome_message=False)
-    kit.secure(app)
+    nicegui_setup.secure(app)
     app.add_middleware(RequireSignIn)

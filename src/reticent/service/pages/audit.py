@@ -18,7 +18,7 @@ from reticent.service.pages.layout import (
     status_text,
     studio_page,
 )
-from reticent.service.pages.safe import chart, data_table, set_label
+from reticent.service.pages.safe_elements import chart, data_table, set_label
 from reticent.service.routes.common import in_thread
 
 

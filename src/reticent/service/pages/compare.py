@@ -7,6 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
+from reticent.service.draft_measures import GROUP_SIZES
 from reticent.service.pages import drafts
 from reticent.service.pages.charts import (
     GREY,
@@ -19,7 +20,7 @@ from reticent.service.pages.charts import (
     percent_axis,
     to_percent,
 )
-from reticent.service.pages.deeds import show_claims, show_limits
+from reticent.service.pages.confirmation import show_claims, show_limits
 from reticent.service.pages.layout import (
     PageContext,
     card,
@@ -31,9 +32,8 @@ from reticent.service.pages.layout import (
     studio_page,
 )
 from reticent.service.pages.plan import Plan
-from reticent.service.pages.safe import chart, data_table, redraw, set_label
+from reticent.service.pages.safe_elements import chart, data_table, redraw, set_label
 from reticent.service.routes.common import in_thread
-from reticent.service.tryout import GROUP_SIZES
 
 COLORS = (LINE, LINE_2, LINE_3, "#8a63c9", "#4d9b3f", "#c2528f")
 

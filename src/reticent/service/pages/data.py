@@ -7,9 +7,9 @@ from typing import Any
 
 from nicegui import events, ui
 
-from reticent.service.pages.deeds import confirm_dialog
+from reticent.service.pages.confirmation import confirm_dialog
 from reticent.service.pages.layout import PageContext, card, format_time, hint_text, run_or_notify, steps, studio_page
-from reticent.service.pages.safe import set_label, uploader
+from reticent.service.pages.safe_elements import set_label, uploader
 from reticent.service.routes.common import in_thread
 from reticent.service.routes.tables import store_table
 

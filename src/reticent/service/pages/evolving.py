@@ -9,8 +9,8 @@ from nicegui import events, ui
 
 from reticent.engine.evolving.change import OP_COLUMN
 from reticent.publication.evolving import Evolving
+from reticent.service.pages.confirmation import final_checkbox, publish_button, show_claims
 from reticent.service.pages.data import drop_area
-from reticent.service.pages.deeds import final_checkbox, publish_button, show_claims
 from reticent.service.pages.layout import (
     PageContext,
     card,
@@ -21,7 +21,7 @@ from reticent.service.pages.layout import (
     status_text,
     studio_page,
 )
-from reticent.service.pages.safe import data_table
+from reticent.service.pages.safe_elements import data_table
 from reticent.service.routes.common import in_thread
 from reticent.service.routes.evolving import change_table
 from reticent.service.uploads import read_upload

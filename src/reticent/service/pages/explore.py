@@ -8,10 +8,9 @@ from typing import Any
 from nicegui import ui
 
 from reticent.read.answer import Answer
-from reticent.read.shape.generalised import EVERY_RECORD
+from reticent.read.shape.generalized import EVERY_RECORD
 from reticent.service import questions
 from reticent.service.actor import can_access
-from reticent.service.asking import ReleaseHandle
 from reticent.service.hub import Hub
 from reticent.service.pages.charts import GREY, LINE, axis, chart_series
 from reticent.service.pages.history import KIND_LABELS
@@ -25,8 +24,9 @@ from reticent.service.pages.layout import (
     studio_page,
     wait_for_browser,
 )
-from reticent.service.pages.safe import chart, data_table
+from reticent.service.pages.safe_elements import chart, data_table
 from reticent.service.problems import ServiceError
+from reticent.service.query_process import ReleaseHandle
 from reticent.service.questions import ReleaseSummary
 from reticent.service.routes.common import in_thread
 

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from reticent.service.pages.layout import PageContext, hint_text
 from reticent.service.pages.plan import Plan, parse_spec, preview_levels, spec_text
-from reticent.service.pages.safe import set_attributes
+from reticent.service.pages.safe_elements import set_attributes
 from reticent.service.routes.common import in_thread
 
 _KINDS = {

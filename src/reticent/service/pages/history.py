@@ -15,7 +15,7 @@ from reticent.service.pages.charts import axis, chart_series, legend
 from reticent.service.pages.compare import COLORS
 from reticent.service.pages.layout import PageContext, card, format_time, hint_text, status_text, studio_page
 from reticent.service.pages.release import download, highest_risk, run_audit
-from reticent.service.pages.safe import chart, set_label
+from reticent.service.pages.safe_elements import chart, set_label
 from reticent.service.routes.common import in_thread
 from reticent.store import Store, schema
 

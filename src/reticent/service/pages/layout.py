@@ -14,7 +14,7 @@ from nicegui import ui
 from starlette.requests import Request
 
 from reticent.service.hub import Hub
-from reticent.service.pages.safe import notify_error
+from reticent.service.pages.safe_elements import notify_error
 from reticent.service.problems import to_service_error
 from reticent.service.settings import Settings
 from reticent.service.tokens import Role, Token

@@ -8,7 +8,7 @@ from reticent.publication.population import summarize_publications
 from reticent.service.pages.charts import LINE, LINE_3, axis, chart_series, legend
 from reticent.service.pages.history import KIND_LABELS
 from reticent.service.pages.layout import PageContext, card, format_time, hint_text, status_text, studio_page
-from reticent.service.pages.safe import chart, data_table
+from reticent.service.pages.safe_elements import chart, data_table
 from reticent.service.routes.common import in_thread
 
 _MAX_ENTRIES = 200

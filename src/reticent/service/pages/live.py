@@ -13,11 +13,10 @@ from nicegui import events, ui
 from reticent.connectors.files import to_ndjson
 from reticent.errors import ReticentError
 from reticent.service import questions
-from reticent.service.asking import ReleaseHandle
-from reticent.service.live import LiveStream
+from reticent.service.live_stream import LiveStream
 from reticent.service.pages.charts import LINE, LINE_2, LINE_3, axis, chart_series, legend, percent_axis, to_percent
+from reticent.service.pages.confirmation import show_claims, show_limits
 from reticent.service.pages.data import drop_area
-from reticent.service.pages.deeds import show_claims, show_limits
 from reticent.service.pages.explore import band, open_release
 from reticent.service.pages.layout import (
     PageContext,
@@ -30,7 +29,8 @@ from reticent.service.pages.layout import (
     studio_page,
     wait_for_browser,
 )
-from reticent.service.pages.safe import chart, redraw
+from reticent.service.pages.safe_elements import chart, redraw
+from reticent.service.query_process import ReleaseHandle
 from reticent.service.routes.common import in_thread
 from reticent.service.routes.feeds import PushStep, digest_of
 from reticent.service.uploads import NDJSON, read_upload

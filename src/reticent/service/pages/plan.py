@@ -12,14 +12,14 @@ from reticent.errors import PolicyError
 from reticent.policy.bundle import Bundle
 from reticent.policy.guess import SAMPLE, guess, settings_of
 from reticent.policy.hierarchy import build_levels
-from reticent.policy.levels import propose_levels
+from reticent.policy.level_proposal import propose_levels
 from reticent.policy.spec import HierarchySpec
 from reticent.service.documents import now
 from reticent.service.hub import Hub
 from reticent.service.pages.layout import PageContext, run_or_notify, status_text
+from reticent.service.policy_registry import parse_policy
 from reticent.service.problems import ServiceError
 from reticent.service.routes.common import in_thread
-from reticent.service.shelf import parse_policy
 from reticent.service.uploads import head_of
 
 KINDS = {

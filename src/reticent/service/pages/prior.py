@@ -64,8 +64,8 @@ def _count_table(context: PageContext, plan: Plan) -> str:
     """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
     import numpy as np
 
-    from reticent.engine.veil.prior.fitted import kernel_name, write_fit
-    from reticent.engine.veil.prior.released import fit_on_release
+    from reticent.engine.veil.prior.fit_on_release import fit_on_release
+    from reticent.engine.veil.prior.fitted_prior import kernel_name, write_fit
 
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}
     policy = context.hub.policy_registry.policy(type(plan)(plan.table, rest, plan.files).bundle())

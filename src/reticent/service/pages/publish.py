@@ -11,7 +11,7 @@ from nicegui import ui
 from reticent.publication.population import Population
 from reticent.service.hub import Hub
 from reticent.service.pages import drafts
-from reticent.service.pages.deeds import final_checkbox, publish_button, show_claims, show_limits
+from reticent.service.pages.confirmation import final_checkbox, publish_button, show_claims, show_limits
 from reticent.service.pages.layout import (
     PageContext,
     card,

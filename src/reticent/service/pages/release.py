@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from reticent.release.wording import SHAPES
 from reticent.service.jobs import OPEN_STATES
-from reticent.service.pages.deeds import confirm_dialog, show_claims, show_limits
+from reticent.service.pages.confirmation import confirm_dialog, show_claims, show_limits
 from reticent.service.pages.layout import (
     PageContext,
     card,
@@ -24,7 +24,7 @@ from reticent.service.pages.layout import (
     status_text,
     studio_page,
 )
-from reticent.service.pages.safe import data_table, set_label
+from reticent.service.pages.safe_elements import data_table, set_label
 from reticent.service.pages.sources import SOURCE_PATHS
 from reticent.service.problems import to_service_error
 from reticent.service.releases import TablePreview

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reticent.service.actor import act_as
-from reticent.service.kit import is_page_of
+from reticent.service.nicegui_setup import is_page_of
 
 # Where a page takes files: it is the page's own, whoever else has learnt its name.
 _UPLOAD_PATH = re.compile(r"/_nicegui/client/([^/]+)/")

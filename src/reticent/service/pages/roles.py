@@ -21,7 +21,7 @@ from reticent.service.pages.layout import (
 )
 from reticent.service.pages.plan import KINDS, Plan, load_plan
 from reticent.service.pages.prior import prior_card
-from reticent.service.pages.safe import number_rows, selectable_table, set_label
+from reticent.service.pages.safe_elements import number_rows, selectable_table, set_label
 from reticent.service.routes.common import in_thread
 
 ROLES = {

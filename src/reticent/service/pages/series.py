@@ -7,8 +7,8 @@ from typing import Any
 from nicegui import events, ui
 
 from reticent.publication.series import Series
+from reticent.service.pages.confirmation import final_checkbox, publish_button
 from reticent.service.pages.data import drop_area
-from reticent.service.pages.deeds import final_checkbox, publish_button
 from reticent.service.pages.evolving import show_releases
 from reticent.service.pages.layout import PageContext, card, figure, run_or_notify, status_text, studio_page
 from reticent.service.routes.common import in_thread

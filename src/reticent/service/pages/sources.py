@@ -13,8 +13,8 @@ from reticent.policy.bundle import Bundle
 from reticent.service.pages.data import drop_area, read_policy_files
 from reticent.service.pages.layout import PageContext, card, hint_text, run_or_notify, status_text, studio_page
 from reticent.service.pages.plan import KINDS
+from reticent.service.policy_registry import parse_policy
 from reticent.service.routes.common import in_thread
-from reticent.service.shelf import parse_policy
 
 SOURCE_PATHS = {"stream": "/live?stream=", "evolving": "/evolving?name=", "series": "/series?name="}
 

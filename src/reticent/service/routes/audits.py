@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from reticent.audit import verify
 from reticent.policy import Policy
 from reticent.release import Release
 from reticent.service.access import AuthenticatedRoute
@@ -17,6 +16,7 @@ from reticent.service.hub import Hub
 from reticent.service.routes.bodies import errors, text_responses
 from reticent.service.routes.common import CUSTODIAN, HubDependency, Ident, in_thread
 from reticent.store import Transaction
+from reticent.verify import verify
 
 router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 

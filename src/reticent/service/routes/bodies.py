@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reticent.policy.bundle import Bundle
 from reticent.service.hub import NAME_PATTERN, Hub
+from reticent.service.policy_registry import parse_policy
 from reticent.service.problems import ErrorReply
 from reticent.service.routes.common import in_thread
-from reticent.service.shelf import parse_policy
 
 
 class PolicyBody(BaseModel):

@@ -15,7 +15,7 @@ from reticent.errors import ReticentError
 from reticent.publication.records import Batch
 from reticent.service.access import require_role
 from reticent.service.hub import NAME_PATTERN
-from reticent.service.live import LiveStream, PushResult
+from reticent.service.live_stream import LiveStream, PushResult
 from reticent.service.problems import ServiceError, response
 from reticent.service.routes.common import HubDependency, Key, Name
 from reticent.service.tokens import Role

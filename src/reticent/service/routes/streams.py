@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.actor import can_access
-from reticent.service.live import LiveStream
+from reticent.service.live_stream import LiveStream
 from reticent.service.problems import ServiceError
 from reticent.service.routes.bodies import Created, NewSource, create_source, errors, raw_body, text_responses
 from reticent.service.routes.common import (

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.audit.published import Published
 from reticent.audit.risk import assess
 from reticent.audit.risk.class_sizes import class_sizes
 from reticent.audit.risk.contribution import contributions
 from reticent.audit.risk.reidentification import journalist, needed_class, prosecutor
 from reticent.audit.risk.safe_harbor import safe_harbor
-from reticent.audit.risk.uniqueness import pitman, population_uniques, zayatz
 from reticent.policy import Policy
+from reticent.verify.published import Published
+from reticent.verify.uniqueness import pitman, population_uniques, zayatz
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit.original.persons import matching_sizes
 from reticent.engine.rng import Rng
 from reticent.engine.stream.castle import Castle
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.stream_publication import StreamPublication
+from reticent.verify.original.persons import matching_sizes
 
 POLICY = {
     "version": 1,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import reticent
 from reticent import _core
-from reticent.audit import verify
 from reticent.engine.rng import Rng
 from reticent.engine.table.anatomy import Anatomy, largest_eligible_size
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
+from reticent.verify import verify
 
 KEY = bytes(range(32))
 

@@ -11,12 +11,12 @@ import pytest
 
 import reticent
 from reticent import _core
-from reticent.audit import verify
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
-from reticent.engine.table import contest as contests
+from reticent.engine.table import method_selection as contests
 from reticent.errors import GuaranteeError, PolicyError, UnwantedError
 from reticent.policy import Policy
+from reticent.verify import verify
 
 PARTS = ("optimal", "local", "mondrian")
 TREE = {"tree": {"lung": ["flu", "asthma"], "other": ["gout", "ulcer"]}}

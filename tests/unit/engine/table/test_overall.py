@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reticent
-from reticent.audit import verify
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.models.average_risk import keeps_average_risk
@@ -18,6 +17,7 @@ from reticent.policy.models.k_map import count_fitting_people
 from reticent.policy.models.population_uniqueness import population_uniques
 from reticent.policy.spec import HierarchySpec
 from reticent.release import Counts, Guarantee, Release
+from reticent.verify import verify
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=15).map(np.array)
 AGE = {"role": "quasi", "hierarchy": {"intervals": [10, 20, 40]}}

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent import _core, anonymize, verify
-from reticent.audit.groups import codes
-from reticent.audit.original import persons as judge
-from reticent.audit.requirements import check_l, check_t, requirements
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
+from reticent.verify.groups import codes
+from reticent.verify.original import persons as judge
+from reticent.verify.requirements import check_l, check_t, requirements
 
 METHODS = ("auto", "optimal", "local", "mondrian", "supervised")
 BORN = {"role": "quasi", "hierarchy": {"intervals": [2, 4, 8, 16, 32, 64]}}

@@ -6,7 +6,7 @@ import pytest
 
 from reticent import anonymize, verify
 from reticent.arrays import distinct
-from reticent.engine.table import mondrian, rehearsal
+from reticent.engine.table import mondrian, pilot_run
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.policy import Policy
 
@@ -59,7 +59,7 @@ def runs(monkeypatch):
 def test_some_persons_with_all_their_records_whatever_the_order(large):
     table = visits()
     other = table.take(pa.array(np.random.default_rng(2).permutation(table.num_rows)))
-    some = [rehearsal.sample_persons(EncodedTable.from_table(policy(), rows)) for rows in (table, other)]
+    some = [pilot_run.sample_persons(EncodedTable.from_table(policy(), rows)) for rows in (table, other)]
     assert 500 < some[0].rows < 1200
     cells = [sorted(zip(*(part.codes(name) for name in part.quasi), strict=True)) for part in some]
     assert cells[0] == cells[1]
@@ -96,14 +96,14 @@ def test_the_release_of_a_large_table_loses_no_more(large, monkeypatch):
 
 
 def test_small_tables_are_searched_as_they_are(large):
-    assert rehearsal.sample_persons(EncodedTable.from_table(policy(), visits(100))) is None
+    assert pilot_run.sample_persons(EncodedTable.from_table(policy(), visits(100))) is None
 
 
 def test_tables_of_single_records_are_rehearsed_too(large):
     names = ("born", "town", "day", "ill")
     once = visits().group_by("patient", use_threads=False).aggregate([(name, "first") for name in names])
     once = once.rename_columns(["patient", *names])
-    sample = rehearsal.sample_persons(EncodedTable.from_table(policy(), once))
+    sample = pilot_run.sample_persons(EncodedTable.from_table(policy(), once))
     assert 700 < sample.rows < 900
     release = anonymize(once, policy(), seed=1)
     assert verify(release, policy(), original=once).holds

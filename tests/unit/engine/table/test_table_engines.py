@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.audit import verify
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
+from reticent.verify import verify
 
 METHODS = ("auto", "optimal", "local", "mondrian", "supervised")
 

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from reticent.audit import verify
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.publication import table
+from reticent.verify import verify
 
 ILLS = ("asthma", "croup", "flu", "gout", "hiv")
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reticent.engine.stream.records import Labels
-from reticent.engine.veil.levels import PublishedLevels
+from reticent.engine.veil.published_levels import PublishedLevels
 from reticent.policy import Policy
 
 COLUMNS = [f"c{number}" for number in range(9)]

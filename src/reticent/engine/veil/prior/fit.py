@@ -23,9 +23,15 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.arrays import Integers
-from reticent.engine.spellings import merge_variants
+from reticent.engine.value_variants import merge_variants
 from reticent.engine.veil.events import Trajectories
-from reticent.engine.veil.prior.counted import (
+from reticent.engine.veil.prior.attacker import sample_of
+from reticent.engine.veil.prior.fields import condition_columns
+from reticent.engine.veil.prior.fitted_prior import CoarserColumn, FittedKernel, FittedPrior
+from reticent.engine.veil.prior.kernel import AttackerKernel, misfit
+from reticent.engine.veil.prior.measure import Measures, measure
+from reticent.engine.veil.prior.noise import noise_scale
+from reticent.engine.veil.prior.past import (
     KERNEL_MIN_PERSONS,
     KERNEL_SHARE,
     Past,
@@ -34,15 +40,9 @@ from reticent.engine.veil.prior.counted import (
     past_of,
     sizes_of,
 )
-from reticent.engine.veil.prior.fields import condition_columns
-from reticent.engine.veil.prior.fitted import CoarserColumn, FittedKernel, FittedPrior
-from reticent.engine.veil.prior.follow import attack_trajectories
-from reticent.engine.veil.prior.kernel import AttackerKernel, misfit
-from reticent.engine.veil.prior.measure import Measures, measure
-from reticent.engine.veil.prior.noise import noise_scale
 from reticent.engine.veil.prior.prior import Prior
-from reticent.engine.veil.prior.reader import sample_of
 from reticent.engine.veil.prior.strata import Growth, Split, fixed_tree, grow
+from reticent.engine.veil.prior.trajectory_attack import attack_trajectories
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent.arrays import Bools, Floats, Integers
+from reticent.engine.veil.prior.attacker import Attacker, Sample, likelihood, posterior, train_attackers
 from reticent.engine.veil.prior.fields import Field
 from reticent.engine.veil.prior.prior import Prior, draw_candidates, random_permutations
-from reticent.engine.veil.prior.reader import Attacker, Sample, likelihood, posterior, train_attackers
 from reticent.engine.veil.prior.strata import shrink_toward
 
 QUANTILES = (0.5, 0.9, 0.99)

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from reticent.engine.veil.house import VeilParameters
+from reticent.engine.veil.parameters import VeilParameters
 from reticent.engine.veil.prior.fields import published_fields
-from reticent.engine.veil.prior.fitted import write_prior
+from reticent.engine.veil.prior.fitted_prior import write_prior
 from reticent.engine.veil.prior.prior import Prior
 from reticent.engine.veil.prior.strata import Split, strata
 from reticent.policy import Policy

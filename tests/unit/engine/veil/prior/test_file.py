@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reticent.engine.veil.prior.fitted import write_prior
+from reticent.engine.veil.prior.fitted_prior import write_prior
 from reticent.engine.veil.prior.prior import Prior
 from reticent.errors import PolicyError
 from reticent.policy.prior import read_strata

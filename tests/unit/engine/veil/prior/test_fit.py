@@ -7,7 +7,7 @@ import pytest
 from reticent.datasets import hospital
 from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.fit import fit
-from reticent.engine.veil.prior.fitted import report, write_prior
+from reticent.engine.veil.prior.fitted_prior import report, write_prior
 from reticent.errors import DataError, GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.prior import read_strata

@@ -5,10 +5,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from reticent.engine.veil.prior import follow as module
-from reticent.engine.veil.prior.follow import attack_trajectories, minor_permanents
+from reticent.engine.veil.prior import trajectory_attack as module
 from reticent.engine.veil.prior.kernel import AttackerKernel, Kernel
 from reticent.engine.veil.prior.prior import Prior
+from reticent.engine.veil.prior.trajectory_attack import attack_trajectories, minor_permanents
 
 PARENTS = np.repeat(np.arange(4, dtype=np.uint32), 5)
 SHARES = np.full((1, 20), 0.05)

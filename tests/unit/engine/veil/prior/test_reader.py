@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from reticent.engine.veil.prior.attacker import posterior, sample_of, train_attackers
 from reticent.engine.veil.prior.fields import published_fields
 from reticent.engine.veil.prior.measure import measure, measure_disclosure, odds_ratios
 from reticent.engine.veil.prior.prior import SLOT_LENGTH, Prior, draw_candidates, random_permutations
-from reticent.engine.veil.prior.reader import posterior, sample_of, train_attackers
 from reticent.policy import Policy
 from reticent.read.estimate.veil import Records, Veil, counts
 

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.engine.veil.house import VeilParameters
-from reticent.engine.veil.prior.fitted import write_fit, write_prior
+from reticent.engine.veil.parameters import VeilParameters
+from reticent.engine.veil.prior.fit_on_release import fit_on_release, fit_warmup
+from reticent.engine.veil.prior.fitted_prior import write_fit, write_prior
 from reticent.engine.veil.prior.prior import Prior
-from reticent.engine.veil.prior.released import fit_on_release, fit_warmup
 from reticent.engine.veil.release import guarantee
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
@@ -164,7 +164,7 @@ def test_a_prior_that_would_offer_too_few_truths_is_refused(monkeypatch):
         )
 
     assert rows() < 40  # wards that are too small stand together
-    monkeypatch.setattr("reticent.engine.veil.prior.released._least", lambda past: past.least)
+    monkeypatch.setattr("reticent.engine.veil.prior.fit_on_release._least", lambda past: past.least)
     with pytest.raises(GuaranteeError, match="would not be offered"):
         rows()
 

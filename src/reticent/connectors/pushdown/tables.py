@@ -1,0 +1,301 @@
+"""One table, once, searched by its counts: the release that one machine would make of the same rows.
+
+Whoever holds the rows collapses them to distinct combinations with sensitive histograms, which are few whatever the number of
+rows; the search of `reticent.engine.table.optimal`, `mondrian` or `local` runs on these counts; what it found is applied where the rows
+are, and the result is counted again for the judge (`reticent.connectors.pushdown.verifier`). Mondrian's strict cuts keep equal rows together,
+so that a combination with its count is as good as its rows. `local` may part equal rows for l and t: then so many of them get these
+labels and so many those, and a keyed order of their plain cells, which nobody knows afterwards, says which.
+
+Guarantee: that of `reticent.engine.table.optimal`, `mondrian` or `local`, for the rows that were counted.
+Not covered: more than 2^30 rows; other methods (`auto` means `optimal` here), and relaxed cuts, which look at single rows.
+Cost: the distinct combinations in memory; under `mondrian` and `local` they are joined with the rows.
+Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`.
+Differences from the single machine: the rows come sorted by their published values instead of shuffled, which tells as little of
+    the order of the input; of equal rows that `local` parts, one machine takes the first in the order of the input; spellings of a
+    sensitive value are refused, not merged; pseudonyms, shifted dates and combined columns are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from reticent.connectors.pushdown.rows import FIRST, LABEL, LEAF, RECORDS, Recoding, Rows, split_counts
+from reticent.engine.base import claims
+from reticent.engine.identifiers import refuse_overall_demands
+from reticent.engine.table import generalized
+from reticent.engine.table.base import persons_notice
+from reticent.engine.table.cuts import Cuts
+from reticent.engine.table.encoded_table import EncodedTable, apply_limits, refuse_empty_policy
+from reticent.engine.table.generalized import Outcome, generalization_exclusions
+from reticent.engine.table.levels import Levels
+from reticent.engine.table.local import recode_table
+from reticent.engine.table.mondrian import find_classes
+from reticent.engine.table.optimal import optimum
+from reticent.engine.table.people import search_classes
+from reticent.engine.value_variants import merge_variants
+from reticent.errors import DataError, PolicyError
+from reticent.policy import Policy
+from reticent.policy.column_patterns import person_columns
+from reticent.policy.hierarchy import HierarchyLevels
+from reticent.publication.identifier_variants import warn_of_count
+from reticent.release import Counts, Guarantee
+from reticent.release.wording import AGAINST
+from reticent.verify.original import persons
+from reticent.verify.published import Published, text_table
+from reticent.verify.result import VerificationResult
+
+METHODS = ("optimal", "mondrian", "local")
+"""The first is what `auto` means here."""
+
+
+@dataclass(frozen=True, repr=False)
+class ReleasePlan:
+    """What the search on counts comes to: how to publish the rows, and what the release says of itself."""
+
+    recoding: Recoding
+    guarantee: Guarantee
+    counts: Counts
+    metrics: dict[str, float]
+    explain: dict[str, Any]
+    method: str
+    outcome: Outcome
+    person_records: pa.Table | None
+    """The combinations one record each, where somebody has several records."""
+
+    def verify_persons(self, policy: Policy) -> VerificationResult | None:
+        """The judge's word on the claims of persons, on the counts that were brought; none where everybody has one record."""
+        if self.person_records is None:
+            return None
+        # The published rows stand in the order of their cells; these combinations in none, so that the judge sees no order of the input.
+        rows = np.random.default_rng(0).permutation(np.flatnonzero(~self.outcome.suppressed))
+        labels = {name: self.outcome.attributes[name].labels(rows) for name in policy.quasi}
+        shown = [name for name in policy.sensitive if name in self.person_records.column_names]
+        values = {name: self.person_records.column(name).take(pa.array(rows)) for name in shown}
+        published = Published(
+            name="",
+            shape="generalised",
+            kind="table",
+            method=self.method,
+            tables={"data": text_table(pa.table(labels | values))},
+            claims=self.guarantee.claims,
+            counts=vars(self.counts),
+            explain=self.explain,
+        )
+        return persons.compare_with_original(published, policy, persons.Input(self.person_records, rows))
+
+
+def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = METHODS) -> None:
+    """Refuses what cannot be kept where rows are only counted."""
+    if policy.table.method not in ("auto", *methods):
+        raise PolicyError(
+            f"{place} releases tables by method {' or '.join(methods)} only.",
+            hint=f"Write table: {{method: {methods[0]}}}.",
+        )
+    if policy.table.method == "mondrian" and policy.table.cuts == "relaxed":
+        raise PolicyError(f"{place} makes strict cuts only.", hint="Take cuts: relaxed out of the policy.")
+    refuse_overall_demands(policy)
+    if len(set(columns)) < len(columns):
+        raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
+    if policy.persons is not None and policy.persons.records != "all":
+        raise PolicyError(
+            f"{place} releases all records of a person.",
+            hint="Choose one per person in the frame, or write records: all.",
+        )
+    for name, spec in policy.columns.items():
+        if spec.combine is not None or (spec.identifier is not None and not spec.identifier.drop):
+            raise PolicyError(
+                f"columns.{name}: {place} makes no pseudonyms, shifts no dates and combines no columns.",
+                hint="Do it before, and name the column by the role it has then.",
+            )
+    policy.check_columns(list(columns))
+
+
+def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
+    """Collapses rows where they are, and searches the release here."""
+    refuse_empty_policy(policy)
+    guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
+    people = [policy.person] if policy.person is not None and check_persons(rows, policy.person) else []
+    names = [*policy.quasi, *guarded, *people]
+    distinct, times = split_counts(rows.count_combinations(names), names)
+    if not len(times):
+        raise DataError("The table has no rows.", hint="Give at least one row.")
+    for name in policy.sensitive:
+        values = distinct.select([name]) if name in names else split_counts(rows.count_combinations([name]), [name])[0]
+        refuse_variants(values, policy)
+    if people:  # a person's records count one by one; there are about as many as combinations
+        distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
+        times = np.ones(distinct.num_rows, dtype=np.uint32)
+    encoded = EncodedTable.from_table(policy, distinct, None if people else times)
+    method = METHODS[0] if policy.table.method == "auto" else policy.table.method
+    owned, parts = distinct if people else None, None if method == METHODS[0] else distinct
+    del distinct
+    encoded = replace(encoded, cancellation=apply_limits(encoded.cancellation, policy))
+    outcome = _search(encoded, method)
+    if outcome.row_parts is not None:
+        encoded, times = encoded.split_rows(outcome.row_parts.rows, outcome.row_parts.times), outcome.row_parts.times
+    guarantee = Guarantee(
+        claims(policy, several=bool(people)), AGAINST["generalised"], generalization_exclusions(policy)
+    )
+    return ReleasePlan(
+        recoding=_recoding_of(encoded, outcome, parts, owned),
+        guarantee=_warn_of_persons(guarantee, rows, policy, int(times.sum(dtype=np.int64))),
+        counts=_counts(times, outcome.suppressed),
+        metrics=generalized.measure_outcome(encoded, outcome).to_dict(),
+        explain=_explain(encoded, outcome, times),
+        method=method,
+        outcome=outcome,
+        person_records=owned,
+    )
+
+
+def _search(encoded: EncodedTable, method: str) -> Outcome:
+    if method == "local":
+        return recode_table(encoded).outcome
+    return find_classes(encoded) if method == "mondrian" else search_classes(encoded, optimum)
+
+
+def _warn_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int) -> Guarantee:
+    """The guarantee with the loud word of one machine on persons that the policy does not name, where a column shows them."""
+    for name in person_columns(policy.identifiers) if policy.person is None else ():
+        if further := rows.count_repeats(name):
+            word = persons_notice(name, further, size)
+            return replace(guarantee, not_covered=(word, *guarantee.not_covered))
+    return guarantee
+
+
+def check_persons(rows: Rows, person: str) -> bool:
+    """Whether somebody has several records; records without a person are refused, and namesakes are told of."""
+    if nobody := rows.count_nulls(person):
+        raise DataError(
+            f"Column '{person}': {nobody:,} records have no person.",
+            hint="Fill the column, or leave those records out.",
+        )
+    warn_of_count(rows.count_identifier_variants(person))
+    return rows.has_several_records(person)
+
+
+def refuse_variants(values: pa.Table, policy: Policy) -> None:
+    """Refuses two spellings of a value; which of them most records have is not looked at here, so none is put in their place."""
+    (name,) = values.column_names
+    column = values.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    words = pa.table({name: column.unique()})
+    if not merge_variants(words, policy).equals(words):
+        raise DataError(
+            f"Column '{name}': one value is written in several ways, and counts alone cannot merge them.",
+            hint="Correct the data before the release.",
+        )
+
+
+def _recoding_of(
+    encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None
+) -> Recoding:
+    """How rows are published: column by column, or by their combinations where those are given."""
+    policy = encoded.policy
+    owner = [policy.person] if people is not None and policy.person is not None else []
+    labels: dict[str, str | pa.Table] = {}
+    for name, shown in outcome.attributes.items() if distinct is None else ():
+        ladder, level = encoded.hierarchies[name], int(shown.level)  # type: ignore[union-attr]
+        if level == ladder.height:
+            labels[name] = ladder.labels[-1][0].as_py()
+        elif level:
+            labels[name] = _label_table(ladder, level)
+    return Recoding(
+        published=[name for name in policy.columns if name in policy.released],
+        labels=labels,
+        keys=[*encoded.quasi, *owner],
+        suppressed=_suppressed_rows(encoded, outcome, distinct, people) if outcome.suppressed.any() else None,
+        classes=None if distinct is None else _classes(encoded, outcome, distinct, persons=bool(owner)),
+        person_columns=owner,
+        plain=[name for name in policy.plain if name in policy.released],
+    )
+
+
+def _label_table(ladder: HierarchyLevels, level: int) -> pa.Table:
+    labels = ladder.labels[level].take(pa.array(ladder.node_ids[level]))
+    return pa.table({LEAF: ladder.labels[0], LABEL: labels})
+
+
+def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table, *, persons: bool) -> pa.Table:
+    """Every combination of quasi-identifiers once, with what is published in its place, or every piece of rows that were parted.
+
+    Those that are not published are left out, except where persons are left out one by one.
+    """
+    pieces = outcome.row_parts
+    published = np.ones(len(outcome.suppressed), dtype=bool) if persons else ~outcome.suppressed
+    if pieces is not None and len(pieces.rows) > distinct.num_rows:
+        chosen = np.flatnonzero(published)
+        before = np.cumsum(pieces.times, dtype=np.int64) - pieces.times
+        starts = before - np.repeat(before[_first_positions(pieces.rows)], np.bincount(pieces.rows))
+        places = {FIRST: pa.array(starts[chosen]), RECORDS: pa.array(pieces.times[chosen].astype(np.int64))}
+        rows, names = pieces.rows[chosen], [*encoded.quasi, *encoded.policy.sensitive]
+    else:
+        chosen = _first_positions(encoded.collapsed.combinations())
+        chosen, places = chosen[published[chosen]], {}
+        rows, names = chosen, [*encoded.quasi]
+    labels = {f"{LABEL}{i}": outcome.attributes[name].labels(chosen) for i, name in enumerate(encoded.quasi)}
+    return pa.table({name: _cells(distinct, name, rows) for name in names} | labels | places)
+
+
+def _first_positions(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The first place of each number."""
+    first = np.empty(int(numbers.max()) + 1, dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return first
+
+
+def _cells(table: pa.Table, name: str, rows: npt.NDArray[Any]) -> pa.ChunkedArray:
+    cells = table.column(name).take(pa.array(rows))
+    return cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
+
+
+def _suppressed_rows(
+    encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None
+) -> pa.Table | None:
+    """The quasi-identifiers of the rows that are left out and their persons, each once: as published, or as they were beside classes.
+
+    Two classes may be published alike by `local` of which one is left out. Without persons, its combinations are among no classes.
+    """
+    rows = np.flatnonzero(outcome.suppressed)
+    if distinct is None:
+        columns = {f"__{i}": outcome.attributes[name].labels(rows) for i, name in enumerate(encoded.quasi)}
+    elif people is None:
+        return None
+    else:
+        columns = {f"__{i}": _cells(distinct, name, rows) for i, name in enumerate(encoded.quasi)}
+    if people is not None and encoded.policy.person is not None:
+        columns[f"__{len(columns)}"] = _cells(people, encoded.policy.person, rows)
+    table = pa.table(columns)
+    return table.group_by(table.column_names).aggregate([])
+
+
+def _counts(times: npt.NDArray[np.uint32], suppressed: npt.NDArray[np.bool_]) -> Counts:
+    rows, gone = int(times.sum(dtype=np.int64)), int(times[suppressed].sum(dtype=np.int64))
+    return Counts(rows, rows - gone, 0, gone)
+
+
+def _explain(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, Any]:
+    published = np.where(outcome.suppressed, 0, times)
+    return {
+        "attributes": {name: _explain_attribute(shown, published) for name, shown in outcome.attributes.items()},
+        "suppressed": int(times.sum(dtype=np.int64) - published.sum(dtype=np.int64)),
+        "combinations": len(encoded.collapsed),
+        **outcome.explain,
+    }
+
+
+def _explain_attribute(shown: Levels | Cuts, published: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """The level of an attribute, or how many records have which or keep their value."""
+    if isinstance(shown, Cuts):
+        return {"exact_records": int(published[shown.exact_rows()].sum(dtype=np.int64))}
+    if isinstance(shown.level, int):
+        return {"level": shown.level, "height": shown.hierarchy.height}
+    counts = np.bincount(shown.level, weights=published, minlength=shown.hierarchy.height + 1)
+    return {"records_per_level": counts.astype(np.int64).tolist(), "height": shown.hierarchy.height}

@@ -1,0 +1,55 @@
+"""The judge of rows that lie elsewhere: they are counted there, the auditor recomputes every claim from the counts.
+
+Guarantee: what the findings say, about the rows as they are counted and nothing else.
+Not covered: as for `reticent.verify.verify`.
+Cost: one pass over the published rows where they are; the published combinations in memory.
+Reference: the models' own papers, see docs/models.md.
+Differences from the judge of one machine: rows are counted elsewhere; the checks are the auditor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from reticent.connectors.pushdown.rows import Rows, split_counts
+from reticent.policy import Policy
+from reticent.release import Counts
+from reticent.verify.generalized import (
+    check_counts,
+    check_sensitive,
+    record_requirements,
+    suppressed_share,
+    unchecked_claims,
+)
+from reticent.verify.groups import codes, number_rows
+from reticent.verify.labels.validity import check_labels
+from reticent.verify.published import text_table
+from reticent.verify.requirements import check_size, person_requirements, policy_requirements, requirements
+from reticent.verify.result import VerificationResult, none_of
+
+
+def verify_rows(
+    release: Rows, claims: Mapping[str, Any], stated_counts: Counts, policy: Policy, method: str
+) -> VerificationResult:
+    """Recompute every claim of a release from its published rows alone; the method says which labels are legal."""
+    names = release.columns
+    quasi = [name for name in policy.quasi if name in names]
+    shown = [name for name in policy.sensitive if name in names]
+    published, times = split_counts(release.count_combinations([*quasi, *shown]), [*quasi, *shown])
+    data, counts = text_table(published), times.astype(np.int64)
+    del published
+    several = any(requirement.model != "k" for requirement in person_requirements(claims)) and policy.person is not None
+    rules = record_requirements(requirements(claims) + policy_requirements(policy, persons=several))
+    rows, size = number_rows(data, quasi)
+    stray = [name for name in names if name not in policy.released]
+    findings = [none_of("only columns the policy releases", len(stray))]
+    findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
+    findings += [check_labels(codes(data[name])[1], policy, name, method) for name in quasi]
+    sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)
+    findings += [check_size(sizes, requirement, "") for requirement in rules if requirement.model == "k"]
+    findings += check_sensitive(data, rows, size, rules, policy, suppressed_share(vars(stated_counts)), counts)
+    findings += check_counts(vars(stated_counts), int(counts.sum()), policy.privacy.suppression)
+    return VerificationResult(tuple(findings), (), unchecked_claims(claims))

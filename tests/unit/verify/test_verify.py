@@ -1,0 +1,229 @@
+"""The judge: good releases pass, and one planted bug per claim is refuted."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from reticent.policy import Policy
+from reticent.release import Counts, Guarantee, Release
+from reticent.release.wording import AGAINST, exclusions
+from reticent.verify import verify
+
+TREE = {"Lung": ["flu", "asthma"], "Gut": ["ulcer", "colitis"]}
+AGES = {"intervals": [10, 20]}
+
+
+def policy(**privacy):
+    columns = {
+        "id": "identifier",
+        "age": {"role": "quasi", "hierarchy": AGES},
+        "sex": "quasi",
+        "ward": "plain",
+        "ill": {"role": "sensitive", "hierarchy": {"tree": TREE}},
+    }
+    return Policy.from_dict({"version": 1, "columns": columns, "privacy": privacy})
+
+
+DATA = {
+    "age": ["[20, 30)"] * 4 + ["[30, 40)"] * 4,
+    "sex": ["f"] * 4 + ["*"] * 4,
+    "ward": ["a"] * 8,
+    "ill": ["flu", "asthma", "ulcer", "colitis"] * 2,
+}
+CLAIMS = {
+    "k": 4,
+    "l": {"distinct": 4, "entropy": 4, "recursive": [2, 2], "frequency": 4},
+    "t": {"equal": 0, "ordered": 0},
+}
+
+
+def generalised(data=None, claims=None, counts=None, **other):
+    table = pa.table(data or DATA)
+    return Release(
+        kind="table",
+        shape="generalised",
+        method="optimal",
+        tables={"data": table},
+        guarantee=Guarantee(CLAIMS if claims is None else claims, AGAINST["generalised"], exclusions()),
+        counts=counts or Counts(table.num_rows, table.num_rows, 0, 0),
+        policy_hash="",
+        **other,
+    )
+
+
+def changed(**columns):
+    return {name: list(columns.get(name, values)) for name, values in DATA.items()}
+
+
+def refuted(release, rules=None):
+    verdict = verify(release, rules or policy())
+    assert not verdict.holds
+    return " | ".join(f"{finding.claim} {finding.where}" for finding in verdict.refuted)
+
+
+def test_a_good_release_holds_in_memory_and_on_disk(tmp_path):
+    rules = policy(k=4, l=4, t={"hierarchical": 0})
+    release = generalised()
+    assert verify(release, rules).refuted == ()
+    for form in ("csv", "parquet"):
+        folder = release.to_dir(tmp_path / form, format=form)
+        assert verify(folder, rules).refuted == ()
+    several = verify([tmp_path / "csv", tmp_path / "parquet"], rules)
+    assert several.holds
+    assert {finding.where.split(":")[0] for finding in several.findings} == {"release 1", "release 2"}
+
+
+@pytest.mark.parametrize(
+    ("data", "claim"),
+    [
+        (changed(sex=["f"] * 3 + ["m"] + ["*"] * 4), "k = 4"),
+        (changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:]), "l = 4 (distinct)"),
+        (changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:]), "l = 4 (entropy)"),
+        (changed(ill=["flu"] * 3 + ["ulcer"] + DATA["ill"][4:]), "recursive (2, 2)-diversity"),
+        (changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:]), "no value above 1/4"),
+        (changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:]), "t = 0 (equal)"),
+        (changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:]), "t = 0 (ordered)"),
+        (changed(age=["[21, 30)"] * 4 + ["[30, 40)"] * 4), "nodes of the hierarchy"),
+        (changed(age=["[20, 25)"] * 4 + ["[30, 40)"] * 4), "nodes of the hierarchy"),
+        (DATA | {"id": list("12345678")}, "only columns the policy releases"),
+        (DATA | {"row": list("12345678")}, "only columns the policy releases"),
+    ],
+)
+def test_a_planted_bug_in_the_table_is_refuted(data, claim):
+    assert claim in refuted(generalised(data))
+
+
+def test_the_policy_counts_even_if_the_manifest_claims_less():
+    weak = generalised(claims={"k": 2})
+    assert verify(weak, policy(k=4)).holds
+    assert "k = 5" in refuted(weak, policy(k=5))
+    assert "t = 0.2 (hierarchical)" in refuted(
+        generalised(changed(ill=["flu"] * 4 + DATA["ill"][4:]), claims={}), policy(t={"hierarchical": 0.2})
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "claim"),
+    [
+        (Counts(9, 9, 0, 0), "rows in the files"),
+        (Counts(12, 8, 0, 1), "rows in = published"),
+        (Counts(12, 8, 0, 4), "suppressed rows within"),
+    ],
+)
+def test_wrong_counts_are_refuted(counts, claim):
+    assert claim in refuted(generalised(counts=counts), policy(suppression=0.1))
+
+
+def test_t_may_exceed_its_bound_by_the_share_of_suppressed_records():
+    skewed = changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:])
+    whole = generalised(skewed, claims={"t": 0.1})
+    assert "t = 0.1" in refuted(whole)
+    cut = generalised(skewed, claims={"t": 0.1}, counts=Counts(10, 8, 0, 2))
+    verdict = verify(cut, policy(suppression=0.5))
+    assert verdict.holds
+    assert "release's own" in verdict.notes[0]
+
+
+def test_the_histogram_of_the_input_in_a_manifest_is_refuted():
+    told = generalised(claims={"t": 1}, counts=Counts(10, 8, 0, 2), explain={"reference": {"ill": {"flu": 10}}})
+    assert "explain tells counts and settings only reference" in refuted(told, policy(suppression=0.5))
+
+
+def test_a_missing_sensitive_column_refutes_its_claims():
+    data = {name: values for name, values in DATA.items() if name != "ill"}
+    assert "is not published" in refuted(generalised(data))
+
+
+def test_files_changed_after_release_are_refuted(tmp_path):
+    folder = generalised().to_dir(tmp_path / "r")
+    text = (folder / "data.csv").read_text()
+    (folder / "data.csv").write_text(text + '"[20, 30)","f","a","flu"\n')
+    words = refuted(folder)
+    assert "files are as they were released" in words
+    assert "rows in the files" in words
+
+
+def test_findings_never_show_a_cell(tmp_path):
+    data = changed(sex=["CANARY"] + ["f"] * 3 + ["*"] * 4, age=["CANARY"] * 8, ill=["CANARY"] * 8)
+    verdict = verify(generalised(data, claims=CLAIMS), policy(k=2, l=2, t=0.1))
+    assert not verdict.holds
+    assert "CANARY" not in repr(verdict)
+    assert "CANARY" not in json.dumps(verdict.to_dict())
+
+
+def test_claims_that_cannot_be_recomputed_are_listed():
+    verdict = verify(generalised(claims=CLAIMS | {"beauty": 1}), policy())
+    assert verdict.unchecked == ("beauty",)
+
+
+QIT = {"group": [0, 0, 1, 1], "age": [21, 22, 31, 32], "sex": list("fmfm"), "ward": list("aabb")}
+ST = {"group": [0, 0, 1, 1], "value": ["flu", "ulcer", "asthma", "flu"], "count": [1, 1, 1, 1]}
+
+
+def anatomy(qit=None, st=None, *, method="anatomy", claims=None, metrics=None):
+    tables = {"qit": pa.table(qit or QIT), "st": pa.table(st or ST)}
+    rows = tables["qit"].num_rows
+    guarantee = Guarantee(claims or {"l": {"distinct": 2, "frequency": 2}}, AGAINST["anatomy"], exclusions())
+    return Release(
+        "table" if method == "anatomy" else "evolving",
+        "anatomy",
+        method,
+        tables,
+        guarantee,
+        Counts(rows, rows, 0, 0),
+        "",
+        metrics=metrics or {},
+    )
+
+
+def test_a_good_anatomy_holds(tmp_path):
+    assert verify(anatomy(), policy(l=2)).refuted == ()
+    assert verify(anatomy().to_dir(tmp_path / "a"), policy(l=2)).refuted == ()
+
+
+@pytest.mark.parametrize(
+    ("qit", "st", "claim"),
+    [
+        (None, ST | {"count": [2, 1, 1, 1]}, "records and values agree"),
+        (None, ST | {"count": [2, 0, 1, 1]}, "at least 1"),
+        (None, ST | {"value": ["flu", "flu", "asthma", "flu"]}, "no value stands twice"),
+        (QIT | {"group": [0, 0, 1, 2]}, None, "has its values in 'st'"),
+        (QIT | {"group": [0, 0, 0, 1]}, None, "more records than values"),
+        (QIT | {"group": [0, 0, 0, 1]}, ST | {"count": [2, 1, 1, 0]}, "no value above 1/2"),
+        (QIT | {"id": list("1234")}, None, "only columns the policy releases"),
+        (QIT | {"ill": list("1234")}, None, "only columns the policy releases"),
+        (
+            {**QIT, "group": [0, 0, 1, 1]},
+            {"group": [0, 0, 1], "value": ["flu", "ulcer", "flu"], "count": [1, 1, 2]},
+            "l = 2 (distinct)",
+        ),
+    ],
+)
+def test_a_planted_bug_in_anatomy_is_refuted(qit, st, claim):
+    assert claim in refuted(anatomy(qit, st), policy(l=2))
+
+
+def test_counts_that_are_none_never_pass():
+    claims = {"l": {"entropy": 2, "recursive": [2, 2], "frequency": 2}, "t": {"equal": 1}}
+    for count in (["x", "1", "1", "1"], ["0", "0", "1", "1"], ["-3", "1", "1", "1"], ["1.5", None, "1", "1"]):
+        assert "whole numbers" in refuted(anatomy(st=ST | {"count": count}, claims=claims), policy(l=2))
+
+
+def test_counterfeits_must_be_as_many_as_stated():
+    st = ST | {"count": [2, 2, 1, 1]}
+    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2}), policy(l=2)).refuted == ()
+    assert verify(anatomy(st=st, method="sealed", metrics={"counterfeits": 2 / 6}), policy(l=2)).refuted == ()
+    for wrong in (1, 0.3):
+        assert "counterfeits stated" in refuted(anatomy(st=st, method="sealed", metrics={"counterfeits": wrong}))
+
+
+def test_a_claimed_posterior_is_held_against_the_groups():
+    assert verify(anatomy(method="sealed", claims={"l": {"distinct": 2}, "posterior": 0.5}), policy(l=2)).refuted == ()
+    assert "posterior" in refuted(anatomy(method="sealed", claims={"l": {"distinct": 2}, "posterior": 0.4}))
+
+
+def test_anatomy_is_no_k_anonymity():
+    assert "k = 2" in refuted(anatomy(), policy(l=2, k=2))

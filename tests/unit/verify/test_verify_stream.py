@@ -1,0 +1,181 @@
+"""The judge on streams: a good transcript passes, and each way of breaking it is refuted."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from reticent.policy import Policy
+from reticent.release import Counts, Guarantee, Release
+from reticent.verify import verify
+
+COLUMNS = {"id": "identifier", "age": "quasi", "sex": "quasi", "ward": "plain", "ill": "sensitive"}
+POLICY = Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": {"k": 2}, "stream": {"l": 2}})
+
+
+def group(name, *candidates):
+    return {"type": "group", "group": name, "candidates": [list(pair) for pair in candidates]}
+
+
+def tuple_(name, seq, age, sex="f"):
+    return {"type": "tuple", "group": name, "seq": seq, "qi": {"age": age, "sex": sex}, "plain": {"ward": "a"}}
+
+
+GOOD = [
+    group("g1", ("asthma", 1), ("flu", 1)),
+    tuple_("g1", 0, 24),
+    group("g2", ("asthma", 2), ("flu", 1), ("ulcer", 1)),
+    tuple_("g2", 1, 24),
+    tuple_("g1", 2, 30),
+    tuple_("g2", 3, 24, "m"),
+]
+
+
+def judged(lines, tmp_path):
+    path = tmp_path / "out.ndjson"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return verify(path, POLICY)
+
+
+def test_a_good_transcript_holds(tmp_path):
+    assert judged(GOOD, tmp_path).refuted == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "claim"),
+    [
+        ([GOOD[1], GOOD[0]], "a group precedes its first tuple"),
+        ([GOOD[0], GOOD[0]], "published once"),
+        ([*GOOD, group("g1", ("asthma", 1), ("flu", 1))], "published once"),
+        ([group("g", ("flu", 2))], "l distinct candidates"),
+        ([group("g", ("asthma", 3), ("flu", 1))], "no candidate above 1/l"),
+        ([group("g", ("flu", 1), ("asthma", 1))], "sorted"),
+        ([group("g", ("asthma", 1), ("flu", 0))], "whole counts"),
+        ([group("g", ("flu", 1), ("flu", 1))], "distinct, sorted"),
+        ([*GOOD, tuple_("g1", 4, 50)], "no more tuples than candidates"),
+        ([*GOOD, tuple_("g2", 4, 24)], "no quasi-identifier twice"),
+        ([*GOOD, tuple_("g2", 3, 50)], "sequence number"),
+        ([*GOOD, tuple_("g2", -1, 50)], "sequence number"),
+        ([*GOOD, tuple_("g9", 4, 50)], "a group precedes its first tuple"),
+        ([*GOOD, {"type": "noise"}], "every line"),
+        ([*GOOD, tuple_("g2", 4, 50) | {"qi": {"id": 1}}], "only columns"),
+        ([*GOOD, tuple_("g2", 4, 50) | {"plain": {"ill": "flu"}}], "only columns"),
+    ],
+)
+def test_a_broken_transcript_is_refuted(lines, claim, tmp_path):
+    verdict = judged(lines, tmp_path)
+    assert any(claim in finding.claim for finding in verdict.refuted), verdict
+
+
+def test_a_line_that_is_no_json_is_refuted(tmp_path):
+    path = tmp_path / "x.ndjson"
+    path.write_text("{nonsense\n")
+    assert not verify(path, POLICY).holds
+
+
+def release(tables, claims=None):
+    rows = sum(table.num_rows for name, table in tables.items() if name != "group")
+    return Release(
+        "stream",
+        "stream",
+        "delay-free",
+        tables,
+        Guarantee(claims or {"l": {"distinct": 2}}, ""),
+        Counts(rows, rows, 0, 0),
+        "",
+    )
+
+
+def test_parts_of_a_stream_are_judged_as_one():
+    first = release(
+        {
+            "group": pa.table({"group": ["a", "a"], "value": ["flu", "ulcer"], "count": [1, 1]}),
+            "tuple": pa.table({"group": ["a"], "seq": [0], "age": [1], "sex": ["f"]}),
+        }
+    )
+    second = release({"tuple": pa.table({"group": ["a"], "seq": [1], "age": [2], "sex": ["f"]})})
+    again = release({"tuple": pa.table({"group": ["a"], "seq": [2], "age": [3], "sex": ["f"]})})
+    assert verify([first, second], POLICY).refuted == ()
+    assert not verify([second], POLICY).holds
+    assert not verify([first, second, again], POLICY).holds
+
+
+def test_a_claimed_posterior_is_held_against_the_groups():
+    parts = {"group": pa.table({"group": ["a"] * 3, "value": ["a", "b", "c"], "count": [1, 1, 1]})}
+    thirds = {"l": {"distinct": 2}, "posterior": 1 / 3}
+    assert verify(release(parts, thirds), POLICY).refuted == ()
+    refuted = verify(release(parts, {"l": {"distinct": 2}, "posterior": 0.3}), POLICY).refuted
+    assert ["posterior" in finding.claim for finding in refuted] == [True]
+
+
+def record(seq, age, ill):
+    return {"type": "record", "seq": seq, "qi": {"age": age, "sex": "*"}, "sensitive": {"ill": ill}}
+
+
+def test_generalised_records_are_judged_by_k(tmp_path):
+    good = [record(0, "20-29", "flu"), record(1, "20-29", "ulcer")]
+    assert judged(good, tmp_path).refuted == ()
+    verdict = judged([*good, record(2, "30-39", "flu")], tmp_path)
+    assert [finding.claim for finding in verdict.refuted] == ["k = 2"]
+    assert any("sequence" in f.claim for f in judged([*good, record(1, "20-29", "flu")], tmp_path).refuted)
+    scalar = [line | {"sensitive": line["sensitive"]["ill"]} for line in good]
+    assert judged(scalar, tmp_path).holds
+
+
+CODEBOOK = {
+    "type": "codebook",
+    "kind": "stream",
+    "method": "delay-free",
+    "columns": [],
+    "guarantee": {"claims": {"l": 2}, "words": [], "against": "", "not_covered": []},
+    "policy": POLICY.hash,
+}
+FORM = "every line is a group, a tuple, a record or a codebook as documented"
+
+
+@pytest.mark.parametrize("cell", [["p1 has flu"], {"p1": "flu"}, [], [[]]], ids=str)
+@pytest.mark.parametrize("part", ["qi", "plain"])
+def test_a_field_holds_one_value(tmp_path, part, cell):
+    line = GOOD[1] | {part: GOOD[1][part] | {"age" if part == "qi" else "ward": cell}}
+    assert FORM in {f.claim for f in judged([GOOD[0], line, *GOOD[2:]], tmp_path).refuted}
+
+
+@pytest.mark.parametrize("cell", [["p1"], {"ill": ["p1"]}, {"ill": {"p1": 1}}], ids=str)
+def test_a_generalised_record_has_one_value(tmp_path, cell):
+    lines = [{"type": "record", "seq": i, "qi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
+    assert FORM in {f.claim for f in judged([*lines, lines[0] | {"seq": 4, "sensitive": cell}], tmp_path).refuted}
+
+
+@pytest.mark.parametrize("value", [["p1"], {"p1": 1}], ids=str)
+def test_a_candidate_is_one_value(tmp_path, value):
+    words = {f.claim for f in judged([group("g", (value, 1), ("flu", 1))], tmp_path).refuted}
+    assert "candidates are distinct, sorted, with whole counts of at least 1" in words
+
+
+@pytest.mark.parametrize("plain", [5, "p1", ["p1"]], ids=str)
+def test_plain_columns_are_an_object(tmp_path, plain):
+    assert FORM in {f.claim for f in judged([GOOD[0], GOOD[1] | {"plain": plain}], tmp_path).refuted}
+
+
+@pytest.mark.parametrize("nothing", [0, "", False, [], None], ids=repr)
+def test_no_plain_columns_are_told_in_one_way(tmp_path, nothing):
+    rules = Policy.from_dict({"version": 1, "columns": {**COLUMNS, "ward": "identifier"}, "stream": {"l": 2}})
+    path = tmp_path / "out.ndjson"
+    lines = [GOOD[0], GOOD[1] | {"plain": nothing}]
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    path.with_name("out.ndjson.codebook.json").write_text(json.dumps(CODEBOOK, separators=(",", ":")) + "\n")
+    assert FORM in {f.claim for f in verify(path, rules).refuted}
+
+
+@pytest.mark.parametrize("more", [{}, {"plain": {}}], ids=["nothing", "an empty object"])
+def test_records_without_plain_columns_do_not_say_so_now_and_then(tmp_path, more):
+    rules = Policy.from_dict({"version": 1, "columns": {**COLUMNS, "ward": "identifier"}, "privacy": {"k": 2}})
+    lines = [{"type": "record", "seq": i, "qi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
+    path = tmp_path / "out.ndjson"
+    path.write_text("".join(json.dumps(line | more, separators=(",", ":")) + "\n" for line in lines))
+    book = CODEBOOK | {"method": "castle"}
+    path.with_name("out.ndjson.codebook.json").write_text(json.dumps(book, separators=(",", ":")) + "\n")
+    claims = {f.claim for f in verify(path, rules).refuted}
+    assert ("every line is written in the one way" in claims) == bool(more)
