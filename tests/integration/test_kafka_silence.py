@@ -35,7 +35,7 @@ def watched(monkeypatch):
         sessions.append(name)
         return opened(self, name)
 
-    monkeypatch.setattr(session, "Watch", Impatient)
+    monkeypatch.setattr(session, "LivenessCheck", Impatient)
     monkeypatch.setattr(session.Session, "_open_producer", open_)
     return asked, sessions
 

@@ -17,7 +17,7 @@ def forgetful(monkeypatch):
     """What is noted of the next delivery is lost, as with the power."""
 
     def lose():
-        monkeypatch.setattr(Transaction, "mark_sent", lambda *_, **__: None)
+        monkeypatch.setattr(Transaction, "confirm_delivery", lambda *_, **__: None)
         return monkeypatch.undo
 
     return lose

@@ -237,7 +237,7 @@ def test_who_was_moved_is_shown_nowhere_else(tmp_path):
 
 def test_persons_are_recorded_once_whatever_memory_holds(tmp_path, monkeypatch):
     """Persons whose places in memory are taken by others were recorded again without their sights, and composed with nothing."""
-    monkeypatch.setattr("reticent.publication.population._MASK", np.uint64(7))
+    monkeypatch.setattr("reticent.publication.population._CACHE_MASK", np.uint64(7))
     where = tmp_path / "store.db"
     for _ in range(3):
         veiled(where, illnesses(), "evolving")

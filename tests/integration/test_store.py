@@ -101,8 +101,8 @@ def test_a_new_snapshot_replaces_the_old_one_and_its_changes(store):
 
 def test_a_state_in_pieces_is_the_old_one_or_the_new_one_after_every_commit(store, monkeypatch):
     """Pieces, the swap and the removal go with commits that append; a second attempt follows one that was cut short."""
-    monkeypatch.setattr(rewriting, "_PIECE", 7)
-    monkeypatch.setattr(rewriting, "_FASTER", 0)
+    monkeypatch.setattr(snapshot_writer, "_PIECE", 7)
+    monkeypatch.setattr(snapshot_writer, "_PIECE_FACTOR", 0)
     said, swapped = b"whole ", 0
     with store.lock("feed"):
         with store.transaction() as tx:
@@ -144,7 +144,7 @@ def test_only_the_owner_swaps_a_state(store, monkeypatch):
 
 
 def test_a_page_of_the_outbox_does_not_list_all_of_it(store, monkeypatch):
-    monkeypatch.setattr(store_module, "_NUMBERS", 2)
+    monkeypatch.setattr(store_module, "_PAGE_SIZE", 2)
     with store.lock("feed"), store.transaction() as tx:
         for number in range(7):
             tx.put_outbox("feed", "stream", b"%d" % number)
@@ -230,7 +230,7 @@ def test_a_lost_lock_is_noticed(store, where, monkeypatch):
     """Without the fence the first writer would go on beside the second one."""
     with store.lock("feed"), Store.open(where) as other:
         with monkeypatch.context() as patch:
-            patch.setattr("reticent.store.database.held", lambda *_: contextlib.nullcontext())
+            patch.setattr("reticent.store.database.hold_lock", lambda *_: contextlib.nullcontext())
             taken = other.lock("feed")
             taken.__enter__()
         with pytest.raises(StateError, match="took over"), store.transaction() as tx:

@@ -102,7 +102,7 @@ def test_a_restart_gives_the_same_bytes(case, tmp_path, monkeypatch, journal, af
     """From snapshot and journal (long), or from snapshots alone (none); killed before and after a commit."""
     source = written(tmp_path / "in.ndjson", case)
     whole = release(case, tmp_path, "a", source)
-    monkeypatch.setattr(stream_publication, "_JOURNAL", journal)
+    monkeypatch.setattr(stream_publication, "_MAX_JOURNAL", journal)
     for batches in (1, 4):
         name = f"killed{batches}"
         assert killed(case, tmp_path, name, source, monkeypatch, block=3000, batches=batches, after=after) == whole
@@ -214,7 +214,7 @@ def test_nothing_that_the_judge_refutes_is_delivered(tmp_path, monkeypatch):
             codes=groups.codes[keep], counts=groups.counts[keep], offsets=np.cumsum([0, *sizes]).astype(np.int64)
         )
 
-    monkeypatch.setattr(DelayFree, "_put", narrow)
+    monkeypatch.setattr(DelayFree, "_push_records", narrow)
     source = written(tmp_path / "in.ndjson", case)
     with pytest.raises(GuaranteeError, match="nothing of it was delivered"):
         release(case, tmp_path, "a", source)

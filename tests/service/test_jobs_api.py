@@ -240,7 +240,7 @@ def test_a_cancelled_job_stays_cancelled_where_the_same_was_published_before(tmp
             hold.wait()
         return publisher
 
-    monkeypatch.setattr(jobs_module, "published_before", slow)
+    monkeypatch.setattr(jobs_module, "find_publication", slow)
     running = InThread(tmp_path)
     try:
         with running.client() as client:

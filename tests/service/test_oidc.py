@@ -107,7 +107,7 @@ def test_an_answer_fits_one_browser_once_and_in_time(house, monkeypatch):
         address = back(house, browser, "reed")
         assert browser.get(address).status_code == 200
         assert browser.get(address).status_code == 401
-        monkeypatch.setattr(oidc_module, "_PATIENCE", -1.0)
+        monkeypatch.setattr(oidc_module, "_SIGN_IN_SECONDS", -1.0)
         assert browser.get(f"{house.root}/sign-in/callback").status_code == 401
     monkeypatch.undo()
     with httpx.Client(timeout=60) as browser:

@@ -20,7 +20,7 @@ class Release:
 
 
 def test_one_file_for_all_readers_and_only_a_few_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "_FILES", 2)
+    monkeypatch.setattr(zip_cache, "_MAX_FILES", 2)
     packer = ZipCache(tmp_path / "packed")
     with packer.open("a", "csv", Release) as first, packer.open("a", "csv", Release) as second:
         for name in ("b", "c"):

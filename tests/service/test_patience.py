@@ -24,8 +24,8 @@ HEAD = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\n"
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Connection, "heading", 0.5)
-        patch.setattr(Connection, "reading", 0.5)
+        patch.setattr(Connection, "header_timeout", 0.5)
+        patch.setattr(Connection, "read_timeout", 0.5)
         running = InThread(tmp_path_factory.mktemp("hasty"), refusals=1e9, timeout=1.0)
         yield running
         running.close()

@@ -33,7 +33,7 @@ def studio(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _follow_at_once(monkeypatch):
-    monkeypatch.setattr(tokens_module, "_REMEMBER", 0.0)
+    monkeypatch.setattr(tokens_module, "_CACHE_SECONDS", 0.0)
 
 
 @contextlib.contextmanager

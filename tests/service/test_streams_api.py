@@ -180,10 +180,10 @@ def test_a_refused_batch_does_not_confuse_the_journal(tmp_path):
 @pytest.mark.parametrize("method", ["veil", "delay-free"])
 def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monkeypatch, method):
     """With a journal and pieces of a few records: whoever reads the store after any commit has the engine's state."""
-    monkeypatch.setattr(stream_publication, "_JOURNAL", 3_000)
-    monkeypatch.setattr(rewriting, "_PIECE", 2_000)
+    monkeypatch.setattr(stream_publication, "_MAX_JOURNAL", 3_000)
+    monkeypatch.setattr(snapshot_writer, "_PIECE", 2_000)
     begun = []
-    monkeypatch.setattr(live, "Rewriting", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args))
+    monkeypatch.setattr(live_stream, "SnapshotWriter", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args))
     running = InThread(tmp_path)
     try:
         with running.client() as client:
@@ -209,7 +209,7 @@ def test_a_batch_sent_again_after_a_restart_does_not_mix_up_state_and_journal(tm
         for i in range(5):
             assert push(client, "s", lines(table.slice(200 * i, 200)), f"k{i}").status_code == 200
     first.close()
-    monkeypatch.setattr(stream_publication, "_JOURNAL", 0)
+    monkeypatch.setattr(stream_publication, "_MAX_JOURNAL", 0)
     second = InThread(tmp_path)
     try:
         with second.client() as client:
@@ -347,7 +347,7 @@ def test_a_batch_that_takes_too_long_is_unknown_and_then_known(tmp_path, monkeyp
 
 def test_events_end_with_their_token(server, stream, monkeypatch):
     """An open answer is no way past a revocation."""
-    monkeypatch.setattr(tokens_module, "_REMEMBER", 0.0)
+    monkeypatch.setattr(tokens_module, "_CACHE_SECONDS", 0.0)
     text, token = Tokens(server.hub.store).create("short", Role.ANALYST)
     where, cursor = f"{server.root}/api/v1/streams/s/events", stream.get("/streams/s").json()["cursor"]
     headers = {"Authorization": f"Bearer {text}"}

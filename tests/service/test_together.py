@@ -144,7 +144,7 @@ def test_one_that_cannot_be_released_does_not_harm_the_others(held):
 
 def test_large_groups_are_placed_in_parts(held, monkeypatch):
     running, go_on, placed = held
-    monkeypatch.setattr(live, "_TOGETHER", 3 * SIZE)
+    monkeypatch.setattr(live_stream, "_MAX_RECORDS", 3 * SIZE)
     with running.client() as client:
         client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
         sent(running, go_on, {f"key{n}": ndjson(rows) for n, rows in enumerate(batches())})
@@ -174,7 +174,7 @@ class _Step:
 def test_who_comes_alone_waits_for_nobody_and_who_came_in_company_does(tmp_path, monkeypatch):
     from reticent.store import Store
 
-    monkeypatch.setattr(writer, "_COMPANY", 0.5)
+    monkeypatch.setattr(writer, "_GROUP_WAIT", 0.5)
     with Store.open(tmp_path / "store.db") as store:
         writing = writer.Writer(store)
         sizes, commit = [], writing._commit

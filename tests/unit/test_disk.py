@@ -82,7 +82,7 @@ def scanner(monkeypatch):
         return rename(self, target)
 
     monkeypatch.setattr(disk, "WINDOWS", True)
-    monkeypatch.setattr(disk, "_PAUSES", (0.0,) * 3)
+    monkeypatch.setattr(disk, "_RETRY_SECONDS", (0.0,) * 3)
     monkeypatch.setattr(Path, "replace", replace)
     return refusals
 

@@ -46,7 +46,7 @@ def test_a_value_that_a_class_shares_is_plain():
 def test_large_tables_are_measured_whole_though_chosen_on_a_part(monkeypatch):
     rows = list(itertools.product(range(200), "ab", "x"))
     whole = module.singling_out(table_of(rows), ["a", "b"], person="who")
-    monkeypatch.setattr(module, "SAMPLE", 50)
+    monkeypatch.setattr(module, "SAMPLE_SIZE", 50)
     assert module.singling_out(table_of(rows), ["a", "b"], person="who") == whole
 
 

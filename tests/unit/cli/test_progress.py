@@ -23,7 +23,7 @@ def test_lines_come_while_the_work_goes_on(monkeypatch):
             second.set()
 
     monkeypatch.setattr(output, "say", say)
-    with output.show_progress("Searching", output.search_progress(Watch(1200, 0.31, 0.2)), every=0.001):
+    with output.show_progress("Searching", output.search_progress(Watch(1200, 0.31, 0.2)), interval=0.001):
         assert second.wait(60)
     count = len(told)
     assert told[0].startswith("Searching: 1,200 nodes checked, best loss so far 0.3100, none below 0.2000, ")
@@ -33,7 +33,7 @@ def test_lines_come_while_the_work_goes_on(monkeypatch):
 def test_quick_work_says_nothing(monkeypatch):
     told = []
     monkeypatch.setattr(output, "say", told.append)
-    with output.show_progress("Reading", every=60):
+    with output.show_progress("Reading", interval=60):
         pass
     assert told == []
 
@@ -44,7 +44,7 @@ def test_what_is_not_known_is_not_said():
 
 def test_the_work_may_fail(monkeypatch):
     monkeypatch.setattr(output, "say", lambda _: None)
-    with pytest.raises(ValueError, match="x"), output.show_progress("Searching", every=60):
+    with pytest.raises(ValueError, match="x"), output.show_progress("Searching", interval=60):
         raise ValueError("x")
     assert not any(thread.name == "progress" for thread in threading.enumerate())
 

@@ -53,7 +53,7 @@ def people(count):
 def size(request, monkeypatch):
     """Documents parsed whole, and the same documents cut into small blocks."""
     if request.param == "blocks":
-        monkeypatch.setattr(bundle, "WHOLE", 16)
+        monkeypatch.setattr(bundle, "MAX_WHOLE", 16)
         monkeypatch.setattr(bundle, "_BLOCK", 37)
     return request.param
 
@@ -252,9 +252,9 @@ def test_a_condition_of_another_patient_does_not_join(tmp_path):
 
 
 def test_an_entry_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle, "WHOLE", 1024)
+    monkeypatch.setattr(bundle, "MAX_WHOLE", 1024)
     monkeypatch.setattr(bundle, "_BLOCK", 4096)
-    monkeypatch.setattr(bundle, "LARGEST", 1 << 16)
+    monkeypatch.setattr(bundle, "MAX_ENTRY", 1 << 16)
     long = GOOD[:-2] + ', {"resource": {"a": "' + "x" * (1 << 20)
     with pytest.raises(DataError, match="larger than"):
         read_fhir(write(tmp_path / "b.json", long), ENCOUNTERS)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reticent.connectors.files import (
-    guard,
+    checked_stream,
     read_batches,
     read_head,
     read_table,
@@ -211,7 +211,7 @@ def test_where_blocks_are_cut_does_not_matter(rows, size, quote_all):
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL).writerows([("a", "b"), *rows])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guard, "_BLOCK", size)
+        patch.setattr(checked_stream, "_BLOCK", size)
         patch.setattr("reticent.connectors.files.read.sniff", lambda _: Format("csv"))
         table = read_table(io.BytesIO(text.getvalue().encode()))
     assert list(zip(*table.to_pydict().values(), strict=True)) == rows

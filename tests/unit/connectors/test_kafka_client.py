@@ -16,7 +16,7 @@ def never(monkeypatch):
     """An event that no call lives to see; calls are given up at once."""
     event = threading.Event()
     monkeypatch.setattr(client, "_DEADLINE", 0.01)
-    monkeypatch.setattr(client, "_left", [])
+    monkeypatch.setattr(client, "_hung_threads", [])
     yield event
     event.set()
 

@@ -58,7 +58,7 @@ def test_a_person_alone_among_counterfeits_shows_no_exact_quasi_identifiers(monk
     lone = release.tables["counterfeits"].column("group").to_pylist()
     cells = {(row["age"], row["zip"]) for row in release.tables["data"].to_pylist() if row["group"] in lone}
     assert cells == {("[20, 44]", "*")}
-    monkeypatch.setattr(Grouping, "hidden", lambda self, _: self)
+    monkeypatch.setattr(Grouping, "hide_single_persons", lambda self, _: self)
     policy, engine = series()
     publish(engine, FIRST)
     verdict = verify([publish(engine, table)], policy)

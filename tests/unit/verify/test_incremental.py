@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from reticent.verify.stream import running
+from reticent.verify.stream import incremental
 from reticent.verify.stream.incremental import GroupVerifier, OpenedGroups, RecordVerifier
 
 LABELS = ["a", "c", "b", None]
@@ -35,7 +35,7 @@ FINE = (7, 0, [3, 0, 2], [1, 1, 1])
 @pytest.fixture(autouse=True, params=[0, 1000])
 def few(request, monkeypatch):
     """Every batch at once, or record by record: both must say the same."""
-    monkeypatch.setattr(running, "_FEW", request.param)
+    monkeypatch.setattr(incremental, "_SMALL_BATCH", request.param)
 
 
 def test_sound_batches_pass_and_are_remembered():
@@ -76,7 +76,7 @@ def test_groups_are_opened_once_and_positions_rise():
 
 
 def test_many_groups_a_restart_and_retirement(monkeypatch):
-    monkeypatch.setattr(running, "_LATELY", 8)
+    monkeypatch.setattr(incremental, "_RECENT_LIMIT", 8)
     rng = np.random.default_rng(3)
     names = rng.permutation(1 << 20)[:400].tolist()
     judge = GroupVerifier(3, retire_after=100)

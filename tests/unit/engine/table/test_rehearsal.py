@@ -39,8 +39,8 @@ def visits(persons=1500, seed=1):
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr(rehearsal, "LARGE", 1000)
-    monkeypatch.setattr(rehearsal, "SAMPLE", 800)
+    monkeypatch.setattr(pilot_run, "LARGE_TABLE", 1000)
+    monkeypatch.setattr(pilot_run, "SAMPLE", 800)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_all_records_are_searched_from_where_the_rehearsal_ended(large, runs):
 
 
 def test_a_search_that_cannot_end_in_time_is_not_begun(large, monkeypatch):
-    monkeypatch.setattr(rehearsal, "_since", lambda *_: 1000.0)
+    monkeypatch.setattr(pilot_run, "_seconds_since", lambda *_: 1000.0)
     table = visits()
     tried = anonymize(table, policy(), seed=1).explain["tried"]
     assert len(tried) == 1
@@ -91,7 +91,7 @@ def test_the_release_of_a_large_table_loses_no_more(large, monkeypatch):
     table = visits()
     rehearsed = anonymize(table, policy(), seed=1)
     assert verify(rehearsed, policy(), original=table).holds
-    monkeypatch.setattr(rehearsal, "LARGE", 10**9)
+    monkeypatch.setattr(pilot_run, "LARGE_TABLE", 10**9)
     assert rehearsed.metrics["loss"] <= 1.05 * anonymize(table, policy(), seed=1).metrics["loss"]
 
 

@@ -58,7 +58,7 @@ def test_who_knows_better_gains_and_the_bound_for_many_candidates_is_above(monke
     own = AttackerKernel((steps[:, 0], steps[:, 1]), 20)
     found = followed(ring, own)
     assert found.right > 0.8
-    monkeypatch.setattr(module, "EXACT", 0)
+    monkeypatch.setattr(module, "MAX_EXACT", 0)
     told = followed(ring, own)
     assert told.right >= found.right - 2 * found.error
 

@@ -164,7 +164,7 @@ def test_a_prior_that_would_offer_too_few_truths_is_refused(monkeypatch):
         )
 
     assert rows() < 40  # wards that are too small stand together
-    monkeypatch.setattr("reticent.engine.veil.prior.fit_on_release._least", lambda past: past.least)
+    monkeypatch.setattr("reticent.engine.veil.prior.fit_on_release._min_persons", lambda past: past.least)
     with pytest.raises(GuaranteeError, match="would not be offered"):
         rows()
 
