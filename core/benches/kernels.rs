@@ -18,7 +18,7 @@ use _core::table::watch::Watch;
 use _core::veil::ONE;
 use _core::veil::first::Veil;
 use _core::veil::kernel::{Kernel, Kind as Event};
-use _core::veil::line::stretches;
+use _core::veil::line::segments;
 use _core::veil::orders::random;
 use _core::veil::people::{Batch, People};
 use _core::veil::shares::Shares;
@@ -137,7 +137,7 @@ fn house(values: usize, rows: usize, l: usize) -> Veil {
             .collect()
     };
     let rows: Vec<Vec<u64>> = (0..rows)
-        .map(|row| stretches(&counts(row), l).expect("counts"))
+        .map(|row| segments(&counts(row), l).expect("counts"))
         .collect();
     let parents = (0..values as u32).map(|value| value / 8).collect();
     let kernel = Shares::new(vec![ONE * 6 / 10; values], ONE / 2, parents, &rows);

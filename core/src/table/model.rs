@@ -103,7 +103,7 @@ impl Model {
         let Some((distance, t)) = self.closeness.filter(|_| self.persons.is_none()) else {
             return 0;
         };
-        let stretch = |s: &Sensitive| match distance {
+        let scale = |s: &Sensitive| match distance {
             Distance::Equal => 1,
             Distance::Hierarchical => s.tree.len().saturating_sub(1) as u64,
             Distance::Ordered => s.totals.len().saturating_sub(1) as u64,
@@ -115,7 +115,7 @@ impl Model {
                 rows,
                 s,
                 Ratio {
-                    num: t.num * stretch(s),
+                    num: t.num * scale(s),
                     den: t.den,
                 },
                 self.smallest(),

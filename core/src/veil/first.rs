@@ -59,13 +59,13 @@ impl Veil {
     }
 
     /// The value's stretch in a row, as far as it is seen there; -1 is a value outside the domain.
-    fn stretch(&self, row: usize, value: i32) -> Option<u64> {
+    fn segment(&self, row: usize, value: i32) -> Option<u64> {
         let units = self.rows[row][usize::try_from(value).ok()?];
         (units > 0).then_some(units)
     }
 
     pub fn offers(&self, row: usize, value: i32) -> bool {
-        self.stretch(row, value).is_some()
+        self.segment(row, value).is_some()
     }
 
     /// Writes the l slots of a first sight in the order of the line; returns the true one if the value is offered.
@@ -75,7 +75,7 @@ impl Veil {
         } = sight;
         let (row, order) = (row as usize, sight.order as usize);
         let line = self.line(row, order);
-        let point = self.stretch(row, value).map(|units| {
+        let point = self.segment(row, value).map(|units| {
             let position = self.positions[order][value as usize];
             line.start(usize::from(position)) + self.prf.point(unit, value as u16, units)
         });
@@ -87,11 +87,11 @@ impl Veil {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{line::stretches, orders::random};
+    use super::super::{line::segments, orders::random};
     use super::*;
 
     fn veil(counts: &[u64], l: usize) -> Veil {
-        let rows = vec![stretches(counts, l).unwrap()];
+        let rows = vec![segments(counts, l).unwrap()];
         Veil::new(
             [3; 32],
             l,

@@ -5,7 +5,7 @@ use super::ONE;
 /// Shares of `counts` on a line of length l, in units, by largest remainder: they sum exactly to l * ONE.
 ///
 /// Ties go to the lower code. A value without count gets no stretch: it is unseen. `None` if all are without count.
-pub fn stretches(counts: &[u64], l: usize) -> Option<Vec<u64>> {
+pub fn segments(counts: &[u64], l: usize) -> Option<Vec<u64>> {
     let length = l as u128 * u128::from(ONE);
     let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
     if total == 0 {
@@ -39,12 +39,12 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(stretches: &[u64], order: &[u16], l: usize) -> Self {
+    pub fn new(segments: &[u64], order: &[u16], l: usize) -> Self {
         let mut end = 0;
         let ends: Box<[u64]> = order
             .iter()
             .map(|&value| {
-                end += stretches[usize::from(value)];
+                end += segments[usize::from(value)];
                 end << CODE | u64::from(value)
             })
             .collect();
@@ -106,17 +106,17 @@ mod tests {
 
     #[test]
     fn stretches_sum_to_the_line_and_follow_the_largest_remainder() {
-        let units = stretches(&[1, 1, 1, 0], 2).unwrap();
+        let units = segments(&[1, 1, 1, 0], 2).unwrap();
         assert_eq!(units.iter().sum::<u64>(), 2 * ONE);
         assert_eq!(units, [2 * ONE / 3 + 1, 2 * ONE / 3 + 1, 2 * ONE / 3, 0]);
-        assert_eq!(stretches(&[0, 0], 2), None);
-        let huge = stretches(&[u64::MAX, u64::MAX, 1], 200).unwrap();
+        assert_eq!(segments(&[0, 0], 2), None);
+        let huge = segments(&[u64::MAX, u64::MAX, 1], 200).unwrap();
         assert_eq!(huge.iter().sum::<u64>(), 200 * ONE);
     }
 
     #[test]
     fn every_point_lies_in_the_stretch_that_is_found() {
-        let units = stretches(&[5, 0, 1, 9, 1, 0], 3).unwrap();
+        let units = segments(&[5, 0, 1, 9, 1, 0], 3).unwrap();
         let order = [1, 4, 3, 0, 2, 5];
         let line = Line::new(&units, &order, 3);
         for place in (0..ONE).step_by(ONE as usize / 997).chain([ONE - 1]) {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_longest_line_fits() {
-        let units = stretches(&[1; 300], 254).unwrap();
+        let units = segments(&[1; 300], 254).unwrap();
         let order: Vec<u16> = (0..300).rev().collect();
         let line = Line::new(&units, &order, 254);
         let mut slots = [0; 254];

@@ -231,13 +231,13 @@ impl People {
 #[cfg(test)]
 mod tests {
     use super::super::kernel::Kernel;
-    use super::super::line::stretches;
+    use super::super::line::segments;
     use super::super::matrix::Matrix;
     use super::super::orders::random;
     use super::*;
 
     fn veil() -> Veil {
-        let rows = vec![stretches(&[9, 1, 2, 4, 2, 3], 3).unwrap()];
+        let rows = vec![segments(&[9, 1, 2, 4, 2, 3], 3).unwrap()];
         let ring = Matrix::new((0..=6).collect(), vec![1, 2, 3, 4, 5, 0], &[1; 6]);
         Veil::new(
             [3; 32],

@@ -70,8 +70,8 @@ impl Prf {
     }
 
     /// The point of a person's value in its own stretch.
-    pub fn point(&self, person: u64, value: u16, stretch: u64) -> u64 {
-        below(&self.point.begin(person), u64::from(value), stretch)
+    pub fn point(&self, person: u64, value: u16, segment: u64) -> u64 {
+        below(&self.point.begin(person), u64::from(value), segment)
     }
 
     /// The place U of a value that is not offered; it does not depend on the value.

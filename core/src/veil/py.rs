@@ -194,17 +194,17 @@ impl Veil {
 #[pymethods]
 impl Veil {
     #[new]
-    #[pyo3(signature = (*, key, l, stretches, orders, kernel=None))]
+    #[pyo3(signature = (*, key, l, segments, orders, kernel=None))]
     fn new(
         key: [u8; 32],
         l: usize,
-        stretches: PyReadonlyArray2<'_, u64>,
+        segments: PyReadonlyArray2<'_, u64>,
         orders: PyReadonlyArray2<'_, u16>,
         kernel: Option<&Kernel>,
     ) -> PyResult<Self> {
         demand((2..=254).contains(&l), "l lies between 2 and 254")?;
-        let (rows, orders) = (to_rows(stretches.as_array()), to_rows(orders.as_array()));
-        let size = stretches.as_array().ncols();
+        let (rows, orders) = (to_rows(segments.as_array()), to_rows(orders.as_array()));
+        let size = segments.as_array().ncols();
         check_size(size)?;
         demand(
             (1..=65_535).contains(&rows.len()),
@@ -346,7 +346,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<people::People>()?;
     m.add_class::<people::Seen>()?;
     m.add_function(wrap_pyfunction!(people::pseudonyms, &m)?)?;
-    m.add_function(wrap_pyfunction!(prior::stretches_of_counts, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::segments_of_counts, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::random_orders, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::hierarchy_orders, &m)?)?;
     parent.add_submodule(&m)

@@ -24,10 +24,10 @@ pub struct Shares {
     sums: Vec<Vec<u64>>,
 }
 
-fn running(stretches: &[u64], members: &[u16]) -> Vec<u64> {
+fn running(segments: &[u64], members: &[u16]) -> Vec<u64> {
     let mut sum = 0;
     let after = members.iter().map(|&value| {
-        sum += stretches[usize::from(value)];
+        sum += segments[usize::from(value)];
         sum
     });
     std::iter::once(0).chain(after).collect()

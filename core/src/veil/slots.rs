@@ -47,7 +47,7 @@ impl Veil {
 mod tests {
     use super::super::ONE;
     use super::super::kernel::Kernel;
-    use super::super::line::stretches;
+    use super::super::line::segments;
     use super::super::matrix::Matrix;
     use super::super::orders::random;
     use super::super::shares::Shares;
@@ -66,7 +66,7 @@ mod tests {
     const COUNTS: [u64; 6] = [9, 1, 0, 4, 2, 3];
 
     fn veil(kernel: impl Fn(&[Vec<u64>]) -> Kernel) -> Veil {
-        let rows = vec![stretches(&COUNTS, 3).unwrap()];
+        let rows = vec![segments(&COUNTS, 3).unwrap()];
         let kernel = kernel(&rows);
         Veil::new([3; 32], 3, rows, random(6, 8, [4; 32]), kernel)
     }

@@ -81,7 +81,7 @@ impl Veil {
 #[cfg(test)]
 mod tests {
     use super::super::kernel::Kernel;
-    use super::super::line::stretches;
+    use super::super::line::segments;
     use super::super::orders::random;
     use super::*;
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn everybody_has_a_turn_and_lines_come_together() {
         for (values, rows, orders) in HOUSES {
-            let lines = vec![stretches(&vec![1; values], 3).unwrap(); rows];
+            let lines = vec![segments(&vec![1; values], 3).unwrap(); rows];
             let orders = random(values, orders, [4; 32]);
             let veil = Veil::new([3; 32], 3, lines, orders, Kernel::Still);
             for size in [0, 1, 60, 64, 5000, 20_000, 50_000] {

@@ -15,7 +15,7 @@ fn laid<'py>(
     demand((2..=254).contains(&l), "l lies between 2 and 254")?;
     let width = weights.first().map_or(0, Vec::len);
     let rows = py.detach(|| {
-        let row = |weights: &Vec<u64>| line::stretches(weights, l);
+        let row = |weights: &Vec<u64>| line::segments(weights, l);
         weights.iter().map(row).collect::<Option<Vec<_>>>()
     });
     match rows {
@@ -27,7 +27,7 @@ fn laid<'py>(
 /// Stretches of rows of counts on a line of length l: exact sums, by largest remainder.
 #[pyfunction]
 #[pyo3(signature = (counts, *, l))]
-pub fn stretches_of_counts<'py>(
+pub fn segments_of_counts<'py>(
     py: Python<'py>,
     counts: PyReadonlyArray2<'py, u64>,
     l: usize,
