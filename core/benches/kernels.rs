@@ -15,7 +15,7 @@ use _core::table::model::Model;
 use _core::table::optimal::{Task, search};
 use _core::table::space::{Attribute, Space};
 use _core::table::watch::Watch;
-use _core::veil::ONE;
+use _core::veil::SLOT_LENGTH;
 use _core::veil::first::Veil;
 use _core::veil::kernel::{Kernel, Kind as Event};
 use _core::veil::line::segments;
@@ -140,7 +140,12 @@ fn house(values: usize, rows: usize, l: usize) -> Veil {
         .map(|row| segments(&counts(row), l).expect("counts"))
         .collect();
     let parents = (0..values as u32).map(|value| value / 8).collect();
-    let kernel = Shares::new(vec![ONE * 6 / 10; values], ONE / 2, parents, &rows);
+    let kernel = Shares::new(
+        vec![SLOT_LENGTH * 6 / 10; values],
+        SLOT_LENGTH / 2,
+        parents,
+        &rows,
+    );
     let orders = random(values, 64, [4; 32]);
     Veil::new([3; 32], l, rows, orders, Kernel::Shares(kernel))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::ONE;
+use super::SLOT_LENGTH;
 use super::kernel::Kernel;
 use super::line::Line;
 use super::prf::Prf;
@@ -79,9 +79,9 @@ impl Veil {
             let position = self.positions[order][value as usize];
             line.start(usize::from(position)) + self.prf.point(unit, value as u16, units)
         });
-        let place = point.map_or_else(|| self.prf.unseen(unit, event), |x| x % ONE);
+        let place = point.map_or_else(|| self.prf.unseen(unit, event), |x| x % SLOT_LENGTH);
         line.values(place, slots);
-        point.map(|x| (x / ONE) as u8)
+        point.map(|x| (x / SLOT_LENGTH) as u8)
     }
 }
 

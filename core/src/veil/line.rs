@@ -1,12 +1,12 @@
 //! The line of one row of the prior in one order: where each value's stretch ends, and which value stands at a point.
 
-use super::ONE;
+use super::SLOT_LENGTH;
 
 /// Shares of `counts` on a line of length l, in units, by largest remainder: they sum exactly to l * ONE.
 ///
 /// Ties go to the lower code. A value without count gets no stretch: it is unseen. `None` if all are without count.
 pub fn segments(counts: &[u64], l: usize) -> Option<Vec<u64>> {
-    let length = l as u128 * u128::from(ONE);
+    let length = l as u128 * u128::from(SLOT_LENGTH);
     let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
     if total == 0 {
         return None;
@@ -50,11 +50,11 @@ impl Line {
             .collect();
         // About as many parts as half a slot has values: few steps from the begin of a part, and few bytes for it.
         let parts = (order.len() / l).next_power_of_two();
-        let fine = ONE.ilog2() - parts.ilog2();
+        let fine = SLOT_LENGTH.ilog2() - parts.ilog2();
         let mut first = vec![0; parts * l].into_boxed_slice();
         let mut position = 0;
         for (j, part) in (0..l).flat_map(|j| (0..parts).map(move |part| (j, part))) {
-            let point = j as u64 * ONE + ((part as u64) << fine);
+            let point = j as u64 * SLOT_LENGTH + ((part as u64) << fine);
             while ends[position] >> CODE <= point {
                 position += 1;
             }
@@ -82,7 +82,7 @@ impl Line {
         let mut point = place;
         for (slot, &from) in slots.iter_mut().zip(first) {
             *slot = self.value(usize::from(from), point);
-            point += ONE;
+            point += SLOT_LENGTH;
         }
     }
 
@@ -107,11 +107,19 @@ mod tests {
     #[test]
     fn stretches_sum_to_the_line_and_follow_the_largest_remainder() {
         let units = segments(&[1, 1, 1, 0], 2).unwrap();
-        assert_eq!(units.iter().sum::<u64>(), 2 * ONE);
-        assert_eq!(units, [2 * ONE / 3 + 1, 2 * ONE / 3 + 1, 2 * ONE / 3, 0]);
+        assert_eq!(units.iter().sum::<u64>(), 2 * SLOT_LENGTH);
+        assert_eq!(
+            units,
+            [
+                2 * SLOT_LENGTH / 3 + 1,
+                2 * SLOT_LENGTH / 3 + 1,
+                2 * SLOT_LENGTH / 3,
+                0
+            ]
+        );
         assert_eq!(segments(&[0, 0], 2), None);
         let huge = segments(&[u64::MAX, u64::MAX, 1], 200).unwrap();
-        assert_eq!(huge.iter().sum::<u64>(), 200 * ONE);
+        assert_eq!(huge.iter().sum::<u64>(), 200 * SLOT_LENGTH);
     }
 
     #[test]
@@ -119,12 +127,15 @@ mod tests {
         let units = segments(&[5, 0, 1, 9, 1, 0], 3).unwrap();
         let order = [1, 4, 3, 0, 2, 5];
         let line = Line::new(&units, &order, 3);
-        for place in (0..ONE).step_by(ONE as usize / 997).chain([ONE - 1]) {
+        for place in (0..SLOT_LENGTH)
+            .step_by(SLOT_LENGTH as usize / 997)
+            .chain([SLOT_LENGTH - 1])
+        {
             let mut slots = [0; 3];
             line.values(place, &mut slots);
             for (j, value) in slots.into_iter().enumerate() {
                 let position = order.iter().position(|&other| other == value).unwrap();
-                let offset = j as u64 * ONE + place - line.start(position);
+                let offset = j as u64 * SLOT_LENGTH + place - line.start(position);
                 assert!(offset < units[usize::from(value)]);
             }
         }
@@ -138,7 +149,7 @@ mod tests {
         let mut slots = [0; 254];
         line.values(0, &mut slots);
         assert_eq!(slots[0], 299);
-        line.values(ONE - 1, &mut slots);
+        line.values(SLOT_LENGTH - 1, &mut slots);
         assert_eq!(slots[253], 0);
     }
 }

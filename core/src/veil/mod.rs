@@ -22,4 +22,4 @@ pub mod slots;
 pub mod turns;
 
 /// Units of one slot.
-pub const ONE: u64 = 1 << 40;
+pub const SLOT_LENGTH: u64 = 1 << 40;

@@ -9,7 +9,7 @@
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
-use super::ONE;
+use super::SLOT_LENGTH;
 use crate::stream::draw::scaled;
 use crate::stream::sip::{Begun, Sip};
 
@@ -76,7 +76,7 @@ impl Prf {
 
     /// The place U of a value that is not offered; it does not depend on the value.
     pub fn unseen(&self, person: u64, event: u32) -> u64 {
-        below(&self.unseen.begin(person), u64::from(event), ONE)
+        below(&self.unseen.begin(person), u64::from(event), SLOT_LENGTH)
     }
 
     /// What a person's steps are drawn from.
@@ -119,7 +119,7 @@ mod tests {
         for person in 0..1000 {
             let point = prf.point(person, 3, 17);
             assert!(point < 17 && point == Prf::new([7; 32]).point(person, 3, 17));
-            assert!(prf.unseen(person, 0) < ONE && prf.order(person, 64) < 64);
+            assert!(prf.unseen(person, 0) < SLOT_LENGTH && prf.order(person, 64) < 64);
         }
     }
 

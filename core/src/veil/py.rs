@@ -5,7 +5,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::ONE;
+use super::SLOT_LENGTH;
 use super::canonical;
 use super::first::Veil as Core;
 use super::kernel::{self, Kind};
@@ -216,7 +216,7 @@ impl Veil {
             "orders are permutations of the domain",
         )?;
         let length = |row: &Vec<u64>| row.iter().map(|&units| u128::from(units)).sum::<u128>();
-        let exact = |row: &Vec<u64>| length(row) == l as u128 * u128::from(ONE);
+        let exact = |row: &Vec<u64>| length(row) == l as u128 * u128::from(SLOT_LENGTH);
         demand(
             rows.iter().all(exact),
             "the stretches of a row do not sum to l * ONE",
@@ -339,7 +339,7 @@ impl Veil {
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "veil")?;
-    m.add("ONE", ONE)?;
+    m.add("SLOT_LENGTH", SLOT_LENGTH)?;
     m.add_class::<Kernel>()?;
     m.add_class::<Sights>()?;
     m.add_class::<Veil>()?;

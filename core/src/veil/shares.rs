@@ -6,7 +6,7 @@
 
 use std::array::from_fn;
 
-use super::ONE;
+use super::SLOT_LENGTH;
 use super::kernel::Kind;
 use super::prf::{BLOCK, Question, Steps, word};
 
@@ -75,7 +75,7 @@ impl Shares {
     }
 
     fn absorbs(&self, row: usize, value: usize) -> bool {
-        self.stay[value] == ONE || self.others(row, value).0 == 0
+        self.stay[value] == SLOT_LENGTH || self.others(row, value).0 == 0
     }
 
     /// Whether the step has a positive probability.
@@ -89,7 +89,7 @@ impl Shares {
         }
         let (before, after) = self.own(row, to);
         let sibling = self.parents[from] == self.parents[to];
-        let rest = self.within < ONE || self.others(row, from).1 == 0;
+        let rest = self.within < SLOT_LENGTH || self.others(row, from).1 == 0;
         before < after && (rest || sibling)
     }
 
@@ -114,8 +114,8 @@ impl Shares {
             }
             for (slot, &value) in block.iter().enumerate() {
                 let stay = self.stay[usize::from(value)];
-                let draw = || steps.answer(ask(slot, Question::Stay), stays[slot], ONE);
-                let stays = stay == ONE || kind == Kind::Visit && draw() < stay;
+                let draw = || steps.answer(ask(slot, Question::Stay), stays[slot], SLOT_LENGTH);
+                let stays = stay == SLOT_LENGTH || kind == Kind::Visit && draw() < stay;
                 movers[size] = slot;
                 size += usize::from(Some(first + slot) != truth && !stays);
             }
@@ -128,7 +128,7 @@ impl Shares {
             }
             steps.hashed(&mut hashes[..2 * size]);
             for (at, &slot) in movers.iter().enumerate() {
-                let near = || steps.answer(ask(slot, Question::Within), hashes[at], ONE);
+                let near = || steps.answer(ask(slot, Question::Within), hashes[at], SLOT_LENGTH);
                 let target = |n| steps.answer(ask(slot, Question::Target), hashes[size + at], n);
                 block[slot] = self.change(row, block[slot], near, target);
             }
@@ -149,7 +149,7 @@ impl Shares {
         if all == 0 {
             return from;
         }
-        let near = siblings > 0 && (self.within == ONE || near() < self.within);
+        let near = siblings > 0 && (self.within == SLOT_LENGTH || near() < self.within);
         let (begin, end) = match near {
             true => self.spans[value],
             false => (0, self.members.len() as u32),
@@ -198,13 +198,19 @@ mod tests {
 
     #[test]
     fn slots_go_exactly_where_a_person_can_go() {
-        let units = [ONE / 2, ONE / 2, ONE / 2, 0, ONE / 2];
+        let units = [
+            SLOT_LENGTH / 2,
+            SLOT_LENGTH / 2,
+            SLOT_LENGTH / 2,
+            0,
+            SLOT_LENGTH / 2,
+        ];
         for (stay, within) in [
             (0, 0),
-            (ONE / 2, ONE / 2),
-            (ONE / 2, ONE),
-            (0, ONE),
-            (ONE, 0),
+            (SLOT_LENGTH / 2, SLOT_LENGTH / 2),
+            (SLOT_LENGTH / 2, SLOT_LENGTH),
+            (0, SLOT_LENGTH),
+            (SLOT_LENGTH, 0),
         ] {
             let shares = kernel(stay, within, units);
             for kind in [Kind::Visit, Kind::Correction] {
@@ -219,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_only_seen_value_stays() {
-        let shares = kernel(0, ONE / 2, [0, 2 * ONE, 0, 0, 0]);
+        let shares = kernel(0, SLOT_LENGTH / 2, [0, 2 * SLOT_LENGTH, 0, 0, 0]);
         assert_eq!(targets(&shares, Kind::Visit, 1), [1]);
         assert_eq!(targets(&shares, Kind::Correction, 1), [1]);
     }
@@ -228,9 +234,15 @@ mod tests {
     fn shares_are_kept() {
         let prf = Prf::new([2; 32]);
         let shares = kernel(
-            ONE / 2,
-            ONE / 2,
-            [ONE / 2, ONE / 4, ONE / 2, ONE / 4, ONE / 2],
+            SLOT_LENGTH / 2,
+            SLOT_LENGTH / 2,
+            [
+                SLOT_LENGTH / 2,
+                SLOT_LENGTH / 4,
+                SLOT_LENGTH / 2,
+                SLOT_LENGTH / 4,
+                SLOT_LENGTH / 2,
+            ],
         );
         let mut tally = [0.0_f64; 5];
         for person in 0..40_000 {

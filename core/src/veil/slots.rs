@@ -45,7 +45,7 @@ impl Veil {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ONE;
+    use super::super::SLOT_LENGTH;
     use super::super::kernel::Kernel;
     use super::super::line::segments;
     use super::super::matrix::Matrix;
@@ -72,8 +72,20 @@ mod tests {
     }
 
     fn shares(rows: &[Vec<u64>]) -> Kernel {
-        let stay = vec![ONE / 2, 0, ONE / 2, ONE / 4, ONE, ONE / 2];
-        Kernel::Shares(Shares::new(stay, ONE / 2, vec![0, 0, 0, 1, 1, 1], rows))
+        let stay = vec![
+            SLOT_LENGTH / 2,
+            0,
+            SLOT_LENGTH / 2,
+            SLOT_LENGTH / 4,
+            SLOT_LENGTH,
+            SLOT_LENGTH / 2,
+        ];
+        Kernel::Shares(Shares::new(
+            stay,
+            SLOT_LENGTH / 2,
+            vec![0, 0, 0, 1, 1, 1],
+            rows,
+        ))
     }
 
     #[test]

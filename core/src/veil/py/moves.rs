@@ -3,7 +3,7 @@
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use super::super::ONE;
+use super::super::SLOT_LENGTH;
 use super::super::kernel;
 use super::super::matrix::Matrix;
 use super::super::shares::Shares;
@@ -45,7 +45,7 @@ impl Kernel {
         parents: PyReadonlyArray1<'_, u32>,
     ) -> PyResult<Self> {
         let (stay, parents) = (stay.as_slice()?.to_vec(), parents.as_slice()?.to_vec());
-        let bounded = within <= ONE && stay.iter().all(|&units| units <= ONE);
+        let bounded = within <= SLOT_LENGTH && stay.iter().all(|&units| units <= SLOT_LENGTH);
         demand(bounded, "stay and within lie between 0 and ONE")?;
         demand(
             stay.len() == parents.len(),
