@@ -16,7 +16,7 @@ use _core::table::optimal::{Task, search};
 use _core::table::space::{Attribute, Space};
 use _core::table::watch::Watch;
 use _core::veil::SLOT_LENGTH;
-use _core::veil::first::Veil;
+use _core::veil::first_event::Veil;
 use _core::veil::kernel::{Kernel, Kind as Event};
 use _core::veil::line::segments;
 use _core::veil::orders::random;
@@ -174,7 +174,7 @@ fn veil() {
             people
         };
         let name = |what| format!("veil: {what}, {values} values");
-        time(&name("first sights"), n, || People::new(10), take);
+        time(&name("first events"), n, || People::new(10), take);
         time(&name("visits"), n, || take(People::new(10)), take);
     }
 }

@@ -6,7 +6,7 @@
 //! (`docs/veil.md`; `tests/twins/veil_twin.py` is the twin that these files equal bit for bit).
 
 pub mod canonical;
-pub mod first;
+pub mod first_event;
 pub mod kernel;
 pub mod line;
 pub mod matrix;
@@ -17,9 +17,9 @@ pub mod places;
 pub mod prf;
 #[cfg(feature = "python")]
 pub mod py;
+pub mod schedule;
 pub mod shares;
 pub mod slots;
-pub mod turns;
 
 /// Units of one slot.
 pub const SLOT_LENGTH: u64 = 1 << 40;

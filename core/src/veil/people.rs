@@ -5,11 +5,11 @@
 //! together, and the later records after them, in their order: the same as one record after the other.
 
 use super::canonical;
-use super::first::Veil;
+use super::first_event::Veil;
 use super::kernel::Kind;
 use super::memory::{self, Memory};
 use super::places::Places;
-use super::turns::Sight;
+use super::schedule::FirstEvent;
 
 /// Events that one step may lead over: more is a time stamp in the place of a number.
 pub const MOST_STEPS: u32 = 10_000;
@@ -29,9 +29,9 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn sight(&self, veil: &Veil, record: u32) -> Sight {
+    fn first_event(&self, veil: &Veil, record: u32) -> FirstEvent {
         let i = record as usize;
-        veil.sight(i, self.units[i], self.rows[i], self.values[i])
+        veil.first_event(i, self.units[i], self.rows[i], self.values[i])
     }
 }
 
@@ -56,11 +56,11 @@ impl Seen {
     }
 
     /// A first sight, and what is remembered of it.
-    fn begin(&mut self, veil: &Veil, sight: &Sight, memory: &mut [u8]) {
-        let i = sight.record as usize;
+    fn begin(&mut self, veil: &Veil, first: &FirstEvent, memory: &mut [u8]) {
+        let i = first.record as usize;
         let candidates = &mut self.candidates[i * veil.l..(i + 1) * veil.l];
-        let truth = veil.slots(sight, 0, candidates);
-        memory::write(memory, sight.row as u16, 0, truth, candidates);
+        let truth = veil.slots(first, 0, candidates);
+        memory::write(memory, first.row as u16, 0, truth, candidates);
         canonical::sort(candidates);
         self.offered[i] = truth.is_some();
     }
@@ -109,10 +109,13 @@ impl People {
         self.check(batch)?;
         let (places, firsts) = self.places(batch);
         let mut seen = Seen::new(batch, veil.l);
-        veil.each_in_turn(firsts.iter().map(|&i| batch.sight(veil, i)), |sight| {
-            let place = places[sight.record as usize] as usize;
-            seen.begin(veil, sight, self.bytes(place));
-        });
+        veil.for_each_by_line(
+            firsts.iter().map(|&i| batch.first_event(veil, i)),
+            |first| {
+                let place = places[first.record as usize] as usize;
+                seen.begin(veil, first, self.bytes(place));
+            },
+        );
         let mut memory = Memory::default();
         let mut firsts = firsts.into_iter().peekable();
         for (i, &place) in places.iter().enumerate() {

@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 
 use super::SLOT_LENGTH;
 use super::canonical;
-use super::first::Veil as Core;
+use super::first_event::Veil as Core;
 use super::kernel::{self, Kind};
 use super::memory::{self, Memory};
 use super::people::MOST_STEPS;
-use super::turns::Sight;
+use super::schedule::FirstEvent;
 
 mod moves;
 mod people;
@@ -60,7 +60,7 @@ fn check_size(size: usize) -> PyResult<()> {
 
 /// What a batch of sights publishes, and what the house remembers of it.
 #[pyclass(frozen, get_all, module = "reticent._core.veil")]
-struct Sights {
+struct Events {
     /// Published: l candidates per record, in canonical order.
     candidates: Py<PyArray2<u16>>,
     /// Published: the row of the prior, that of the first sight.
@@ -97,14 +97,14 @@ impl Columns {
         }
     }
 
-    fn begin(&mut self, veil: &Core, sight: &Sight) {
-        let i = sight.record as usize;
+    fn begin(&mut self, veil: &Core, first: &FirstEvent) {
+        let i = first.record as usize;
         let (mut candidates, mut memory) = (self.candidates.row_mut(i), self.memories.row_mut(i));
         let (candidates, memory) = (own(&mut candidates), own(&mut memory));
-        let truth = veil.slots(sight, 0, candidates);
-        memory::write(memory, sight.row as u16, 0, truth, candidates);
+        let truth = veil.slots(first, 0, candidates);
+        memory::write(memory, first.row as u16, 0, truth, candidates);
         canonical::sort(candidates);
-        self.rows[i] = sight.row;
+        self.rows[i] = first.row;
         self.offered[i] = truth.is_some();
     }
 
@@ -119,8 +119,8 @@ impl Columns {
         memory.write(own(&mut self.memories.row_mut(i)));
     }
 
-    fn share(self, py: Python<'_>) -> Sights {
-        Sights {
+    fn share(self, py: Python<'_>) -> Events {
+        Events {
             candidates: self.candidates.into_pyarray(py).unbind(),
             rows: self.rows.into_pyarray(py).unbind(),
             events: self.events.into_pyarray(py).unbind(),
@@ -153,9 +153,15 @@ impl Veil {
     }
 
     /// Has the first sights of a batch taken.
-    fn in_turn(&self, units: &[u64], rows: &[u32], values: &[i32], take: impl FnMut(&Sight)) {
-        let sight = |i: usize| self.0.sight(i, units[i], rows[i], values[i]);
-        self.0.each_in_turn((0..units.len()).map(sight), take);
+    fn for_each_by_line(
+        &self,
+        units: &[u64],
+        rows: &[u32],
+        values: &[i32],
+        take: impl FnMut(&FirstEvent),
+    ) {
+        let first = |i: usize| self.0.first_event(i, units[i], rows[i], values[i]);
+        self.0.for_each_by_line((0..units.len()).map(first), take);
     }
 
     /// Two records of a person at one event would share their decoys and so show the truth.
@@ -249,11 +255,11 @@ impl Veil {
         let mut out = Array2::zeros((persons.len(), self.0.l));
         py.detach(|| {
             let cells = out.as_slice_mut().expect("an array of our own");
-            self.in_turn(persons, rows, values, |sight| {
-                let i = sight.record as usize;
+            self.for_each_by_line(persons, rows, values, |first| {
+                let i = first.record as usize;
                 let candidates = &mut cells[i * self.0.l..(i + 1) * self.0.l];
                 let event = events.map_or(0, |events| events[i]);
-                self.0.slots(sight, event, candidates);
+                self.0.slots(first, event, candidates);
                 canonical::sort(candidates);
             });
         });
@@ -284,14 +290,14 @@ impl Veil {
         persons: PyReadonlyArray1<'py, u64>,
         rows: Codes<'py>,
         values: PyReadonlyArray1<'py, i32>,
-    ) -> PyResult<Sights> {
+    ) -> PyResult<Events> {
         let (persons, rows, values) = (persons.as_slice()?, rows.as_slice()?, values.as_slice()?);
         self.check_rows(persons.len(), rows)?;
         self.check_values(persons.len(), values)?;
         Self::check_alone(persons)?;
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
-            self.in_turn(persons, rows, values, |sight| columns.begin(&self.0, sight));
+            self.for_each_by_line(persons, rows, values, |first| columns.begin(&self.0, first));
             columns
         });
         Ok(columns.share(py))
@@ -307,7 +313,7 @@ impl Veil {
         values: PyReadonlyArray1<'py, i32>,
         kind: &str,
         events: Option<Codes<'py>>,
-    ) -> PyResult<Sights> {
+    ) -> PyResult<Events> {
         let kind = kind_of(kind)?;
         let (persons, values) = (persons.as_slice()?, values.as_slice()?);
         let events = events
@@ -341,7 +347,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "veil")?;
     m.add("SLOT_LENGTH", SLOT_LENGTH)?;
     m.add_class::<Kernel>()?;
-    m.add_class::<Sights>()?;
+    m.add_class::<Events>()?;
     m.add_class::<Veil>()?;
     m.add_class::<people::People>()?;
     m.add_class::<people::Seen>()?;

@@ -4,7 +4,7 @@
 //! moved. Given which slot is true, all l trajectories are independent chains of the same kernel, each from its own first
 //! value: the same law whichever slot is true, so that each remains true with probability 1/l.
 
-use super::first::Veil;
+use super::first_event::Veil;
 use super::kernel::Kind;
 use super::memory::Memory;
 
@@ -54,8 +54,8 @@ mod tests {
     use super::*;
 
     fn begin(veil: &Veil, person: u64, value: i32) -> Memory {
-        let (sight, mut slots) = (veil.sight(0, person, 0, value), vec![0; 3]);
-        let truth = veil.slots(&sight, 0, &mut slots);
+        let (first, mut slots) = (veil.first_event(0, person, 0, value), vec![0; 3]);
+        let truth = veil.slots(&first, 0, &mut slots);
         Memory {
             truth,
             slots,

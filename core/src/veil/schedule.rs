@@ -4,7 +4,7 @@
 //! batch costs as much as to read lines from all over the house. A part of a batch is small enough for the one and large
 //! enough for the other.
 
-use super::first::Veil;
+use super::first_event::Veil;
 
 /// Bytes of lines that are as near in any turn.
 const CACHE: usize = 1 << 20;
@@ -15,7 +15,7 @@ const NEAR: usize = 1 << 13;
 
 /// The first sight of a person.
 #[derive(Clone, Copy, Default)]
-pub struct Sight {
+pub struct FirstEvent {
     /// What the veil is keyed by.
     pub unit: u64,
     pub row: u32,
@@ -27,8 +27,8 @@ pub struct Sight {
 }
 
 impl Veil {
-    pub fn sight(&self, record: usize, unit: u64, row: u32, value: i32) -> Sight {
-        Sight {
+    pub fn first_event(&self, record: usize, unit: u64, row: u32, value: i32) -> FirstEvent {
+        FirstEvent {
             unit,
             row,
             value,
@@ -38,41 +38,42 @@ impl Veil {
     }
 
     /// Has every sight taken, in the best turn.
-    pub fn each_in_turn(
+    pub fn for_each_by_line(
         &self,
-        mut sights: impl Iterator<Item = Sight>,
-        mut take: impl FnMut(&Sight),
+        mut firsts: impl Iterator<Item = FirstEvent>,
+        mut take: impl FnMut(&FirstEvent),
     ) {
         let lines = self.rows.len() * self.orders.len();
         let bytes = lines * self.values * size_of::<u64>();
         if bytes <= CACHE {
-            return sights.for_each(|sight| take(&sight));
+            return firsts.for_each(|first| take(&first));
         }
         let size = (bytes / SHARE).max(NEAR);
         let (mut part, mut sorted) = (Vec::new(), Vec::new());
         let mut places = Vec::new();
         loop {
             part.clear();
-            part.extend(sights.by_ref().take(size));
+            part.extend(firsts.by_ref().take(size));
             if part.len() < (lines / 4).max(1) {
                 return part.iter().for_each(take);
             }
             places.clear();
             places.resize(lines + 1, 0);
-            sorted.resize(part.len(), Sight::default());
+            sorted.resize(part.len(), FirstEvent::default());
             self.sort(&part, &mut places, &mut sorted);
             sorted.iter().for_each(&mut take);
         }
     }
 
     /// By line, counted.
-    fn sort(&self, part: &[Sight], places: &mut [usize], sorted: &mut [Sight]) {
-        let line = |sight: &Sight| sight.row as usize * self.orders.len() + sight.order as usize;
-        part.iter().for_each(|sight| places[line(sight) + 1] += 1);
+    fn sort(&self, part: &[FirstEvent], places: &mut [usize], sorted: &mut [FirstEvent]) {
+        let line =
+            |first: &FirstEvent| first.row as usize * self.orders.len() + first.order as usize;
+        part.iter().for_each(|first| places[line(first) + 1] += 1);
         (1..places.len()).for_each(|at| places[at] += places[at - 1]);
-        for sight in part {
-            let place = &mut places[line(sight)];
-            sorted[*place] = *sight;
+        for first in part {
+            let place = &mut places[line(first)];
+            sorted[*place] = *first;
             *place += 1;
         }
     }
@@ -95,21 +96,21 @@ mod tests {
             let orders = random(values, orders, [4; 32]);
             let veil = Veil::new([3; 32], 3, lines, orders, Kernel::Still);
             for size in [0, 1, 60, 64, 5000, 20_000, 50_000] {
-                let sight = |i: usize| veil.sight(i, i as u64 * 7, (i % rows) as u32, 0);
-                let mut turns: Vec<Sight> = Vec::new();
-                veil.each_in_turn((0..size).map(sight), |sight| turns.push(*sight));
-                let line = |sight: &Sight| (sight.row, sight.order);
+                let first = |i: usize| veil.first_event(i, i as u64 * 7, (i % rows) as u32, 0);
+                let mut turns: Vec<FirstEvent> = Vec::new();
+                veil.for_each_by_line((0..size).map(first), |first| turns.push(*first));
+                let line = |first: &FirstEvent| (first.row, first.order);
                 let changes = turns
                     .windows(2)
                     .filter(|two| line(&two[0]) != line(&two[1]));
                 let together = changes.count() < 256 * (1 + size / 5000);
                 assert!(together || values == 6);
-                turns.sort_unstable_by_key(|sight| sight.record);
-                assert!((0..size).eq(turns.iter().map(|sight| sight.record as usize)));
+                turns.sort_unstable_by_key(|first| first.record);
+                assert!((0..size).eq(turns.iter().map(|first| first.record as usize)));
                 assert!(
                     turns
                         .iter()
-                        .all(|sight| sight.unit == u64::from(sight.record) * 7)
+                        .all(|first| first.unit == u64::from(first.record) * 7)
                 );
             }
         }

@@ -6,7 +6,7 @@ use super::SLOT_LENGTH;
 use super::kernel::Kernel;
 use super::line::Line;
 use super::prf::Prf;
-use super::turns::Sight;
+use super::schedule::FirstEvent;
 
 /// What a house has pinned: key, l, stretches of every row, orders, kernel.
 pub struct Veil {
@@ -69,11 +69,11 @@ impl Veil {
     }
 
     /// Writes the l slots of a first sight in the order of the line; returns the true one if the value is offered.
-    pub fn slots(&self, sight: &Sight, event: u32, slots: &mut [u16]) -> Option<u8> {
-        let &Sight {
+    pub fn slots(&self, first: &FirstEvent, event: u32, slots: &mut [u16]) -> Option<u8> {
+        let &FirstEvent {
             unit, row, value, ..
-        } = sight;
-        let (row, order) = (row as usize, sight.order as usize);
+        } = first;
+        let (row, order) = (row as usize, first.order as usize);
         let line = self.line(row, order);
         let point = self.segment(row, value).map(|units| {
             let position = self.positions[order][value as usize];
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn slots(veil: &Veil, person: u64, value: i32, event: u32, slots: &mut [u16]) -> Option<u8> {
-        veil.slots(&veil.sight(0, person, 0, value), event, slots)
+        veil.slots(&veil.first_event(0, person, 0, value), event, slots)
     }
 
     #[test]
