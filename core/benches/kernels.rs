@@ -130,24 +130,24 @@ fn tables() {
     time("optimal: collapse and search", n as usize, || (), optimum);
 }
 
-fn house(values: usize, rows: usize, l: usize) -> Veil {
-    let counts = |row: usize| -> Vec<u64> {
+fn house(values: usize, strata: usize, l: usize) -> Veil {
+    let counts = |stratum: usize| -> Vec<u64> {
         (0..values)
-            .map(|value| 1 + ((row * values + value) as u64 * 7919) % 999)
+            .map(|value| 1 + ((stratum * values + value) as u64 * 7919) % 999)
             .collect()
     };
-    let rows: Vec<Vec<u64>> = (0..rows)
-        .map(|row| segments(&counts(row), l).expect("counts"))
+    let strata: Vec<Vec<u64>> = (0..strata)
+        .map(|stratum| segments(&counts(stratum), l).expect("counts"))
         .collect();
     let parents = (0..values as u32).map(|value| value / 8).collect();
     let kernel = Shares::new(
         vec![SLOT_LENGTH * 6 / 10; values],
         SLOT_LENGTH / 2,
         parents,
-        &rows,
+        &strata,
     );
     let orders = random(values, 64, [4; 32]);
-    Veil::new([3; 32], l, rows, orders, Kernel::Shares(kernel))
+    Veil::new([3; 32], l, strata, orders, Kernel::Shares(kernel))
 }
 
 fn veil() {
@@ -155,16 +155,16 @@ fn veil() {
     let sip = Sip::new(&[1; 32]);
     let hash = |i: usize| sip.words([i as u64, 0, 0]);
     let persons: Vec<u64> = (0..n).map(hash).collect();
-    for (values, rows) in [(139, 64), (1673, 21)] {
-        let house = house(values, rows, 10);
+    for (values, strata) in [(139, 64), (1673, 21)] {
+        let house = house(values, strata, 10);
         let pick = |i: usize, top: usize| (hash(n + i) >> 16) as usize % top;
-        let (row, value): (Vec<u32>, Vec<i32>) = (0..n)
-            .map(|i| (pick(i, rows) as u32, pick(n + i, values) as i32))
+        let (stratum, value): (Vec<u32>, Vec<i32>) = (0..n)
+            .map(|i| (pick(i, strata) as u32, pick(n + i, values) as i32))
             .unzip();
         let batch = || Batch {
             persons: &persons,
             units: &persons,
-            rows: &row,
+            strata: &stratum,
             values: &value,
             kind: Event::Visit,
             now: None,

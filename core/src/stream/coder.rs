@@ -80,7 +80,7 @@ pub struct Coder {
     fields: Vec<Field>,
     /// Fields whose labels together lead to a row of the prior.
     by: Vec<usize>,
-    rows: HashMap<Vec<i32>, u32, Quick>,
+    strata: HashMap<Vec<i32>, u32, Quick>,
 }
 
 /// The columns of a batch.
@@ -95,7 +95,7 @@ pub struct Coded {
     pub persons: Vec<u64>,
     pub units: Option<Vec<u64>>,
     pub codes: Vec<Vec<i32>>,
-    pub rows: Vec<u32>,
+    pub strata: Vec<u32>,
 }
 
 impl Coded {
@@ -114,7 +114,7 @@ pub enum Strange {
     /// Raw values by field.
     Values(Vec<(usize, Vec<Raw>)>),
     /// Codes of the fields that lead to rows.
-    Rows(Vec<Vec<i32>>),
+    Combinations(Vec<Vec<i32>>),
 }
 
 impl Coder {
@@ -130,7 +130,7 @@ impl Coder {
                 hasher: Hasher::new(key),
                 fields: leading.iter().map(field).collect(),
                 by,
-                rows: HashMap::default(),
+                strata: HashMap::default(),
             })
     }
 
@@ -145,8 +145,8 @@ impl Coder {
     }
 
     /// The row that the codes of the fields lead to from now on.
-    pub fn learn_row(&mut self, codes: Vec<i32>, row: u32) {
-        self.rows.insert(codes, row);
+    pub fn learn_stratum(&mut self, codes: Vec<i32>, stratum: u32) {
+        self.strata.insert(codes, stratum);
     }
 
     /// Forgets what was taught; codes of the past mean nothing any more.
@@ -155,7 +155,7 @@ impl Coder {
             field.codes.clear();
             field.missing = None;
         }
-        self.rows.clear();
+        self.strata.clear();
     }
 
     pub fn fields(&self) -> usize {
@@ -196,32 +196,34 @@ impl Coder {
         if !strange.is_empty() {
             return Err(Strange::Values(strange));
         }
-        let rows = self.row_of(&codes, persons.len()).map_err(Strange::Rows)?;
+        let strata = self
+            .strata_of(&codes, persons.len())
+            .map_err(Strange::Combinations)?;
         Ok(Coded {
             persons,
             units,
             codes,
-            rows,
+            strata,
         })
     }
 
-    fn row_of(&self, codes: &[Vec<i32>], size: usize) -> Result<Vec<u32>, Vec<Vec<i32>>> {
+    fn strata_of(&self, codes: &[Vec<i32>], size: usize) -> Result<Vec<u32>, Vec<Vec<i32>>> {
         let by: Vec<&[i32]> = self.by.iter().map(|&field| &codes[field][..]).collect();
         let mut key = vec![0; by.len()];
-        let (mut rows, mut strange) = (Vec::with_capacity(size), HashSet::new());
+        let (mut strata, mut strange) = (Vec::with_capacity(size), HashSet::new());
         for record in 0..size {
             for (part, column) in key.iter_mut().zip(&by) {
                 *part = column[record];
             }
-            match self.rows.get(&key) {
-                Some(&row) => rows.push(row),
+            match self.strata.get(&key) {
+                Some(&stratum) => strata.push(stratum),
                 None => {
                     strange.insert(key.clone());
                 }
             }
         }
         if strange.is_empty() {
-            Ok(rows)
+            Ok(strata)
         } else {
             Err(strange.into_iter().collect())
         }
@@ -260,14 +262,14 @@ mod tests {
         ] {
             coder.learn(field, text, code).unwrap();
         }
-        let Err(Strange::Rows(rows)) = coder.read(&columns, false) else {
+        let Err(Strange::Combinations(strata)) = coder.read(&columns, false) else {
             panic!()
         };
-        assert_eq!(rows, [[0]]);
-        coder.learn_row(vec![0], 5);
+        assert_eq!(strata, [[0]]);
+        coder.learn_stratum(vec![0], 5);
         let coded = coder.read(&columns, false).ok().unwrap();
         assert_eq!(
-            (coded.codes, coded.rows),
+            (coded.codes, coded.strata),
             (vec![vec![-1, 7, -1], vec![0, 0, 0]], vec![5, 5, 5])
         );
         assert!(coded.persons[0] == coded.persons[2] && coded.persons[0] != coded.persons[1]);
@@ -282,7 +284,7 @@ mod tests {
     #[test]
     fn texts_that_agree_in_what_counts_are_taught_once() {
         let mut coder = Coder::new([1; 32], &[Some(2)], vec![]).unwrap();
-        coder.learn_row(vec![], 0);
+        coder.learn_stratum(vec![], 0);
         let long = "81".repeat(40);
         let texts = [
             "81234",
@@ -330,7 +332,7 @@ mod tests {
     #[test]
     fn names_that_may_be_written_otherwise_are_told_once() {
         let mut coder = Coder::new([1; 32], &[], vec![]).unwrap();
-        coder.learn_row(vec![], 0);
+        coder.learn_stratum(vec![], 0);
         let (plain, other) = (Sample::text(&[Some("p")]), Sample::text(&[Some("p.0")]));
         for (person, unit, strange) in [
             (&plain, None, false),

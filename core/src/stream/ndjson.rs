@@ -87,7 +87,7 @@ impl Opened<'_> {
 /// Veiled records side by side: the row of the prior, the event of the person, l candidates each, and perhaps pseudonyms.
 pub struct Veiled<'a> {
     pub seqs: &'a [u64],
-    pub rows: &'a [u32],
+    pub strata: &'a [u32],
     pub events: &'a [u32],
     pub candidates: &'a [u16],
     pub persons: Option<&'a [u64]>,
@@ -160,7 +160,7 @@ impl Lines {
         let labelled = |&code: &u16| usize::from(code) < self.labels.len();
         columns.len() == self.names.len()
             && columns.iter().all(|field| field.fits(size))
-            && veiled.rows.len() == size
+            && veiled.strata.len() == size
             && veiled.events.len() == size
             && veiled.persons.is_none_or(|persons| persons.len() == size)
             && veiled.candidates.len() % size.max(1) == 0
@@ -191,7 +191,7 @@ impl Lines {
             } else {
                 out.extend_from_slice(b"},\"row\":");
             }
-            number(out, veiled.rows[row].into());
+            number(out, veiled.strata[row].into());
             out.extend_from_slice(b",\"event\":");
             number(out, veiled.events[row].into());
             out.extend_from_slice(b",\"candidates\":[");
@@ -380,7 +380,7 @@ mod tests {
         ];
         let mut veiled = Veiled {
             seqs: &[3],
-            rows: &[2],
+            strata: &[2],
             events: &[0],
             candidates: &[0, 1, 1],
             persons: None,

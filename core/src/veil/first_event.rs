@@ -14,7 +14,7 @@ pub struct Veil {
     pub l: usize,
     /// Number of values of the domain.
     pub values: usize,
-    pub rows: Vec<Vec<u64>>,
+    pub strata: Vec<Vec<u64>>,
     pub kernel: Kernel,
     pub orders: Vec<Vec<u16>>,
     /// Position of every value in every order.
@@ -36,46 +36,49 @@ impl Veil {
     pub fn new(
         key: [u8; 32],
         l: usize,
-        rows: Vec<Vec<u64>>,
+        strata: Vec<Vec<u64>>,
         orders: Vec<Vec<u16>>,
         kernel: Kernel,
     ) -> Self {
-        let cells = rows.len() * orders.len();
+        let cells = strata.len() * orders.len();
         Veil {
             prf: Prf::new(key),
             l,
             values: orders[0].len(),
             positions: orders.iter().map(|order| inverse(order)).collect(),
             lines: (0..cells).map(|_| OnceLock::new()).collect(),
-            rows,
+            strata,
             orders,
             kernel,
         }
     }
 
-    fn line(&self, row: usize, order: usize) -> &Line {
-        self.lines[row * self.orders.len() + order]
-            .get_or_init(|| Line::new(&self.rows[row], &self.orders[order], self.l))
+    fn line(&self, stratum: usize, order: usize) -> &Line {
+        self.lines[stratum * self.orders.len() + order]
+            .get_or_init(|| Line::new(&self.strata[stratum], &self.orders[order], self.l))
     }
 
     /// The value's stretch in a row, as far as it is seen there; -1 is a value outside the domain.
-    fn segment(&self, row: usize, value: i32) -> Option<u64> {
-        let units = self.rows[row][usize::try_from(value).ok()?];
+    fn segment(&self, stratum: usize, value: i32) -> Option<u64> {
+        let units = self.strata[stratum][usize::try_from(value).ok()?];
         (units > 0).then_some(units)
     }
 
-    pub fn offers(&self, row: usize, value: i32) -> bool {
-        self.segment(row, value).is_some()
+    pub fn offers(&self, stratum: usize, value: i32) -> bool {
+        self.segment(stratum, value).is_some()
     }
 
     /// Writes the l slots of a first sight in the order of the line; returns the true one if the value is offered.
     pub fn slots(&self, first: &FirstEvent, event: u32, slots: &mut [u16]) -> Option<u8> {
         let &FirstEvent {
-            unit, row, value, ..
+            unit,
+            stratum,
+            value,
+            ..
         } = first;
-        let (row, order) = (row as usize, first.order as usize);
-        let line = self.line(row, order);
-        let point = self.segment(row, value).map(|units| {
+        let (stratum, order) = (stratum as usize, first.order as usize);
+        let line = self.line(stratum, order);
+        let point = self.segment(stratum, value).map(|units| {
             let position = self.positions[order][value as usize];
             line.start(usize::from(position)) + self.prf.point(unit, value as u16, units)
         });
@@ -91,11 +94,11 @@ mod tests {
     use super::*;
 
     fn veil(counts: &[u64], l: usize) -> Veil {
-        let rows = vec![segments(counts, l).unwrap()];
+        let strata = vec![segments(counts, l).unwrap()];
         Veil::new(
             [3; 32],
             l,
-            rows,
+            strata,
             random(counts.len(), 8, [4; 32]),
             Kernel::Still,
         )

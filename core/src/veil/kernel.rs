@@ -20,10 +20,10 @@ pub enum Kernel {
 
 impl Kernel {
     /// Whether T(from, to) is positive for this kind of event.
-    pub fn possible(&self, kind: Kind, row: usize, from: u16, to: u16) -> bool {
+    pub fn possible(&self, kind: Kind, stratum: usize, from: u16, to: u16) -> bool {
         match self {
             Kernel::Still => from == to,
-            Kernel::Shares(shares) => shares.possible(kind, row, from, to),
+            Kernel::Shares(shares) => shares.possible(kind, stratum, from, to),
             Kernel::Matrix(matrix) => matrix.possible(kind, from, to),
         }
     }
@@ -32,21 +32,21 @@ impl Kernel {
     pub fn walk(
         &self,
         kind: Kind,
-        row: usize,
+        stratum: usize,
         (steps, event): (&Steps, u32),
         truth: Option<usize>,
         slots: &mut [u16],
     ) {
         match self {
             Kernel::Still => (),
-            Kernel::Shares(shares) => shares.walk(kind, row, (steps, event), truth, slots),
+            Kernel::Shares(shares) => shares.walk(kind, stratum, (steps, event), truth, slots),
             Kernel::Matrix(matrix) => matrix.walk(kind, (steps, event), truth, slots),
         }
     }
 
     /// Whether `steps` visits can lead from one value to another, in a domain of `size` values.
-    pub fn reaches(&self, size: usize, row: usize, from: u16, to: u16, steps: u32) -> bool {
-        let possible = |a: u16, b: u16| self.possible(Kind::Visit, row, a, b);
+    pub fn reaches(&self, size: usize, stratum: usize, from: u16, to: u16, steps: u32) -> bool {
+        let possible = |a: u16, b: u16| self.possible(Kind::Visit, stratum, a, b);
         // Who can wait can take the last step alone; nearly all absences end here.
         if steps == 1 || possible(from, from) && possible(from, to) {
             return possible(from, to);

@@ -11,7 +11,7 @@ pub const HEAD: usize = 8;
 
 #[derive(Default)]
 pub struct Memory {
-    pub row: u16,
+    pub stratum: u16,
     /// Number of the last event.
     pub event: u32,
     /// The slot that follows the person; none once the truth is not offered, for good.
@@ -26,8 +26,8 @@ impl Memory {
     }
 
     /// Reads; false if the bytes are none of this house: another l, rows or domain.
-    pub fn read(&mut self, bytes: &[u8], rows: usize, values: usize) -> bool {
-        self.row = u16::from_le_bytes([bytes[0], bytes[1]]);
+    pub fn read(&mut self, bytes: &[u8], strata: usize, values: usize) -> bool {
+        self.stratum = u16::from_le_bytes([bytes[0], bytes[1]]);
         self.event = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
         self.truth = (bytes[6] != LOST).then_some(bytes[6]);
         self.slots.clear();
@@ -35,7 +35,7 @@ impl Memory {
         self.slots
             .extend(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])));
         bytes[7] == FORMAT
-            && usize::from(self.row) < rows
+            && usize::from(self.stratum) < strata
             && self
                 .truth
                 .is_none_or(|slot| usize::from(slot) < self.slots.len())
@@ -43,13 +43,13 @@ impl Memory {
     }
 
     pub fn write(&self, bytes: &mut [u8]) {
-        write(bytes, self.row, self.event, self.truth, &self.slots);
+        write(bytes, self.stratum, self.event, self.truth, &self.slots);
     }
 }
 
 /// The same from its parts.
-pub fn write(bytes: &mut [u8], row: u16, event: u32, truth: Option<u8>, slots: &[u16]) {
-    bytes[..2].copy_from_slice(&row.to_le_bytes());
+pub fn write(bytes: &mut [u8], stratum: u16, event: u32, truth: Option<u8>, slots: &[u16]) {
+    bytes[..2].copy_from_slice(&stratum.to_le_bytes());
     bytes[2..6].copy_from_slice(&event.to_le_bytes());
     bytes[6] = truth.unwrap_or(LOST);
     bytes[7] = FORMAT;
@@ -66,7 +66,7 @@ mod tests {
     fn a_memory_comes_back_as_it_went() {
         for truth in [None, Some(0), Some(2)] {
             let memory = Memory {
-                row: 300,
+                stratum: 300,
                 event: 70_000,
                 truth,
                 slots: vec![5, 65_000, 7],
@@ -75,7 +75,10 @@ mod tests {
             memory.write(&mut bytes);
             let mut other = Memory::default();
             assert!(other.read(&bytes, 301, 65_001));
-            assert_eq!((other.row, other.event, other.truth), (300, 70_000, truth));
+            assert_eq!(
+                (other.stratum, other.event, other.truth),
+                (300, 70_000, truth)
+            );
             assert_eq!(other.slots, memory.slots);
         }
     }
@@ -83,7 +86,7 @@ mod tests {
     #[test]
     fn a_memory_of_another_house_is_noticed() {
         let memory = Memory {
-            row: 3,
+            stratum: 3,
             event: 0,
             truth: Some(1),
             slots: vec![5, 6],

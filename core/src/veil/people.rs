@@ -20,7 +20,7 @@ pub struct Batch<'a> {
     /// What the veil is keyed by: the persons, or their households.
     pub units: &'a [u64],
     /// Rows of the prior, for first sights.
-    pub rows: &'a [u32],
+    pub strata: &'a [u32],
     pub values: &'a [i32],
     /// What later records are.
     pub kind: Kind,
@@ -31,14 +31,14 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     fn first_event(&self, veil: &Veil, record: u32) -> FirstEvent {
         let i = record as usize;
-        veil.first_event(i, self.units[i], self.rows[i], self.values[i])
+        veil.first_event(i, self.units[i], self.strata[i], self.values[i])
     }
 }
 
 /// What a batch publishes, and, private, whether each truth is offered.
 pub struct Seen {
     pub candidates: Vec<u16>,
-    pub rows: Vec<u32>,
+    pub strata: Vec<u32>,
     pub events: Vec<u32>,
     pub offered: Vec<bool>,
 }
@@ -49,7 +49,7 @@ impl Seen {
         let size = batch.persons.len();
         Seen {
             candidates: vec![0; size * l],
-            rows: batch.rows.to_vec(),
+            strata: batch.strata.to_vec(),
             events: vec![0; size],
             offered: vec![false; size],
         }
@@ -60,7 +60,7 @@ impl Seen {
         let i = first.record as usize;
         let candidates = &mut self.candidates[i * veil.l..(i + 1) * veil.l];
         let truth = veil.slots(first, 0, candidates);
-        memory::write(memory, first.row as u16, 0, truth, candidates);
+        memory::write(memory, first.stratum as u16, 0, truth, candidates);
         canonical::sort(candidates);
         self.offered[i] = truth.is_some();
     }
@@ -71,7 +71,7 @@ impl Seen {
         let candidates = &mut self.candidates[i * l..(i + 1) * l];
         candidates.copy_from_slice(&memory.slots);
         canonical::sort(candidates);
-        self.rows[i] = memory.row.into();
+        self.strata[i] = memory.stratum.into();
         self.events[i] = memory.event;
         self.offered[i] = memory.truth.is_some();
     }
@@ -183,7 +183,7 @@ impl People {
         place: usize,
         memory: &mut Memory,
     ) -> Result<(), &'static str> {
-        match memory.read(self.bytes(place), veil.rows.len(), veil.values) {
+        match memory.read(self.bytes(place), veil.strata.len(), veil.values) {
             true => Ok(()),
             false => Err("a memory of another house"),
         }
@@ -218,7 +218,7 @@ impl People {
         let mut memory = Memory::default();
         let sound = memories
             .chunks_exact(self.size)
-            .all(|bytes| memory.read(bytes, veil.rows.len(), veil.values));
+            .all(|bytes| memory.read(bytes, veil.strata.len(), veil.values));
         let words = persons.chunks_exact(8);
         self.places =
             Places::of(words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))));
@@ -240,22 +240,22 @@ mod tests {
     use super::*;
 
     fn veil() -> Veil {
-        let rows = vec![segments(&[9, 1, 2, 4, 2, 3], 3).unwrap()];
+        let strata = vec![segments(&[9, 1, 2, 4, 2, 3], 3).unwrap()];
         let ring = Matrix::new((0..=6).collect(), vec![1, 2, 3, 4, 5, 0], &[1; 6]);
         Veil::new(
             [3; 32],
             3,
-            rows,
+            strata,
             random(6, 8, [4; 32]),
             Kernel::Matrix(ring),
         )
     }
 
-    fn batch<'a>(persons: &'a [u64], rows: &'a [u32], values: &'a [i32]) -> Batch<'a> {
+    fn batch<'a>(persons: &'a [u64], strata: &'a [u32], values: &'a [i32]) -> Batch<'a> {
         Batch {
             persons,
             units: persons,
-            rows,
+            strata,
             values,
             kind: Kind::Visit,
             now: None,
@@ -266,15 +266,17 @@ mod tests {
     fn however_a_batch_is_cut_the_same_is_seen() {
         let veil = veil();
         let persons: Vec<u64> = (0..200).map(|i| i * 7 % 40).collect();
-        let (rows, values) = (vec![0; 200], (0..200).map(|i| i % 6).collect::<Vec<i32>>());
+        let (strata, values) = (vec![0; 200], (0..200).map(|i| i % 6).collect::<Vec<i32>>());
         let mut whole = People::new(3);
-        let seen = whole.take(&veil, &batch(&persons, &rows, &values)).unwrap();
+        let seen = whole
+            .take(&veil, &batch(&persons, &strata, &values))
+            .unwrap();
         let mut cut = People::new(3);
         for from in (0..200).step_by(13) {
             let span = from..(from + 13).min(200);
             let part = batch(
                 &persons[span.clone()],
-                &rows[span.clone()],
+                &strata[span.clone()],
                 &values[span.clone()],
             );
             let part = cut.take(&veil, &part).unwrap();

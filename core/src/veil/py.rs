@@ -64,7 +64,7 @@ struct Events {
     /// Published: l candidates per record, in canonical order.
     candidates: Py<PyArray2<u16>>,
     /// Published: the row of the prior, that of the first sight.
-    rows: Py<PyArray1<u32>>,
+    strata: Py<PyArray1<u32>>,
     /// Published: the number of the event, 0 at first sight.
     events: Py<PyArray1<u32>>,
     /// Private: the memories after the event.
@@ -80,7 +80,7 @@ fn own<'a, T>(row: &'a mut ArrayViewMut1<'_, T>) -> &'a mut [T] {
 
 struct Columns {
     candidates: Array2<u16>,
-    rows: Array1<u32>,
+    strata: Array1<u32>,
     events: Array1<u32>,
     memories: Array2<u8>,
     offered: Array1<bool>,
@@ -90,7 +90,7 @@ impl Columns {
     fn new(n: usize, l: usize) -> Self {
         Columns {
             candidates: Array2::zeros((n, l)),
-            rows: Array1::zeros(n),
+            strata: Array1::zeros(n),
             events: Array1::zeros(n),
             memories: Array2::zeros((n, Memory::size(l))),
             offered: Array1::default(n),
@@ -102,9 +102,9 @@ impl Columns {
         let (mut candidates, mut memory) = (self.candidates.row_mut(i), self.memories.row_mut(i));
         let (candidates, memory) = (own(&mut candidates), own(&mut memory));
         let truth = veil.slots(first, 0, candidates);
-        memory::write(memory, first.row as u16, 0, truth, candidates);
+        memory::write(memory, first.stratum as u16, 0, truth, candidates);
         canonical::sort(candidates);
-        self.rows[i] = first.row;
+        self.strata[i] = first.stratum;
         self.offered[i] = truth.is_some();
     }
 
@@ -113,7 +113,7 @@ impl Columns {
         let candidates = own(&mut row);
         candidates.copy_from_slice(&memory.slots);
         canonical::sort(candidates);
-        self.rows[i] = memory.row.into();
+        self.strata[i] = memory.stratum.into();
         self.events[i] = memory.event;
         self.offered[i] = memory.truth.is_some();
         memory.write(own(&mut self.memories.row_mut(i)));
@@ -122,7 +122,7 @@ impl Columns {
     fn share(self, py: Python<'_>) -> Events {
         Events {
             candidates: self.candidates.into_pyarray(py).unbind(),
-            rows: self.rows.into_pyarray(py).unbind(),
+            strata: self.strata.into_pyarray(py).unbind(),
             events: self.events.into_pyarray(py).unbind(),
             memories: self.memories.into_pyarray(py).unbind(),
             offered: self.offered.into_pyarray(py).unbind(),
@@ -146,9 +146,11 @@ impl Veil {
         )
     }
 
-    fn check_rows(&self, n: usize, rows: &[u32]) -> PyResult<()> {
-        demand(rows.len() == n, "columns of different lengths")?;
-        let inside = rows.iter().all(|&row| (row as usize) < self.0.rows.len());
+    fn check_strata(&self, n: usize, strata: &[u32]) -> PyResult<()> {
+        demand(strata.len() == n, "columns of different lengths")?;
+        let inside = strata
+            .iter()
+            .all(|&stratum| (stratum as usize) < self.0.strata.len());
         demand(inside, "a row that the prior does not have")
     }
 
@@ -156,11 +158,11 @@ impl Veil {
     fn for_each_by_line(
         &self,
         units: &[u64],
-        rows: &[u32],
+        strata: &[u32],
         values: &[i32],
         take: impl FnMut(&FirstEvent),
     ) {
-        let first = |i: usize| self.0.first_event(i, units[i], rows[i], values[i]);
+        let first = |i: usize| self.0.first_event(i, units[i], strata[i], values[i]);
         self.0.for_each_by_line((0..units.len()).map(first), take);
     }
 
@@ -183,7 +185,7 @@ impl Veil {
         event: Option<u32>,
         memory: &mut Memory,
     ) -> PyResult<u32> {
-        let fits = memory.read(bytes, self.0.rows.len(), self.0.values);
+        let fits = memory.read(bytes, self.0.strata.len(), self.0.values);
         demand(fits, "a memory of another house")?;
         let event = event.unwrap_or(memory.event.saturating_add(1));
         let steps = event.saturating_sub(memory.event);
@@ -209,11 +211,11 @@ impl Veil {
         kernel: Option<&Kernel>,
     ) -> PyResult<Self> {
         demand((2..=254).contains(&l), "l lies between 2 and 254")?;
-        let (rows, orders) = (to_rows(segments.as_array()), to_rows(orders.as_array()));
+        let (strata, orders) = (to_rows(segments.as_array()), to_rows(orders.as_array()));
         let size = segments.as_array().ncols();
         check_size(size)?;
         demand(
-            (1..=65_535).contains(&rows.len()),
+            (1..=65_535).contains(&strata.len()),
             "a prior has 1 to 65,535 rows",
         )?;
         let fits = |order: &Vec<u16>| order.len() == size && is_permutation(order);
@@ -221,32 +223,36 @@ impl Veil {
             !orders.is_empty() && orders.iter().all(fits),
             "orders are permutations of the domain",
         )?;
-        let length = |row: &Vec<u64>| row.iter().map(|&units| u128::from(units)).sum::<u128>();
-        let exact = |row: &Vec<u64>| length(row) == l as u128 * u128::from(SLOT_LENGTH);
+        let length =
+            |stratum: &Vec<u64>| stratum.iter().map(|&units| u128::from(units)).sum::<u128>();
+        let exact = |stratum: &Vec<u64>| length(stratum) == l as u128 * u128::from(SLOT_LENGTH);
         demand(
-            rows.iter().all(exact),
+            strata.iter().all(exact),
             "the stretches of a row do not sum to l * ONE",
         )?;
-        let kernel = kernel.map_or(Ok(kernel::Kernel::Still), |kernel| kernel.bind(&rows, size))?;
-        Ok(Veil(Core::new(key, l, rows, orders, kernel)))
+        let kernel = kernel.map_or(Ok(kernel::Kernel::Still), |kernel| {
+            kernel.bind(&strata, size)
+        })?;
+        Ok(Veil(Core::new(key, l, strata, orders, kernel)))
     }
 
     /// Candidates of records that stand alone: facts of a table, first sights without memory.
-    #[pyo3(signature = (persons, rows, values, events=None))]
+    #[pyo3(signature = (persons, strata, values, events=None))]
     fn candidates<'py>(
         &self,
         py: Python<'py>,
         persons: PyReadonlyArray1<'py, u64>,
-        rows: Codes<'py>,
+        strata: Codes<'py>,
         values: PyReadonlyArray1<'py, i32>,
         events: Option<Codes<'py>>,
     ) -> PyResult<Bound<'py, PyArray2<u16>>> {
-        let (persons, rows, values) = (persons.as_slice()?, rows.as_slice()?, values.as_slice()?);
+        let (persons, strata, values) =
+            (persons.as_slice()?, strata.as_slice()?, values.as_slice()?);
         let events = events
             .as_ref()
             .map(|events| events.as_slice())
             .transpose()?;
-        self.check_rows(persons.len(), rows)?;
+        self.check_strata(persons.len(), strata)?;
         self.check_values(persons.len(), values)?;
         demand(
             events.is_none_or(|events| events.len() == persons.len()),
@@ -255,7 +261,7 @@ impl Veil {
         let mut out = Array2::zeros((persons.len(), self.0.l));
         py.detach(|| {
             let cells = out.as_slice_mut().expect("an array of our own");
-            self.for_each_by_line(persons, rows, values, |first| {
+            self.for_each_by_line(persons, strata, values, |first| {
                 let i = first.record as usize;
                 let candidates = &mut cells[i * self.0.l..(i + 1) * self.0.l];
                 let event = events.map_or(0, |events| events[i]);
@@ -270,15 +276,15 @@ impl Veil {
     fn offered<'py>(
         &self,
         py: Python<'py>,
-        rows: Codes<'py>,
+        strata: Codes<'py>,
         values: PyReadonlyArray1<'py, i32>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (rows, values) = (rows.as_slice()?, values.as_slice()?);
-        self.check_rows(values.len(), rows)?;
-        self.check_values(rows.len(), values)?;
-        let pairs = rows.iter().zip(values);
+        let (strata, values) = (strata.as_slice()?, values.as_slice()?);
+        self.check_strata(values.len(), strata)?;
+        self.check_values(strata.len(), values)?;
+        let pairs = strata.iter().zip(values);
         let flags: Vec<bool> = pairs
-            .map(|(&row, &value)| self.0.offers(row as usize, value))
+            .map(|(&stratum, &value)| self.0.offers(stratum as usize, value))
             .collect();
         Ok(flags.into_pyarray(py))
     }
@@ -288,16 +294,19 @@ impl Veil {
         &self,
         py: Python<'py>,
         persons: PyReadonlyArray1<'py, u64>,
-        rows: Codes<'py>,
+        strata: Codes<'py>,
         values: PyReadonlyArray1<'py, i32>,
     ) -> PyResult<Events> {
-        let (persons, rows, values) = (persons.as_slice()?, rows.as_slice()?, values.as_slice()?);
-        self.check_rows(persons.len(), rows)?;
+        let (persons, strata, values) =
+            (persons.as_slice()?, strata.as_slice()?, values.as_slice()?);
+        self.check_strata(persons.len(), strata)?;
         self.check_values(persons.len(), values)?;
         Self::check_alone(persons)?;
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
-            self.for_each_by_line(persons, rows, values, |first| columns.begin(&self.0, first));
+            self.for_each_by_line(persons, strata, values, |first| {
+                columns.begin(&self.0, first)
+            });
             columns
         });
         Ok(columns.share(py))

@@ -18,7 +18,7 @@ const NEAR: usize = 1 << 13;
 pub struct FirstEvent {
     /// What the veil is keyed by.
     pub unit: u64,
-    pub row: u32,
+    pub stratum: u32,
     pub value: i32,
     /// Where the record stands in its batch.
     pub record: u32,
@@ -27,10 +27,10 @@ pub struct FirstEvent {
 }
 
 impl Veil {
-    pub fn first_event(&self, record: usize, unit: u64, row: u32, value: i32) -> FirstEvent {
+    pub fn first_event(&self, record: usize, unit: u64, stratum: u32, value: i32) -> FirstEvent {
         FirstEvent {
             unit,
-            row,
+            stratum,
             value,
             record: record as u32,
             order: self.prf.order(unit, self.orders.len()) as u32,
@@ -43,7 +43,7 @@ impl Veil {
         mut firsts: impl Iterator<Item = FirstEvent>,
         mut take: impl FnMut(&FirstEvent),
     ) {
-        let lines = self.rows.len() * self.orders.len();
+        let lines = self.strata.len() * self.orders.len();
         let bytes = lines * self.values * size_of::<u64>();
         if bytes <= CACHE {
             return firsts.for_each(|first| take(&first));
@@ -68,7 +68,7 @@ impl Veil {
     /// By line, counted.
     fn sort(&self, part: &[FirstEvent], places: &mut [usize], sorted: &mut [FirstEvent]) {
         let line =
-            |first: &FirstEvent| first.row as usize * self.orders.len() + first.order as usize;
+            |first: &FirstEvent| first.stratum as usize * self.orders.len() + first.order as usize;
         part.iter().for_each(|first| places[line(first) + 1] += 1);
         (1..places.len()).for_each(|at| places[at] += places[at - 1]);
         for first in part {
@@ -91,15 +91,15 @@ mod tests {
 
     #[test]
     fn everybody_has_a_turn_and_lines_come_together() {
-        for (values, rows, orders) in HOUSES {
-            let lines = vec![segments(&vec![1; values], 3).unwrap(); rows];
+        for (values, strata, orders) in HOUSES {
+            let lines = vec![segments(&vec![1; values], 3).unwrap(); strata];
             let orders = random(values, orders, [4; 32]);
             let veil = Veil::new([3; 32], 3, lines, orders, Kernel::Still);
             for size in [0, 1, 60, 64, 5000, 20_000, 50_000] {
-                let first = |i: usize| veil.first_event(i, i as u64 * 7, (i % rows) as u32, 0);
+                let first = |i: usize| veil.first_event(i, i as u64 * 7, (i % strata) as u32, 0);
                 let mut turns: Vec<FirstEvent> = Vec::new();
                 veil.for_each_by_line((0..size).map(first), |first| turns.push(*first));
-                let line = |first: &FirstEvent| (first.row, first.order);
+                let line = |first: &FirstEvent| (first.stratum, first.order);
                 let changes = turns
                     .windows(2)
                     .filter(|two| line(&two[0]) != line(&two[1]));

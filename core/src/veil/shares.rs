@@ -34,7 +34,7 @@ fn running(segments: &[u64], members: &[u16]) -> Vec<u64> {
 }
 
 impl Shares {
-    pub fn new(stay: Vec<u64>, within: u64, parents: Vec<u32>, rows: &[Vec<u64>]) -> Self {
+    pub fn new(stay: Vec<u64>, within: u64, parents: Vec<u32>, strata: &[Vec<u64>]) -> Self {
         let mut members: Vec<u16> = (0..parents.len()).map(|value| value as u16).collect();
         members.sort_by_key(|&value| parents[usize::from(value)]);
         let mut places = vec![0; parents.len()];
@@ -49,7 +49,10 @@ impl Shares {
         });
         Shares {
             spans: spans.collect(),
-            sums: rows.iter().map(|row| running(row, &members)).collect(),
+            sums: strata
+                .iter()
+                .map(|stratum| running(stratum, &members))
+                .collect(),
             stay,
             within,
             parents,
@@ -59,37 +62,37 @@ impl Shares {
     }
 
     /// Sums of the stretches in row before a value and up to it.
-    fn own(&self, row: usize, value: usize) -> (u64, u64) {
+    fn own(&self, stratum: usize, value: usize) -> (u64, u64) {
         let place = self.places[value] as usize;
-        (self.sums[row][place], self.sums[row][place + 1])
+        (self.sums[stratum][place], self.sums[stratum][place + 1])
     }
 
     /// Units of all other values, and of the other values under the same parent.
-    fn others(&self, row: usize, value: usize) -> (u64, u64) {
+    fn others(&self, stratum: usize, value: usize) -> (u64, u64) {
         let (from, to) = self.spans[value];
-        let sums = &self.sums[row];
-        let (before, after) = self.own(row, value);
+        let sums = &self.sums[stratum];
+        let (before, after) = self.own(stratum, value);
         let own = after - before;
         let siblings = sums[to as usize] - sums[from as usize] - own;
         (sums[sums.len() - 1] - own, siblings)
     }
 
-    fn absorbs(&self, row: usize, value: usize) -> bool {
-        self.stay[value] == SLOT_LENGTH || self.others(row, value).0 == 0
+    fn absorbs(&self, stratum: usize, value: usize) -> bool {
+        self.stay[value] == SLOT_LENGTH || self.others(stratum, value).0 == 0
     }
 
     /// Whether the step has a positive probability.
-    pub fn possible(&self, kind: Kind, row: usize, from: u16, to: u16) -> bool {
+    pub fn possible(&self, kind: Kind, stratum: usize, from: u16, to: u16) -> bool {
         let (from, to) = (usize::from(from), usize::from(to));
-        if self.absorbs(row, from) {
+        if self.absorbs(stratum, from) {
             return from == to;
         }
         if from == to {
             return kind == Kind::Visit && self.stay[from] > 0;
         }
-        let (before, after) = self.own(row, to);
+        let (before, after) = self.own(stratum, to);
         let sibling = self.parents[from] == self.parents[to];
-        let rest = self.within < SLOT_LENGTH || self.others(row, from).1 == 0;
+        let rest = self.within < SLOT_LENGTH || self.others(stratum, from).1 == 0;
         before < after && (rest || sibling)
     }
 
@@ -100,7 +103,7 @@ impl Shares {
     pub fn walk(
         &self,
         kind: Kind,
-        row: usize,
+        stratum: usize,
         (steps, event): (&Steps, u32),
         truth: Option<usize>,
         slots: &mut [u16],
@@ -130,7 +133,7 @@ impl Shares {
             for (at, &slot) in movers.iter().enumerate() {
                 let near = || steps.answer(ask(slot, Question::Within), hashes[at], SLOT_LENGTH);
                 let target = |n| steps.answer(ask(slot, Question::Target), hashes[size + at], n);
-                block[slot] = self.change(row, block[slot], near, target);
+                block[slot] = self.change(stratum, block[slot], near, target);
             }
         }
     }
@@ -139,13 +142,13 @@ impl Shares {
     #[inline]
     fn change(
         &self,
-        row: usize,
+        stratum: usize,
         from: u16,
         near: impl Fn() -> u64,
         below: impl Fn(u64) -> u64,
     ) -> u16 {
         let value = usize::from(from);
-        let (all, siblings) = self.others(row, value);
+        let (all, siblings) = self.others(stratum, value);
         if all == 0 {
             return from;
         }
@@ -155,9 +158,9 @@ impl Shares {
             false => (0, self.members.len() as u32),
         };
         let units = if near { siblings } else { all };
-        let sums = &self.sums[row][begin as usize..=end as usize];
+        let sums = &self.sums[stratum][begin as usize..=end as usize];
         // The value's own stretch is cut out of the sums.
-        let (before, after) = self.own(row, value);
+        let (before, after) = self.own(stratum, value);
         let point = sums[0] + below(units);
         let point = if point < before {
             point

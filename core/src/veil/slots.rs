@@ -20,9 +20,9 @@ impl Veil {
         let truth = memory.truth.map(usize::from);
         let steps = &self.prf.steps(person);
         for event in memory.event + 1..=event {
-            let row = memory.row.into();
+            let stratum = memory.stratum.into();
             self.kernel
-                .walk(kind, row, (steps, event), truth, &mut memory.slots);
+                .walk(kind, stratum, (steps, event), truth, &mut memory.slots);
         }
         if let Some(slot) = truth {
             memory.slots[slot] = value as u16;
@@ -31,13 +31,13 @@ impl Veil {
     }
 
     fn follows(&self, memory: &Memory, slot: u8, value: i32, kind: Kind, event: u32) -> bool {
-        let (row, from) = (usize::from(memory.row), memory.slots[usize::from(slot)]);
+        let (stratum, from) = (usize::from(memory.stratum), memory.slots[usize::from(slot)]);
         match (u16::try_from(value), kind) {
             (Err(_), _) => false,
-            (Ok(to), Kind::Correction) => self.kernel.possible(kind, row, from, to),
+            (Ok(to), Kind::Correction) => self.kernel.possible(kind, stratum, from, to),
             (Ok(to), Kind::Visit) => {
                 let steps = event - memory.event;
-                self.kernel.reaches(self.values, row, from, to, steps)
+                self.kernel.reaches(self.values, stratum, from, to, steps)
             }
         }
     }
@@ -66,12 +66,12 @@ mod tests {
     const COUNTS: [u64; 6] = [9, 1, 0, 4, 2, 3];
 
     fn veil(kernel: impl Fn(&[Vec<u64>]) -> Kernel) -> Veil {
-        let rows = vec![segments(&COUNTS, 3).unwrap()];
-        let kernel = kernel(&rows);
-        Veil::new([3; 32], 3, rows, random(6, 8, [4; 32]), kernel)
+        let strata = vec![segments(&COUNTS, 3).unwrap()];
+        let kernel = kernel(&strata);
+        Veil::new([3; 32], 3, strata, random(6, 8, [4; 32]), kernel)
     }
 
-    fn shares(rows: &[Vec<u64>]) -> Kernel {
+    fn shares(strata: &[Vec<u64>]) -> Kernel {
         let stay = vec![
             SLOT_LENGTH / 2,
             0,
@@ -84,7 +84,7 @@ mod tests {
             stay,
             SLOT_LENGTH / 2,
             vec![0, 0, 0, 1, 1, 1],
-            rows,
+            strata,
         ))
     }
 

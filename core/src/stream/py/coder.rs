@@ -40,8 +40,8 @@ impl Coded {
     }
 
     #[getter]
-    fn rows(&self, py: Python<'_>) -> PyResult<Py<PyArray1<u32>>> {
-        Ok(copied(py, &self.codes()?.rows))
+    fn strata(&self, py: Python<'_>) -> PyResult<Py<PyArray1<u32>>> {
+        Ok(copied(py, &self.codes()?.strata))
     }
 
     /// The codes of the sensitive values, the last field.
@@ -88,7 +88,7 @@ impl Coded {
     #[getter]
     fn combinations(&self) -> Vec<Vec<i32>> {
         match &self.0 {
-            Err(Strange::Rows(combinations)) => combinations.clone(),
+            Err(Strange::Combinations(combinations)) => combinations.clone(),
             _ => vec![],
         }
     }
@@ -131,8 +131,8 @@ impl Coder {
     }
 
     /// The row that the codes of the fields lead to from now on.
-    fn learn_row(&mut self, codes: Vec<i32>, row: u32) {
-        self.0.learn_row(codes, row);
+    fn learn_stratum(&mut self, codes: Vec<i32>, stratum: u32) {
+        self.0.learn_stratum(codes, stratum);
     }
 
     /// Forgets what was taught.

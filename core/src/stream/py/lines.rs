@@ -75,7 +75,7 @@ impl Lines {
     }
 
     /// The lines of veiled records, each for itself; `persons` where records of a person may be followed.
-    #[pyo3(signature = (columns, forms, codes, seqs, rows, events, candidates, persons=None))]
+    #[pyo3(signature = (columns, forms, codes, seqs, strata, events, candidates, persons=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "columns side by side, as Python has them"
@@ -87,7 +87,7 @@ impl Lines {
         forms: Vec<u8>,
         codes: Vec<Option<PyReadonlyArray1<'py, i32>>>,
         seqs: PyReadonlyArray1<'py, u64>,
-        rows: PyReadonlyArray1<'py, u32>,
+        strata: PyReadonlyArray1<'py, u32>,
         events: PyReadonlyArray1<'py, u32>,
         candidates: PyReadonlyArray2<'py, u16>,
         persons: Option<PyReadonlyArray1<'py, u64>>,
@@ -95,7 +95,7 @@ impl Lines {
         let persons = persons.as_ref().map(|p| p.as_slice()).transpose()?;
         let veiled = ndjson::Veiled {
             seqs: seqs.as_slice()?,
-            rows: rows.as_slice()?,
+            strata: strata.as_slice()?,
             events: events.as_slice()?,
             candidates: candidates.as_slice()?,
             persons,

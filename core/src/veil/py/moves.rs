@@ -72,12 +72,12 @@ impl Kernel {
 }
 
 impl Kernel {
-    pub fn bind(&self, rows: &[Vec<u64>], size: usize) -> PyResult<kernel::Kernel> {
+    pub fn bind(&self, strata: &[Vec<u64>], size: usize) -> PyResult<kernel::Kernel> {
         match self.0.clone() {
             Numbers::Shares(stay, within, parents) => {
                 demand(stay.len() == size, "the kernel has another domain")?;
                 Ok(kernel::Kernel::Shares(Shares::new(
-                    stay, within, parents, rows,
+                    stay, within, parents, strata,
                 )))
             }
             Numbers::Matrix(starts, targets, weights) => {

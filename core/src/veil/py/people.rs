@@ -15,7 +15,7 @@ use crate::stream::sip::Sip;
 #[pyclass(frozen, module = "reticent._core.veil")]
 pub struct Seen {
     candidates: Later<u16, PyArray2<u16>>,
-    rows: Later<u32, PyArray1<u32>>,
+    strata: Later<u32, PyArray1<u32>>,
     events: Later<u32, PyArray1<u32>>,
     offered: Later<bool, PyArray1<bool>>,
     l: usize,
@@ -41,8 +41,8 @@ impl Seen {
     }
 
     #[getter]
-    fn rows(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
-        self.rows.get(py, |column| array(py, column))
+    fn strata(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
+        self.strata.get(py, |column| array(py, column))
     }
 
     #[getter]
@@ -66,7 +66,7 @@ pub struct People {
 impl People {
     fn seen(&mut self, py: Python<'_>, batch: &people::Batch) -> PyResult<Seen> {
         let (veil, size) = (self.veil.get(), batch.persons.len());
-        veil.check_rows(size, batch.rows)?;
+        veil.check_strata(size, batch.strata)?;
         veil.check_values(size, batch.values)?;
         demand(batch.units.len() == size, "columns of different lengths")?;
         let people = &mut self.people;
@@ -74,7 +74,7 @@ impl People {
         Ok(Seen {
             lost: seen.offered.iter().filter(|&&offered| !offered).count(),
             candidates: Later::new(seen.candidates),
-            rows: Later::new(seen.rows),
+            strata: Later::new(seen.strata),
             events: Later::new(seen.events),
             offered: Later::new(seen.offered),
             l: veil.0.l,
@@ -107,7 +107,7 @@ impl People {
     }
 
     /// The next event of every record's person, in the order of the records.
-    #[pyo3(signature = (persons, units, rows, values, kind="visit", *, now=None))]
+    #[pyo3(signature = (persons, units, strata, values, kind="visit", *, now=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "columns side by side, as Python has them"
@@ -117,7 +117,7 @@ impl People {
         py: Python<'_>,
         persons: PyReadonlyArray1<'_, u64>,
         units: PyReadonlyArray1<'_, u64>,
-        rows: Codes<'_>,
+        strata: Codes<'_>,
         values: PyReadonlyArray1<'_, i32>,
         kind: &str,
         now: Option<u32>,
@@ -125,7 +125,7 @@ impl People {
         let batch = people::Batch {
             persons: persons.as_slice()?,
             units: units.as_slice()?,
-            rows: rows.as_slice()?,
+            strata: strata.as_slice()?,
             values: values.as_slice()?,
             kind: kind_of(kind)?,
             now,
@@ -139,7 +139,7 @@ impl People {
         let batch = people::Batch {
             persons: &coded.persons,
             units: coded.units.as_ref().unwrap_or(&coded.persons),
-            rows: &coded.rows,
+            strata: &coded.strata,
             values: coded.values(),
             kind: Kind::Visit,
             now: None,

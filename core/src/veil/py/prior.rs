@@ -14,12 +14,12 @@ fn laid<'py>(
 ) -> PyResult<Bound<'py, PyArray2<u64>>> {
     demand((2..=254).contains(&l), "l lies between 2 and 254")?;
     let width = weights.first().map_or(0, Vec::len);
-    let rows = py.detach(|| {
-        let row = |weights: &Vec<u64>| line::segments(weights, l);
-        weights.iter().map(row).collect::<Option<Vec<_>>>()
+    let strata = py.detach(|| {
+        let stratum = |weights: &Vec<u64>| line::segments(weights, l);
+        weights.iter().map(stratum).collect::<Option<Vec<_>>>()
     });
-    match rows {
-        Some(rows) => Ok(to_array(&rows, width).into_pyarray(py)),
+    match strata {
+        Some(strata) => Ok(to_array(&strata, width).into_pyarray(py)),
         None => refused("a row of the prior has no count at all"),
     }
 }
@@ -45,8 +45,8 @@ pub fn random_orders(
     seed: [u8; 32],
 ) -> PyResult<Bound<'_, PyArray2<u16>>> {
     check_size(size)?;
-    let rows = py.detach(|| orders::random(size, count, seed));
-    Ok(to_array(&rows, size).into_pyarray(py))
+    let orders = py.detach(|| orders::random(size, count, seed));
+    Ok(to_array(&orders, size).into_pyarray(py))
 }
 
 /// Depth-first public orders of a hierarchy; `levels[d, v]` is the node of value v at level d, the nearest parents first.
@@ -67,6 +67,6 @@ pub fn hierarchy_orders<'py>(
         "nodes of a level are numbered from 0, one number each",
     )?;
     demand(orders::nested(&levels), "a node lies under two parents")?;
-    let rows = py.detach(|| orders::hierarchy(&levels, size, count, seed));
-    Ok(to_array(&rows, size).into_pyarray(py))
+    let orders = py.detach(|| orders::hierarchy(&levels, size, count, seed));
+    Ok(to_array(&orders, size).into_pyarray(py))
 }
