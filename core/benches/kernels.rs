@@ -19,8 +19,8 @@ use _core::veil::SLOT_LENGTH;
 use _core::veil::first_event::Veil;
 use _core::veil::kernel::{Kernel, Kind as Event};
 use _core::veil::line::segments;
-use _core::veil::orders::random;
 use _core::veil::people::{Batch, People};
+use _core::veil::permutations::random;
 use _core::veil::shares::Shares;
 
 const RUNS: usize = 5;
@@ -146,8 +146,8 @@ fn house(values: usize, strata: usize, l: usize) -> Veil {
         parents,
         &strata,
     );
-    let orders = random(values, 64, [4; 32]);
-    Veil::new([3; 32], l, strata, orders, Kernel::Shares(kernel))
+    let permutations = random(values, 64, [4; 32]);
+    Veil::new([3; 32], l, strata, permutations, Kernel::Shares(kernel))
 }
 
 fn veil() {

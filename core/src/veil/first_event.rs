@@ -16,16 +16,16 @@ pub struct Veil {
     pub values: usize,
     pub strata: Vec<Vec<u64>>,
     pub kernel: Kernel,
-    pub orders: Vec<Vec<u16>>,
+    pub permutations: Vec<Vec<u16>>,
     /// Position of every value in every order.
     positions: Vec<Vec<u16>>,
     /// One line per row and order, built when it is first needed.
     lines: Vec<OnceLock<Line>>,
 }
 
-fn inverse(order: &[u16]) -> Vec<u16> {
-    let mut positions = vec![0; order.len()];
-    for (position, &value) in order.iter().enumerate() {
+fn inverse(permutation: &[u16]) -> Vec<u16> {
+    let mut positions = vec![0; permutation.len()];
+    for (position, &value) in permutation.iter().enumerate() {
         positions[usize::from(value)] = position as u16;
     }
     positions
@@ -37,25 +37,33 @@ impl Veil {
         key: [u8; 32],
         l: usize,
         strata: Vec<Vec<u64>>,
-        orders: Vec<Vec<u16>>,
+        permutations: Vec<Vec<u16>>,
         kernel: Kernel,
     ) -> Self {
-        let cells = strata.len() * orders.len();
+        let cells = strata.len() * permutations.len();
         Veil {
             prf: Prf::new(key),
             l,
-            values: orders[0].len(),
-            positions: orders.iter().map(|order| inverse(order)).collect(),
+            values: permutations[0].len(),
+            positions: permutations
+                .iter()
+                .map(|permutation| inverse(permutation))
+                .collect(),
             lines: (0..cells).map(|_| OnceLock::new()).collect(),
             strata,
-            orders,
+            permutations,
             kernel,
         }
     }
 
-    fn line(&self, stratum: usize, order: usize) -> &Line {
-        self.lines[stratum * self.orders.len() + order]
-            .get_or_init(|| Line::new(&self.strata[stratum], &self.orders[order], self.l))
+    fn line(&self, stratum: usize, permutation: usize) -> &Line {
+        self.lines[stratum * self.permutations.len() + permutation].get_or_init(|| {
+            Line::new(
+                &self.strata[stratum],
+                &self.permutations[permutation],
+                self.l,
+            )
+        })
     }
 
     /// The value's stretch in a row, as far as it is seen there; -1 is a value outside the domain.
@@ -76,10 +84,10 @@ impl Veil {
             value,
             ..
         } = first;
-        let (stratum, order) = (stratum as usize, first.order as usize);
-        let line = self.line(stratum, order);
+        let (stratum, permutation) = (stratum as usize, first.permutation as usize);
+        let line = self.line(stratum, permutation);
         let point = self.segment(stratum, value).map(|units| {
-            let position = self.positions[order][value as usize];
+            let position = self.positions[permutation][value as usize];
             line.start(usize::from(position)) + self.prf.point(unit, value as u16, units)
         });
         let place = point.map_or_else(|| self.prf.unseen(unit, event), |x| x % SLOT_LENGTH);
@@ -90,7 +98,7 @@ impl Veil {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{line::segments, orders::random};
+    use super::super::{line::segments, permutations::random};
     use super::*;
 
     fn veil(counts: &[u64], l: usize) -> Veil {

@@ -39,9 +39,9 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(segments: &[u64], order: &[u16], l: usize) -> Self {
+    pub fn new(segments: &[u64], permutation: &[u16], l: usize) -> Self {
         let mut end = 0;
-        let ends: Box<[u64]> = order
+        let ends: Box<[u64]> = permutation
             .iter()
             .map(|&value| {
                 end += segments[usize::from(value)];
@@ -49,7 +49,7 @@ impl Line {
             })
             .collect();
         // About as many parts as half a slot has values: few steps from the begin of a part, and few bytes for it.
-        let parts = (order.len() / l).next_power_of_two();
+        let parts = (permutation.len() / l).next_power_of_two();
         let fine = SLOT_LENGTH.ilog2() - parts.ilog2();
         let mut first = vec![0; parts * l].into_boxed_slice();
         let mut position = 0;
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn every_point_lies_in_the_stretch_that_is_found() {
         let units = segments(&[5, 0, 1, 9, 1, 0], 3).unwrap();
-        let order = [1, 4, 3, 0, 2, 5];
-        let line = Line::new(&units, &order, 3);
+        let permutation = [1, 4, 3, 0, 2, 5];
+        let line = Line::new(&units, &permutation, 3);
         for place in (0..SLOT_LENGTH)
             .step_by(SLOT_LENGTH as usize / 997)
             .chain([SLOT_LENGTH - 1])
@@ -134,7 +134,10 @@ mod tests {
             let mut slots = [0; 3];
             line.values(place, &mut slots);
             for (j, value) in slots.into_iter().enumerate() {
-                let position = order.iter().position(|&other| other == value).unwrap();
+                let position = permutation
+                    .iter()
+                    .position(|&other| other == value)
+                    .unwrap();
                 let offset = j as u64 * SLOT_LENGTH + place - line.start(position);
                 assert!(offset < units[usize::from(value)]);
             }
@@ -144,8 +147,8 @@ mod tests {
     #[test]
     fn the_longest_line_fits() {
         let units = segments(&[1; 300], 254).unwrap();
-        let order: Vec<u16> = (0..300).rev().collect();
-        let line = Line::new(&units, &order, 254);
+        let permutation: Vec<u16> = (0..300).rev().collect();
+        let line = Line::new(&units, &permutation, 254);
         let mut slots = [0; 254];
         line.values(0, &mut slots);
         assert_eq!(slots[0], 299);

@@ -11,8 +11,8 @@ pub mod kernel;
 pub mod line;
 pub mod matrix;
 pub mod memory;
-pub mod orders;
 pub mod people;
+pub mod permutations;
 pub mod places;
 pub mod prf;
 #[cfg(feature = "python")]

@@ -236,7 +236,7 @@ mod tests {
     use super::super::kernel::Kernel;
     use super::super::line::segments;
     use super::super::matrix::Matrix;
-    use super::super::orders::random;
+    use super::super::permutations::random;
     use super::*;
 
     fn veil() -> Veil {

@@ -18,7 +18,7 @@ const STREAM: u64 = 0x7665_696c;
 
 #[derive(Clone, Copy)]
 pub struct Prf {
-    order: Sip,
+    permutation: Sip,
     point: Sip,
     unseen: Sip,
     step: Sip,
@@ -57,7 +57,7 @@ impl Prf {
             Sip::new(&bytes)
         };
         Prf {
-            order: sip(),
+            permutation: sip(),
             point: sip(),
             unseen: sip(),
             step: sip(),
@@ -65,8 +65,8 @@ impl Prf {
     }
 
     /// Which of `n` orders is the person's.
-    pub fn order(&self, person: u64, n: usize) -> usize {
-        below(&self.order.begin(person), 0, n as u64) as usize
+    pub fn permutation(&self, person: u64, n: usize) -> usize {
+        below(&self.permutation.begin(person), 0, n as u64) as usize
     }
 
     /// The point of a person's value in its own stretch.
@@ -119,7 +119,7 @@ mod tests {
         for person in 0..1000 {
             let point = prf.point(person, 3, 17);
             assert!(point < 17 && point == Prf::new([7; 32]).point(person, 3, 17));
-            assert!(prf.unseen(person, 0) < SLOT_LENGTH && prf.order(person, 64) < 64);
+            assert!(prf.unseen(person, 0) < SLOT_LENGTH && prf.permutation(person, 64) < 64);
         }
     }
 

@@ -43,9 +43,9 @@ fn to_array<T: Copy + Default>(rows: &[Vec<T>], width: usize) -> Array2<T> {
     Array2::from_shape_fn((rows.len(), width), |(r, c)| rows[r][c])
 }
 
-fn is_permutation(order: &[u16]) -> bool {
-    let mut seen = vec![false; order.len()];
-    order.iter().all(|&value| {
+fn is_permutation(permutation: &[u16]) -> bool {
+    let mut seen = vec![false; permutation.len()];
+    permutation.iter().all(|&value| {
         let fresh = seen.get_mut(usize::from(value));
         fresh.is_some_and(|taken| !std::mem::replace(taken, true))
     })
@@ -202,25 +202,29 @@ impl Veil {
 #[pymethods]
 impl Veil {
     #[new]
-    #[pyo3(signature = (*, key, l, segments, orders, kernel=None))]
+    #[pyo3(signature = (*, key, l, segments, permutations, kernel=None))]
     fn new(
         key: [u8; 32],
         l: usize,
         segments: PyReadonlyArray2<'_, u64>,
-        orders: PyReadonlyArray2<'_, u16>,
+        permutations: PyReadonlyArray2<'_, u16>,
         kernel: Option<&Kernel>,
     ) -> PyResult<Self> {
         demand((2..=254).contains(&l), "l lies between 2 and 254")?;
-        let (strata, orders) = (to_rows(segments.as_array()), to_rows(orders.as_array()));
+        let (strata, permutations) = (
+            to_rows(segments.as_array()),
+            to_rows(permutations.as_array()),
+        );
         let size = segments.as_array().ncols();
         check_size(size)?;
         demand(
             (1..=65_535).contains(&strata.len()),
             "a prior has 1 to 65,535 rows",
         )?;
-        let fits = |order: &Vec<u16>| order.len() == size && is_permutation(order);
+        let fits =
+            |permutation: &Vec<u16>| permutation.len() == size && is_permutation(permutation);
         demand(
-            !orders.is_empty() && orders.iter().all(fits),
+            !permutations.is_empty() && permutations.iter().all(fits),
             "orders are permutations of the domain",
         )?;
         let length =
@@ -233,7 +237,7 @@ impl Veil {
         let kernel = kernel.map_or(Ok(kernel::Kernel::Still), |kernel| {
             kernel.bind(&strata, size)
         })?;
-        Ok(Veil(Core::new(key, l, strata, orders, kernel)))
+        Ok(Veil(Core::new(key, l, strata, permutations, kernel)))
     }
 
     /// Candidates of records that stand alone: facts of a table, first sights without memory.
@@ -362,7 +366,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<people::Seen>()?;
     m.add_function(wrap_pyfunction!(people::pseudonyms, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::segments_of_counts, &m)?)?;
-    m.add_function(wrap_pyfunction!(prior::random_orders, &m)?)?;
-    m.add_function(wrap_pyfunction!(prior::hierarchy_orders, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::random_permutations, &m)?)?;
+    m.add_function(wrap_pyfunction!(prior::hierarchy_permutations, &m)?)?;
     parent.add_submodule(&m)
 }

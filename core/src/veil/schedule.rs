@@ -23,7 +23,7 @@ pub struct FirstEvent {
     /// Where the record stands in its batch.
     pub record: u32,
     /// The unit's.
-    pub order: u32,
+    pub permutation: u32,
 }
 
 impl Veil {
@@ -33,7 +33,7 @@ impl Veil {
             stratum,
             value,
             record: record as u32,
-            order: self.prf.order(unit, self.orders.len()) as u32,
+            permutation: self.prf.permutation(unit, self.permutations.len()) as u32,
         }
     }
 
@@ -43,7 +43,7 @@ impl Veil {
         mut firsts: impl Iterator<Item = FirstEvent>,
         mut take: impl FnMut(&FirstEvent),
     ) {
-        let lines = self.strata.len() * self.orders.len();
+        let lines = self.strata.len() * self.permutations.len();
         let bytes = lines * self.values * size_of::<u64>();
         if bytes <= CACHE {
             return firsts.for_each(|first| take(&first));
@@ -67,8 +67,9 @@ impl Veil {
 
     /// By line, counted.
     fn sort(&self, part: &[FirstEvent], places: &mut [usize], sorted: &mut [FirstEvent]) {
-        let line =
-            |first: &FirstEvent| first.stratum as usize * self.orders.len() + first.order as usize;
+        let line = |first: &FirstEvent| {
+            first.stratum as usize * self.permutations.len() + first.permutation as usize
+        };
         part.iter().for_each(|first| places[line(first) + 1] += 1);
         (1..places.len()).for_each(|at| places[at] += places[at - 1]);
         for first in part {
@@ -83,7 +84,7 @@ impl Veil {
 mod tests {
     use super::super::kernel::Kernel;
     use super::super::line::segments;
-    use super::super::orders::random;
+    use super::super::permutations::random;
     use super::*;
 
     /// Values, rows, orders: a house whose lines lie in the cache, and two whose lines do not.
@@ -91,15 +92,15 @@ mod tests {
 
     #[test]
     fn everybody_has_a_turn_and_lines_come_together() {
-        for (values, strata, orders) in HOUSES {
+        for (values, strata, permutations) in HOUSES {
             let lines = vec![segments(&vec![1; values], 3).unwrap(); strata];
-            let orders = random(values, orders, [4; 32]);
-            let veil = Veil::new([3; 32], 3, lines, orders, Kernel::Still);
+            let permutations = random(values, permutations, [4; 32]);
+            let veil = Veil::new([3; 32], 3, lines, permutations, Kernel::Still);
             for size in [0, 1, 60, 64, 5000, 20_000, 50_000] {
                 let first = |i: usize| veil.first_event(i, i as u64 * 7, (i % strata) as u32, 0);
                 let mut turns: Vec<FirstEvent> = Vec::new();
                 veil.for_each_by_line((0..size).map(first), |first| turns.push(*first));
-                let line = |first: &FirstEvent| (first.stratum, first.order);
+                let line = |first: &FirstEvent| (first.stratum, first.permutation);
                 let changes = turns
                     .windows(2)
                     .filter(|two| line(&two[0]) != line(&two[1]));

@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::super::{line, orders};
+use super::super::{line, permutations};
 use super::{check_size, demand, refused, to_array, to_rows};
 
 /// Lays rows of weights on lines of length l.
@@ -38,21 +38,21 @@ pub fn segments_of_counts<'py>(
 /// Random public orders of a domain.
 #[pyfunction]
 #[pyo3(signature = (size, *, count, seed))]
-pub fn random_orders(
+pub fn random_permutations(
     py: Python<'_>,
     size: usize,
     count: usize,
     seed: [u8; 32],
 ) -> PyResult<Bound<'_, PyArray2<u16>>> {
     check_size(size)?;
-    let orders = py.detach(|| orders::random(size, count, seed));
-    Ok(to_array(&orders, size).into_pyarray(py))
+    let permutations = py.detach(|| permutations::random(size, count, seed));
+    Ok(to_array(&permutations, size).into_pyarray(py))
 }
 
 /// Depth-first public orders of a hierarchy; `levels[d, v]` is the node of value v at level d, the nearest parents first.
 #[pyfunction]
 #[pyo3(signature = (levels, *, count, seed))]
-pub fn hierarchy_orders<'py>(
+pub fn hierarchy_permutations<'py>(
     py: Python<'py>,
     levels: PyReadonlyArray2<'py, u32>,
     count: usize,
@@ -61,12 +61,17 @@ pub fn hierarchy_orders<'py>(
     let size = levels.as_array().ncols();
     check_size(size)?;
     let levels = to_rows(levels.as_array());
-    let dense = levels.iter().all(|level| orders::width(level) <= size);
+    let dense = levels
+        .iter()
+        .all(|level| permutations::width(level) <= size);
     demand(
         dense,
         "nodes of a level are numbered from 0, one number each",
     )?;
-    demand(orders::nested(&levels), "a node lies under two parents")?;
-    let orders = py.detach(|| orders::hierarchy(&levels, size, count, seed));
-    Ok(to_array(&orders, size).into_pyarray(py))
+    demand(
+        permutations::is_nested(&levels),
+        "a node lies under two parents",
+    )?;
+    let permutations = py.detach(|| permutations::hierarchy(&levels, size, count, seed));
+    Ok(to_array(&permutations, size).into_pyarray(py))
 }
