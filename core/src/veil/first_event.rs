@@ -122,8 +122,8 @@ mod tests {
         let mut found = [0; 3];
         for person in 0..2000 {
             let value = (person % 6) as i32;
-            let truth = slots(&veil, person, value, 0, &mut found).unwrap();
-            assert_eq!(i32::from(found[usize::from(truth)]), value);
+            let true_slot = slots(&veil, person, value, 0, &mut found).unwrap();
+            assert_eq!(i32::from(found[usize::from(true_slot)]), value);
         }
     }
 
@@ -133,8 +133,8 @@ mod tests {
         let mut found = [0; 4];
         for person in 0..2000 {
             let value = [0, 1, 2, 3, -1][person as usize % 5];
-            let truth = slots(&veil, person, value, 0, &mut found);
-            assert_eq!(truth.is_some(), value != 2 && value != -1);
+            let true_slot = slots(&veil, person, value, 0, &mut found);
+            assert_eq!(true_slot.is_some(), value != 2 && value != -1);
             assert_eq!(found.iter().filter(|&&slot| slot == 0).count(), 2);
             assert!(!found.contains(&2));
         }

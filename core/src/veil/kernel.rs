@@ -34,13 +34,13 @@ impl Kernel {
         kind: Kind,
         stratum: usize,
         (steps, event): (&Steps, u32),
-        truth: Option<usize>,
+        true_slot: Option<usize>,
         slots: &mut [u16],
     ) {
         match self {
             Kernel::Still => (),
-            Kernel::Shares(shares) => shares.walk(kind, stratum, (steps, event), truth, slots),
-            Kernel::Matrix(matrix) => matrix.walk(kind, (steps, event), truth, slots),
+            Kernel::Shares(shares) => shares.walk(kind, stratum, (steps, event), true_slot, slots),
+            Kernel::Matrix(matrix) => matrix.walk(kind, (steps, event), true_slot, slots),
         }
     }
 

@@ -67,7 +67,7 @@ impl Matrix {
         &self,
         kind: Kind,
         (steps, event): (&Steps, u32),
-        truth: Option<usize>,
+        true_slot: Option<usize>,
         slots: &mut [u16],
     ) {
         for (block, first) in slots.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
@@ -75,7 +75,7 @@ impl Matrix {
             let mut hashes: [u64; BLOCK] = from_fn(ask);
             steps.hashed(&mut hashes[..block.len()]);
             for (slot, value) in block.iter_mut().enumerate() {
-                if Some(first + slot) != truth {
+                if Some(first + slot) != true_slot {
                     let below = |n| steps.answer(ask(slot), hashes[slot], n);
                     *value = self.next(kind, *value, below);
                 }

@@ -15,7 +15,7 @@ pub struct Memory {
     /// Number of the last event.
     pub event: u32,
     /// The slot that follows the person; none once the truth is not offered, for good.
-    pub truth: Option<u8>,
+    pub true_slot: Option<u8>,
     pub slots: Vec<u16>,
 }
 
@@ -29,7 +29,7 @@ impl Memory {
     pub fn read(&mut self, bytes: &[u8], strata: usize, values: usize) -> bool {
         self.stratum = u16::from_le_bytes([bytes[0], bytes[1]]);
         self.event = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
-        self.truth = (bytes[6] != LOST).then_some(bytes[6]);
+        self.true_slot = (bytes[6] != LOST).then_some(bytes[6]);
         self.slots.clear();
         let pairs = bytes[HEAD..].chunks_exact(2);
         self.slots
@@ -37,21 +37,21 @@ impl Memory {
         bytes[7] == FORMAT
             && usize::from(self.stratum) < strata
             && self
-                .truth
+                .true_slot
                 .is_none_or(|slot| usize::from(slot) < self.slots.len())
             && self.slots.iter().all(|&value| usize::from(value) < values)
     }
 
     pub fn write(&self, bytes: &mut [u8]) {
-        write(bytes, self.stratum, self.event, self.truth, &self.slots);
+        write(bytes, self.stratum, self.event, self.true_slot, &self.slots);
     }
 }
 
 /// The same from its parts.
-pub fn write(bytes: &mut [u8], stratum: u16, event: u32, truth: Option<u8>, slots: &[u16]) {
+pub fn write(bytes: &mut [u8], stratum: u16, event: u32, true_slot: Option<u8>, slots: &[u16]) {
     bytes[..2].copy_from_slice(&stratum.to_le_bytes());
     bytes[2..6].copy_from_slice(&event.to_le_bytes());
-    bytes[6] = truth.unwrap_or(LOST);
+    bytes[6] = true_slot.unwrap_or(LOST);
     bytes[7] = FORMAT;
     for (pair, value) in bytes[HEAD..].chunks_exact_mut(2).zip(slots) {
         pair.copy_from_slice(&value.to_le_bytes());
@@ -64,11 +64,11 @@ mod tests {
 
     #[test]
     fn a_memory_comes_back_as_it_went() {
-        for truth in [None, Some(0), Some(2)] {
+        for true_slot in [None, Some(0), Some(2)] {
             let memory = Memory {
                 stratum: 300,
                 event: 70_000,
-                truth,
+                true_slot,
                 slots: vec![5, 65_000, 7],
             };
             let mut bytes = vec![0; Memory::size(3)];
@@ -76,8 +76,8 @@ mod tests {
             let mut other = Memory::default();
             assert!(other.read(&bytes, 301, 65_001));
             assert_eq!(
-                (other.stratum, other.event, other.truth),
-                (300, 70_000, truth)
+                (other.stratum, other.event, other.true_slot),
+                (300, 70_000, true_slot)
             );
             assert_eq!(other.slots, memory.slots);
         }
@@ -88,7 +88,7 @@ mod tests {
         let memory = Memory {
             stratum: 3,
             event: 0,
-            truth: Some(1),
+            true_slot: Some(1),
             slots: vec![5, 6],
         };
         let mut bytes = vec![0; Memory::size(2)];

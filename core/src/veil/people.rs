@@ -59,10 +59,10 @@ impl Seen {
     fn begin(&mut self, veil: &Veil, first: &FirstEvent, memory: &mut [u8]) {
         let i = first.record as usize;
         let candidates = &mut self.candidates[i * veil.l..(i + 1) * veil.l];
-        let truth = veil.slots(first, 0, candidates);
-        memory::write(memory, first.stratum as u16, 0, truth, candidates);
+        let true_slot = veil.slots(first, 0, candidates);
+        memory::write(memory, first.stratum as u16, 0, true_slot, candidates);
         canonical::sort(candidates);
-        self.offered[i] = truth.is_some();
+        self.offered[i] = true_slot.is_some();
     }
 
     /// A later event.
@@ -73,7 +73,7 @@ impl Seen {
         canonical::sort(candidates);
         self.strata[i] = memory.stratum.into();
         self.events[i] = memory.event;
-        self.offered[i] = memory.truth.is_some();
+        self.offered[i] = memory.true_slot.is_some();
     }
 }
 

@@ -101,11 +101,11 @@ impl Columns {
         let i = first.record as usize;
         let (mut candidates, mut memory) = (self.candidates.row_mut(i), self.memories.row_mut(i));
         let (candidates, memory) = (own(&mut candidates), own(&mut memory));
-        let truth = veil.slots(first, 0, candidates);
-        memory::write(memory, first.stratum as u16, 0, truth, candidates);
+        let true_slot = veil.slots(first, 0, candidates);
+        memory::write(memory, first.stratum as u16, 0, true_slot, candidates);
         canonical::sort(candidates);
         self.strata[i] = first.stratum;
-        self.offered[i] = truth.is_some();
+        self.offered[i] = true_slot.is_some();
     }
 
     fn set(&mut self, i: usize, memory: &Memory) {
@@ -115,7 +115,7 @@ impl Columns {
         canonical::sort(candidates);
         self.strata[i] = memory.stratum.into();
         self.events[i] = memory.event;
-        self.offered[i] = memory.truth.is_some();
+        self.offered[i] = memory.true_slot.is_some();
         memory.write(own(&mut self.memories.row_mut(i)));
     }
 

@@ -105,7 +105,7 @@ impl Shares {
         kind: Kind,
         stratum: usize,
         (steps, event): (&Steps, u32),
-        truth: Option<usize>,
+        true_slot: Option<usize>,
         slots: &mut [u16],
     ) {
         for (block, first) in slots.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
@@ -120,7 +120,7 @@ impl Shares {
                 let draw = || steps.answer(ask(slot, Question::Stay), stays[slot], SLOT_LENGTH);
                 let stays = stay == SLOT_LENGTH || kind == Kind::Visit && draw() < stay;
                 movers[size] = slot;
-                size += usize::from(Some(first + slot) != truth && !stays);
+                size += usize::from(Some(first + slot) != true_slot && !stays);
             }
             let movers = &movers[..size];
             let mut hashes = [0; 2 * BLOCK];

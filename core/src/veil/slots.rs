@@ -14,17 +14,17 @@ impl Veil {
     /// A value that the kernel cannot reach loses the person for good: the true slot takes the keyed steps that it would
     /// have taken as a decoy.
     pub fn step(&self, person: u64, value: i32, kind: Kind, event: u32, memory: &mut Memory) {
-        memory.truth = memory
-            .truth
+        memory.true_slot = memory
+            .true_slot
             .filter(|&slot| self.follows(memory, slot, value, kind, event));
-        let truth = memory.truth.map(usize::from);
+        let true_slot = memory.true_slot.map(usize::from);
         let steps = &self.prf.steps(person);
         for event in memory.event + 1..=event {
             let stratum = memory.stratum.into();
             self.kernel
-                .walk(kind, stratum, (steps, event), truth, &mut memory.slots);
+                .walk(kind, stratum, (steps, event), true_slot, &mut memory.slots);
         }
-        if let Some(slot) = truth {
+        if let Some(slot) = true_slot {
             memory.slots[slot] = value as u16;
         }
         memory.event = event;
@@ -55,9 +55,9 @@ mod tests {
 
     fn begin(veil: &Veil, person: u64, value: i32) -> Memory {
         let (first, mut slots) = (veil.first_event(0, person, 0, value), vec![0; 3]);
-        let truth = veil.slots(&first, 0, &mut slots);
+        let true_slot = veil.slots(&first, 0, &mut slots);
         Memory {
-            truth,
+            true_slot,
             slots,
             ..Memory::default()
         }
@@ -95,9 +95,9 @@ mod tests {
             let (mut a, mut b) = (begin(&veil, person, 0), begin(&veil, person, 0));
             veil.step(person, 0, Kind::Visit, 1, &mut a);
             veil.step(person, 3, Kind::Visit, 1, &mut b);
-            let truth = usize::from(a.truth.unwrap());
-            assert_eq!((a.slots[truth], b.slots[truth]), (0, 3));
-            assert!((0..3).all(|slot| slot == truth || a.slots[slot] == b.slots[slot]));
+            let true_slot = usize::from(a.true_slot.unwrap());
+            assert_eq!((a.slots[true_slot], b.slots[true_slot]), (0, 3));
+            assert!((0..3).all(|slot| slot == true_slot || a.slots[slot] == b.slots[slot]));
         }
     }
 
@@ -106,11 +106,11 @@ mod tests {
         let veil = veil(shares);
         for (first, then) in [(0, 2), (0, -1), (1, 1), (4, 0)] {
             let mut memory = begin(&veil, 8, first);
-            assert!(memory.truth.is_some());
+            assert!(memory.true_slot.is_some());
             veil.step(8, then, Kind::Visit, 1, &mut memory);
-            assert_eq!(memory.truth, None);
+            assert_eq!(memory.true_slot, None);
             veil.step(8, first, Kind::Visit, 2, &mut memory);
-            assert_eq!(memory.truth, None);
+            assert_eq!(memory.true_slot, None);
         }
     }
 
@@ -136,10 +136,10 @@ mod tests {
         let mut memory = begin(&veil, 5, 0);
         let before = memory.slots.clone();
         veil.step(5, 3, Kind::Visit, 3, &mut memory);
-        assert!(memory.truth.is_some());
+        assert!(memory.true_slot.is_some());
         assert!((0..3).all(|slot| memory.slots[slot] == (before[slot] + 3) % 6));
         veil.step(5, 4, Kind::Visit, 5, &mut memory);
-        assert_eq!(memory.truth, None);
+        assert_eq!(memory.true_slot, None);
     }
 
     #[test]
@@ -148,8 +148,8 @@ mod tests {
         let mut memory = begin(&veil, 5, 0);
         let before = memory.slots.clone();
         veil.step(5, 0, Kind::Visit, 1, &mut memory);
-        assert!(memory.truth.is_some());
+        assert!(memory.true_slot.is_some());
         veil.step(5, 1, Kind::Visit, 2, &mut memory);
-        assert!(memory.truth.is_none() && memory.slots == before);
+        assert!(memory.true_slot.is_none() && memory.slots == before);
     }
 }
