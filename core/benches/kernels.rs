@@ -163,7 +163,7 @@ fn veil() {
             .unzip();
         let batch = || Batch {
             persons: &persons,
-            units: &persons,
+            households: &persons,
             strata: &stratum,
             values: &value,
             kind: Event::Visit,

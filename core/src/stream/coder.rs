@@ -86,14 +86,14 @@ pub struct Coder {
 /// The columns of a batch.
 pub struct Columns<'a> {
     pub person: Column<'a>,
-    pub unit: Option<Column<'a>>,
+    pub household: Option<Column<'a>>,
     pub fields: Vec<Column<'a>>,
 }
 
 /// A batch on codes.
 pub struct Coded {
     pub persons: Vec<u64>,
-    pub units: Option<Vec<u64>>,
+    pub households: Option<Vec<u64>>,
     pub codes: Vec<Vec<i32>>,
     pub strata: Vec<u32>,
 }
@@ -173,15 +173,15 @@ impl Coder {
 
     /// A batch on codes; `named`: each person and unit is written in one way.
     pub fn read(&self, columns: &Columns, named: bool) -> Result<Coded, Strange> {
-        let mut names = std::iter::once(&columns.person).chain(&columns.unit);
+        let mut names = std::iter::once(&columns.person).chain(&columns.household);
         if !named && !names.all(Column::is_plain) {
             return Err(Strange::Names);
         }
         let (persons, missing) = self.hasher.persons(&columns.person);
-        let (units, alone) = columns
-            .unit
+        let (households, alone) = columns
+            .household
             .as_ref()
-            .map(|unit| self.hasher.persons(unit))
+            .map(|household| self.hasher.persons(household))
             .unzip();
         if missing + alone.unwrap_or(0) > 0 {
             return Err(Strange::Nobody(missing + alone.unwrap_or(0)));
@@ -201,7 +201,7 @@ impl Coder {
             .map_err(Strange::Combinations)?;
         Ok(Coded {
             persons,
-            units,
+            households,
             codes,
             strata,
         })
@@ -243,7 +243,7 @@ mod tests {
         let age = Sample::ints(&[30, 31, 30]);
         let columns = Columns {
             person: who.column().unwrap(),
-            unit: None,
+            household: None,
             fields: vec![ill.column().unwrap(), age.column().unwrap()],
         };
         let Err(Strange::Values(values)) = coder.read(&columns, false) else {
@@ -299,7 +299,7 @@ mod tests {
         let places = Sample::text(&texts.map(Some));
         let columns = Columns {
             person: who.column().unwrap(),
-            unit: None,
+            household: None,
             fields: vec![places.column().unwrap()],
         };
         let Err(Strange::Values(values)) = coder.read(&columns, false) else {
@@ -319,7 +319,7 @@ mod tests {
         let who = Sample::text(&[Some("p"), None]);
         let columns = Columns {
             person: who.column().unwrap(),
-            unit: Some(who.column().unwrap()),
+            household: Some(who.column().unwrap()),
             fields: vec![],
         };
         assert!(matches!(
@@ -334,14 +334,14 @@ mod tests {
         let mut coder = Coder::new([1; 32], &[], vec![]).unwrap();
         coder.learn_stratum(vec![], 0);
         let (plain, other) = (Sample::text(&[Some("p")]), Sample::text(&[Some("p.0")]));
-        for (person, unit, strange) in [
+        for (person, household, strange) in [
             (&plain, None, false),
             (&other, None, true),
             (&plain, Some(&other), true),
         ] {
             let columns = Columns {
                 person: person.column().unwrap(),
-                unit: unit.map(|unit| unit.column().unwrap()),
+                household: household.map(|household| household.column().unwrap()),
                 fields: vec![],
             };
             let read = coder.read(&columns, false);

@@ -68,8 +68,8 @@ impl Veil {
 
     /// The value's stretch in a row, as far as it is seen there; -1 is a value outside the domain.
     fn segment(&self, stratum: usize, value: i32) -> Option<u64> {
-        let units = self.strata[stratum][usize::try_from(value).ok()?];
-        (units > 0).then_some(units)
+        let length = self.strata[stratum][usize::try_from(value).ok()?];
+        (length > 0).then_some(length)
     }
 
     pub fn offers(&self, stratum: usize, value: i32) -> bool {
@@ -79,18 +79,18 @@ impl Veil {
     /// Writes the l slots of a first sight in the order of the line; returns the true one if the value is offered.
     pub fn slots(&self, first: &FirstEvent, event: u32, slots: &mut [u16]) -> Option<u8> {
         let &FirstEvent {
-            unit,
+            household,
             stratum,
             value,
             ..
         } = first;
         let (stratum, permutation) = (stratum as usize, first.permutation as usize);
         let line = self.line(stratum, permutation);
-        let point = self.segment(stratum, value).map(|units| {
+        let point = self.segment(stratum, value).map(|length| {
             let position = self.positions[permutation][value as usize];
-            line.start(usize::from(position)) + self.prf.point(unit, value as u16, units)
+            line.start(usize::from(position)) + self.prf.point(household, value as u16, length)
         });
-        let place = point.map_or_else(|| self.prf.unseen(unit, event), |x| x % SLOT_LENGTH);
+        let place = point.map_or_else(|| self.prf.unseen(household, event), |x| x % SLOT_LENGTH);
         line.values(place, slots);
         point.map(|x| (x / SLOT_LENGTH) as u8)
     }

@@ -15,14 +15,14 @@ pub fn segments(counts: &[u64], l: usize) -> Option<Vec<u64>> {
         let wide = u128::from(count) * length;
         ((wide / total) as u64, wide % total)
     };
-    let mut units: Vec<u64> = counts.iter().map(|&count| parts(count).0).collect();
+    let mut lengths: Vec<u64> = counts.iter().map(|&count| parts(count).0).collect();
     let mut by_remainder: Vec<usize> = (0..counts.len()).collect();
     by_remainder.sort_by_key(|&v| std::cmp::Reverse(parts(counts[v]).1));
-    let left = length - units.iter().map(|&u| u128::from(u)).sum::<u128>();
+    let left = length - lengths.iter().map(|&u| u128::from(u)).sum::<u128>();
     for &value in by_remainder.iter().take(left as usize) {
-        units[value] += 1;
+        lengths[value] += 1;
     }
-    Some(units)
+    Some(lengths)
 }
 
 /// A line is at most 254 * 2^40 units long: an end takes 48 bits and leaves 16 for the value that ends there.
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn stretches_sum_to_the_line_and_follow_the_largest_remainder() {
-        let units = segments(&[1, 1, 1, 0], 2).unwrap();
-        assert_eq!(units.iter().sum::<u64>(), 2 * SLOT_LENGTH);
+        let lengths = segments(&[1, 1, 1, 0], 2).unwrap();
+        assert_eq!(lengths.iter().sum::<u64>(), 2 * SLOT_LENGTH);
         assert_eq!(
-            units,
+            lengths,
             [
                 2 * SLOT_LENGTH / 3 + 1,
                 2 * SLOT_LENGTH / 3 + 1,
@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn every_point_lies_in_the_stretch_that_is_found() {
-        let units = segments(&[5, 0, 1, 9, 1, 0], 3).unwrap();
+        let lengths = segments(&[5, 0, 1, 9, 1, 0], 3).unwrap();
         let permutation = [1, 4, 3, 0, 2, 5];
-        let line = Line::new(&units, &permutation, 3);
+        let line = Line::new(&lengths, &permutation, 3);
         for place in (0..SLOT_LENGTH)
             .step_by(SLOT_LENGTH as usize / 997)
             .chain([SLOT_LENGTH - 1])
@@ -139,16 +139,16 @@ mod tests {
                     .position(|&other| other == value)
                     .unwrap();
                 let offset = j as u64 * SLOT_LENGTH + place - line.start(position);
-                assert!(offset < units[usize::from(value)]);
+                assert!(offset < lengths[usize::from(value)]);
             }
         }
     }
 
     #[test]
     fn the_longest_line_fits() {
-        let units = segments(&[1; 300], 254).unwrap();
+        let lengths = segments(&[1; 300], 254).unwrap();
         let permutation: Vec<u16> = (0..300).rev().collect();
-        let line = Line::new(&units, &permutation, 254);
+        let line = Line::new(&lengths, &permutation, 254);
         let mut slots = [0; 254];
         line.values(0, &mut slots);
         assert_eq!(slots[0], 299);

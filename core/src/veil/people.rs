@@ -18,7 +18,7 @@ pub const MOST_STEPS: u32 = 10_000;
 pub struct Batch<'a> {
     pub persons: &'a [u64],
     /// What the veil is keyed by: the persons, or their households.
-    pub units: &'a [u64],
+    pub households: &'a [u64],
     /// Rows of the prior, for first sights.
     pub strata: &'a [u32],
     pub values: &'a [i32],
@@ -31,7 +31,7 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     fn first_event(&self, veil: &Veil, record: u32) -> FirstEvent {
         let i = record as usize;
-        veil.first_event(i, self.units[i], self.strata[i], self.values[i])
+        veil.first_event(i, self.households[i], self.strata[i], self.values[i])
     }
 }
 
@@ -123,8 +123,8 @@ impl People {
                 let place = place as usize;
                 self.recall(veil, place, &mut memory)?;
                 let event = memory.event + batch.now.map_or(1, |now| now - self.clocks[place]);
-                let (unit, value) = (batch.units[i], batch.values[i]);
-                veil.step(unit, value, batch.kind, event, &mut memory);
+                let (household, value) = (batch.households[i], batch.values[i]);
+                veil.step(household, value, batch.kind, event, &mut memory);
                 self.keep(place, batch.now, &memory);
                 seen.set(i, &memory);
             }
@@ -254,7 +254,7 @@ mod tests {
     fn batch<'a>(persons: &'a [u64], strata: &'a [u32], values: &'a [i32]) -> Batch<'a> {
         Batch {
             persons,
-            units: persons,
+            households: persons,
             strata,
             values,
             kind: Kind::Visit,

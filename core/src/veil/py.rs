@@ -157,13 +157,14 @@ impl Veil {
     /// Has the first sights of a batch taken.
     fn for_each_by_line(
         &self,
-        units: &[u64],
+        households: &[u64],
         strata: &[u32],
         values: &[i32],
         take: impl FnMut(&FirstEvent),
     ) {
-        let first = |i: usize| self.0.first_event(i, units[i], strata[i], values[i]);
-        self.0.for_each_by_line((0..units.len()).map(first), take);
+        let first = |i: usize| self.0.first_event(i, households[i], strata[i], values[i]);
+        self.0
+            .for_each_by_line((0..households.len()).map(first), take);
     }
 
     /// Two records of a person at one event would share their decoys and so show the truth.
@@ -227,8 +228,12 @@ impl Veil {
             !permutations.is_empty() && permutations.iter().all(fits),
             "orders are permutations of the domain",
         )?;
-        let length =
-            |stratum: &Vec<u64>| stratum.iter().map(|&units| u128::from(units)).sum::<u128>();
+        let length = |stratum: &Vec<u64>| {
+            stratum
+                .iter()
+                .map(|&length| u128::from(length))
+                .sum::<u128>()
+        };
         let exact = |stratum: &Vec<u64>| length(stratum) == l as u128 * u128::from(SLOT_LENGTH);
         demand(
             strata.iter().all(exact),

@@ -17,7 +17,7 @@ const NEAR: usize = 1 << 13;
 #[derive(Clone, Copy, Default)]
 pub struct FirstEvent {
     /// What the veil is keyed by.
-    pub unit: u64,
+    pub household: u64,
     pub stratum: u32,
     pub value: i32,
     /// Where the record stands in its batch.
@@ -27,13 +27,19 @@ pub struct FirstEvent {
 }
 
 impl Veil {
-    pub fn first_event(&self, record: usize, unit: u64, stratum: u32, value: i32) -> FirstEvent {
+    pub fn first_event(
+        &self,
+        record: usize,
+        household: u64,
+        stratum: u32,
+        value: i32,
+    ) -> FirstEvent {
         FirstEvent {
-            unit,
+            household,
             stratum,
             value,
             record: record as u32,
-            permutation: self.prf.permutation(unit, self.permutations.len()) as u32,
+            permutation: self.prf.permutation(household, self.permutations.len()) as u32,
         }
     }
 
@@ -111,7 +117,7 @@ mod tests {
                 assert!(
                     turns
                         .iter()
-                        .all(|first| first.unit == u64::from(first.record) * 7)
+                        .all(|first| first.household == u64::from(first.record) * 7)
                 );
             }
         }

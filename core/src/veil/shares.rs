@@ -157,11 +157,11 @@ impl Shares {
             true => self.spans[value],
             false => (0, self.members.len() as u32),
         };
-        let units = if near { siblings } else { all };
+        let length = if near { siblings } else { all };
         let sums = &self.sums[stratum][begin as usize..=end as usize];
         // The value's own stretch is cut out of the sums.
         let (before, after) = self.own(stratum, value);
-        let point = sums[0] + below(units);
+        let point = sums[0] + below(length);
         let point = if point < before {
             point
         } else {
@@ -190,18 +190,18 @@ mod tests {
         targets
     }
 
-    fn kernel(stay: u64, within: u64, units: [u64; 5]) -> Shares {
+    fn kernel(stay: u64, within: u64, lengths: [u64; 5]) -> Shares {
         Shares::new(
             vec![stay; 5],
             within,
             vec![0, 1, 0, 1, 2],
-            &[units.to_vec()],
+            &[lengths.to_vec()],
         )
     }
 
     #[test]
     fn slots_go_exactly_where_a_person_can_go() {
-        let units = [
+        let lengths = [
             SLOT_LENGTH / 2,
             SLOT_LENGTH / 2,
             SLOT_LENGTH / 2,
@@ -215,7 +215,7 @@ mod tests {
             (0, SLOT_LENGTH),
             (SLOT_LENGTH, 0),
         ] {
-            let shares = kernel(stay, within, units);
+            let shares = kernel(stay, within, lengths);
             for kind in [Kind::Visit, Kind::Correction] {
                 for from in [0, 1, 2, 4] {
                     let possible = |&to: &u16| shares.possible(kind, 0, from, to);

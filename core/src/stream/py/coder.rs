@@ -34,9 +34,9 @@ impl Coded {
     }
 
     #[getter]
-    fn units(&self, py: Python<'_>) -> PyResult<Option<Py<PyArray1<u64>>>> {
-        let units = self.codes()?.units.as_ref();
-        Ok(units.map(|units| copied(py, units)))
+    fn households(&self, py: Python<'_>) -> PyResult<Option<Py<PyArray1<u64>>>> {
+        let households = self.codes()?.households.as_ref();
+        Ok(households.map(|households| copied(py, households)))
     }
 
     #[getter]
@@ -152,14 +152,14 @@ impl Coder {
         batch: Capsules<'_>,
         person: usize,
         fields: Vec<usize>,
-        unit: Option<usize>,
+        household: Option<usize>,
         named: bool,
     ) -> PyResult<Coded> {
         let rows = self::batch(&batch)?;
         let column = |number: usize| rows.column(number).map_err(unreadable);
         let columns = Columns {
             person: column(person)?,
-            unit: unit.map(column).transpose()?,
+            household: household.map(column).transpose()?,
             fields: fields
                 .into_iter()
                 .map(column)

@@ -45,7 +45,7 @@ impl Kernel {
         parents: PyReadonlyArray1<'_, u32>,
     ) -> PyResult<Self> {
         let (stay, parents) = (stay.as_slice()?.to_vec(), parents.as_slice()?.to_vec());
-        let bounded = within <= SLOT_LENGTH && stay.iter().all(|&units| units <= SLOT_LENGTH);
+        let bounded = within <= SLOT_LENGTH && stay.iter().all(|&length| length <= SLOT_LENGTH);
         demand(bounded, "stay and within lie between 0 and ONE")?;
         demand(
             stay.len() == parents.len(),

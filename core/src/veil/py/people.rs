@@ -68,7 +68,10 @@ impl People {
         let (veil, size) = (self.veil.get(), batch.persons.len());
         veil.check_strata(size, batch.strata)?;
         veil.check_values(size, batch.values)?;
-        demand(batch.units.len() == size, "columns of different lengths")?;
+        demand(
+            batch.households.len() == size,
+            "columns of different lengths",
+        )?;
         let people = &mut self.people;
         let seen = py.detach(|| people.take(&veil.0, batch)).map_err(refuse)?;
         Ok(Seen {
@@ -107,7 +110,7 @@ impl People {
     }
 
     /// The next event of every record's person, in the order of the records.
-    #[pyo3(signature = (persons, units, strata, values, kind="visit", *, now=None))]
+    #[pyo3(signature = (persons, households, strata, values, kind="visit", *, now=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "columns side by side, as Python has them"
@@ -116,7 +119,7 @@ impl People {
         &mut self,
         py: Python<'_>,
         persons: PyReadonlyArray1<'_, u64>,
-        units: PyReadonlyArray1<'_, u64>,
+        households: PyReadonlyArray1<'_, u64>,
         strata: Codes<'_>,
         values: PyReadonlyArray1<'_, i32>,
         kind: &str,
@@ -124,7 +127,7 @@ impl People {
     ) -> PyResult<Seen> {
         let batch = people::Batch {
             persons: persons.as_slice()?,
-            units: units.as_slice()?,
+            households: households.as_slice()?,
             strata: strata.as_slice()?,
             values: values.as_slice()?,
             kind: kind_of(kind)?,
@@ -138,7 +141,7 @@ impl People {
         let coded = coded.codes()?;
         let batch = people::Batch {
             persons: &coded.persons,
-            units: coded.units.as_ref().unwrap_or(&coded.persons),
+            households: coded.households.as_ref().unwrap_or(&coded.persons),
             strata: &coded.strata,
             values: coded.values(),
             kind: Kind::Visit,
