@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::SLOT_LENGTH;
+use super::cumulative_line::CumulativeLine;
 use super::kernel::Kernel;
-use super::line::Line;
 use super::prf::Prf;
 use super::schedule::FirstEvent;
 
@@ -20,7 +20,7 @@ pub struct Veil {
     /// Position of every value in every order.
     positions: Vec<Vec<u16>>,
     /// One line per row and order, built when it is first needed.
-    lines: Vec<OnceLock<Line>>,
+    lines: Vec<OnceLock<CumulativeLine>>,
 }
 
 fn inverse(permutation: &[u16]) -> Vec<u16> {
@@ -56,9 +56,9 @@ impl Veil {
         }
     }
 
-    fn line(&self, stratum: usize, permutation: usize) -> &Line {
+    fn line(&self, stratum: usize, permutation: usize) -> &CumulativeLine {
         self.lines[stratum * self.permutations.len() + permutation].get_or_init(|| {
-            Line::new(
+            CumulativeLine::new(
                 &self.strata[stratum],
                 &self.permutations[permutation],
                 self.l,
@@ -98,7 +98,7 @@ impl Veil {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{line::segments, permutations::random};
+    use super::super::{cumulative_line::segments, permutations::random};
     use super::*;
 
     fn veil(counts: &[u64], l: usize) -> Veil {

@@ -6,9 +6,9 @@
 //! (`docs/veil.md`; `tests/twins/veil_twin.py` is the twin that these files equal bit for bit).
 
 pub mod canonical;
+pub mod cumulative_line;
 pub mod first_event;
 pub mod kernel;
-pub mod line;
 pub mod matrix;
 pub mod memory;
 pub mod people;

@@ -233,8 +233,8 @@ impl People {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cumulative_line::segments;
     use super::super::kernel::Kernel;
-    use super::super::line::segments;
     use super::super::matrix::Matrix;
     use super::super::permutations::random;
     use super::*;

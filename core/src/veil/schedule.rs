@@ -88,8 +88,8 @@ impl Veil {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cumulative_line::segments;
     use super::super::kernel::Kernel;
-    use super::super::line::segments;
     use super::super::permutations::random;
     use super::*;
 

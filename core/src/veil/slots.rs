@@ -46,8 +46,8 @@ impl Veil {
 #[cfg(test)]
 mod tests {
     use super::super::SLOT_LENGTH;
+    use super::super::cumulative_line::segments;
     use super::super::kernel::Kernel;
-    use super::super::line::segments;
     use super::super::matrix::Matrix;
     use super::super::permutations::random;
     use super::super::shares::Shares;

@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::super::{line, permutations};
+use super::super::{cumulative_line, permutations};
 use super::{check_size, demand, refused, to_array, to_rows};
 
 /// Lays rows of weights on lines of length l.
@@ -15,7 +15,7 @@ fn laid<'py>(
     demand((2..=254).contains(&l), "l lies between 2 and 254")?;
     let width = weights.first().map_or(0, Vec::len);
     let strata = py.detach(|| {
-        let stratum = |weights: &Vec<u64>| line::segments(weights, l);
+        let stratum = |weights: &Vec<u64>| cumulative_line::segments(weights, l);
         weights.iter().map(stratum).collect::<Option<Vec<_>>>()
     });
     match strata {

@@ -28,7 +28,7 @@ pub fn segments(counts: &[u64], l: usize) -> Option<Vec<u64>> {
 /// A line is at most 254 * 2^40 units long: an end takes 48 bits and leaves 16 for the value that ends there.
 const CODE: u32 = 16;
 
-pub struct Line {
+pub struct CumulativeLine {
     /// End of the stretch at each position of the order, and the value: one cache line answers both.
     ends: Box<[u64]>,
     /// Position at which each part of a slot begins: the same part of all slots side by side, since one place asks for all.
@@ -38,7 +38,7 @@ pub struct Line {
     fine: u32,
 }
 
-impl Line {
+impl CumulativeLine {
     pub fn new(segments: &[u64], permutation: &[u16], l: usize) -> Self {
         let mut end = 0;
         let ends: Box<[u64]> = permutation
@@ -60,7 +60,7 @@ impl Line {
             }
             first[part * l + j] = position as u16;
         }
-        Line {
+        CumulativeLine {
             ends,
             first,
             l,
@@ -126,7 +126,7 @@ mod tests {
     fn every_point_lies_in_the_stretch_that_is_found() {
         let lengths = segments(&[5, 0, 1, 9, 1, 0], 3).unwrap();
         let permutation = [1, 4, 3, 0, 2, 5];
-        let line = Line::new(&lengths, &permutation, 3);
+        let line = CumulativeLine::new(&lengths, &permutation, 3);
         for place in (0..SLOT_LENGTH)
             .step_by(SLOT_LENGTH as usize / 997)
             .chain([SLOT_LENGTH - 1])
@@ -148,7 +148,7 @@ mod tests {
     fn the_longest_line_fits() {
         let lengths = segments(&[1; 300], 254).unwrap();
         let permutation: Vec<u16> = (0..300).rev().collect();
-        let line = Line::new(&lengths, &permutation, 254);
+        let line = CumulativeLine::new(&lengths, &permutation, 254);
         let mut slots = [0; 254];
         line.values(0, &mut slots);
         assert_eq!(slots[0], 299);
