@@ -72,7 +72,7 @@ impl Veil {
         (length > 0).then_some(length)
     }
 
-    pub fn offers(&self, stratum: usize, value: i32) -> bool {
+    pub fn is_offered(&self, stratum: usize, value: i32) -> bool {
         self.segment(stratum, value).is_some()
     }
 
@@ -90,7 +90,7 @@ impl Veil {
             let position = self.positions[permutation][value as usize];
             line.start(usize::from(position)) + self.prf.point(household, value as u16, length)
         });
-        let place = point.map_or_else(|| self.prf.unseen(household, event), |x| x % SLOT_LENGTH);
+        let place = point.map_or_else(|| self.prf.omitted(household, event), |x| x % SLOT_LENGTH);
         line.values(place, slots);
         point.map(|x| (x / SLOT_LENGTH) as u8)
     }

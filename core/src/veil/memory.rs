@@ -6,7 +6,7 @@
 //! all the same: the true slot is what it is there for.
 
 const FORMAT: u8 = 1;
-const LOST: u8 = u8::MAX;
+const OMITTED: u8 = u8::MAX;
 pub const HEAD: usize = 8;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl Memory {
     pub fn read(&mut self, bytes: &[u8], strata: usize, values: usize) -> bool {
         self.stratum = u16::from_le_bytes([bytes[0], bytes[1]]);
         self.event = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
-        self.true_slot = (bytes[6] != LOST).then_some(bytes[6]);
+        self.true_slot = (bytes[6] != OMITTED).then_some(bytes[6]);
         self.slots.clear();
         let pairs = bytes[HEAD..].chunks_exact(2);
         self.slots
@@ -51,7 +51,7 @@ impl Memory {
 pub fn write(bytes: &mut [u8], stratum: u16, event: u32, true_slot: Option<u8>, slots: &[u16]) {
     bytes[..2].copy_from_slice(&stratum.to_le_bytes());
     bytes[2..6].copy_from_slice(&event.to_le_bytes());
-    bytes[6] = true_slot.unwrap_or(LOST);
+    bytes[6] = true_slot.unwrap_or(OMITTED);
     bytes[7] = FORMAT;
     for (pair, value) in bytes[HEAD..].chunks_exact_mut(2).zip(slots) {
         pair.copy_from_slice(&value.to_le_bytes());

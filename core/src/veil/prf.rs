@@ -20,7 +20,7 @@ const STREAM: u64 = 0x7665_696c;
 pub struct Prf {
     permutation: Sip,
     point: Sip,
-    unseen: Sip,
+    omitted: Sip,
     step: Sip,
 }
 
@@ -59,7 +59,7 @@ impl Prf {
         Prf {
             permutation: sip(),
             point: sip(),
-            unseen: sip(),
+            omitted: sip(),
             step: sip(),
         }
     }
@@ -75,8 +75,8 @@ impl Prf {
     }
 
     /// The place U of a value that is not offered; it does not depend on the value.
-    pub fn unseen(&self, person: u64, event: u32) -> u64 {
-        below(&self.unseen.begin(person), u64::from(event), SLOT_LENGTH)
+    pub fn omitted(&self, person: u64, event: u32) -> u64 {
+        below(&self.omitted.begin(person), u64::from(event), SLOT_LENGTH)
     }
 
     /// What a person's steps are drawn from.
@@ -119,7 +119,7 @@ mod tests {
         for person in 0..1000 {
             let point = prf.point(person, 3, 17);
             assert!(point < 17 && point == Prf::new([7; 32]).point(person, 3, 17));
-            assert!(prf.unseen(person, 0) < SLOT_LENGTH && prf.permutation(person, 64) < 64);
+            assert!(prf.omitted(person, 0) < SLOT_LENGTH && prf.permutation(person, 64) < 64);
         }
     }
 

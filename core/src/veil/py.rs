@@ -282,7 +282,7 @@ impl Veil {
     }
 
     /// Whether a value is offered in a row: private, for the counts of eta.
-    fn offered<'py>(
+    fn is_offered<'py>(
         &self,
         py: Python<'py>,
         strata: Codes<'py>,
@@ -293,7 +293,7 @@ impl Veil {
         self.check_values(strata.len(), values)?;
         let pairs = strata.iter().zip(values);
         let flags: Vec<bool> = pairs
-            .map(|(&stratum, &value)| self.0.offers(stratum as usize, value))
+            .map(|(&stratum, &value)| self.0.is_offered(stratum as usize, value))
             .collect();
         Ok(flags.into_pyarray(py))
     }

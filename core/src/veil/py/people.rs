@@ -20,7 +20,7 @@ pub struct Seen {
     offered: Later<bool, PyArray1<bool>>,
     l: usize,
     size: usize,
-    lost: usize,
+    omitted: usize,
 }
 
 #[pymethods]
@@ -31,8 +31,8 @@ impl Seen {
 
     /// How many truths are not offered.
     #[getter]
-    fn lost(&self) -> usize {
-        self.lost
+    fn omitted(&self) -> usize {
+        self.omitted
     }
 
     #[getter]
@@ -75,7 +75,7 @@ impl People {
         let people = &mut self.people;
         let seen = py.detach(|| people.take(&veil.0, batch)).map_err(refuse)?;
         Ok(Seen {
-            lost: seen.offered.iter().filter(|&&offered| !offered).count(),
+            omitted: seen.offered.iter().filter(|&&offered| !offered).count(),
             candidates: Later::new(seen.candidates),
             strata: Later::new(seen.strata),
             events: Later::new(seen.events),
