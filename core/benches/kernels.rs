@@ -130,7 +130,7 @@ fn tables() {
     time("optimal: collapse and search", n as usize, || (), optimum);
 }
 
-fn house(values: usize, strata: usize, l: usize) -> Veil {
+fn veil_of(values: usize, strata: usize, l: usize) -> Veil {
     let counts = |stratum: usize| -> Vec<u64> {
         (0..values)
             .map(|value| 1 + ((stratum * values + value) as u64 * 7919) % 999)
@@ -156,7 +156,7 @@ fn veil() {
     let hash = |i: usize| sip.words([i as u64, 0, 0]);
     let persons: Vec<u64> = (0..n).map(hash).collect();
     for (values, strata) in [(139, 64), (1673, 21)] {
-        let house = house(values, strata, 10);
+        let veil = veil_of(values, strata, 10);
         let pick = |i: usize, top: usize| (hash(n + i) >> 16) as usize % top;
         let (stratum, value): (Vec<u32>, Vec<i32>) = (0..n)
             .map(|i| (pick(i, strata) as u32, pick(n + i, values) as i32))
@@ -170,7 +170,7 @@ fn veil() {
             now: None,
         };
         let take = |mut people: People| {
-            people.take(&house, &batch()).expect("records");
+            people.take(&veil, &batch()).expect("records");
             people
         };
         let name = |what| format!("veil: {what}, {values} values");

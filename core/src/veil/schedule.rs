@@ -94,11 +94,11 @@ mod tests {
     use super::*;
 
     /// Values, rows, orders: a house whose lines lie in the cache, and two whose lines do not.
-    const HOUSES: [(usize, usize, usize); 3] = [(6, 2, 64), (1100, 4, 64), (60_000, 1, 3)];
+    const PARAMETER_SETS: [(usize, usize, usize); 3] = [(6, 2, 64), (1100, 4, 64), (60_000, 1, 3)];
 
     #[test]
     fn everybody_has_a_turn_and_lines_come_together() {
-        for (values, strata, permutations) in HOUSES {
+        for (values, strata, permutations) in PARAMETER_SETS {
             let lines = vec![segments(&vec![1; values], 3).unwrap(); strata];
             let permutations = random(values, permutations, [4; 32]);
             let veil = Veil::new([3; 32], 3, lines, permutations, Kernel::Still);
