@@ -170,7 +170,7 @@ fn veil() {
             now: None,
         };
         let take = |mut people: People| {
-            people.take(&veil, &batch()).expect("records");
+            people.add_events(&veil, &batch()).expect("records");
             people
         };
         let name = |what| format!("veil: {what}, {values} values");

@@ -108,7 +108,7 @@ mod tests {
             l,
             strata,
             random(counts.len(), 8, [4; 32]),
-            Kernel::Still,
+            Kernel::Identity,
         )
     }
 
@@ -119,24 +119,24 @@ mod tests {
     #[test]
     fn the_truth_stands_in_its_slot() {
         let veil = veil(&[9, 1, 1, 4, 2, 3], 3);
-        let mut found = [0; 3];
+        let mut candidates = [0; 3];
         for person in 0..2000 {
             let value = (person % 6) as i32;
-            let true_slot = slots(&veil, person, value, 0, &mut found).unwrap();
-            assert_eq!(i32::from(found[usize::from(true_slot)]), value);
+            let true_slot = slots(&veil, person, value, 0, &mut candidates).unwrap();
+            assert_eq!(i32::from(candidates[usize::from(true_slot)]), value);
         }
     }
 
     #[test]
     fn frequent_values_have_their_copies_and_unseen_ones_none() {
         let veil = veil(&[5, 2, 0, 3], 4);
-        let mut found = [0; 4];
+        let mut candidates = [0; 4];
         for person in 0..2000 {
             let value = [0, 1, 2, 3, -1][person as usize % 5];
-            let true_slot = slots(&veil, person, value, 0, &mut found);
+            let true_slot = slots(&veil, person, value, 0, &mut candidates);
             assert_eq!(true_slot.is_some(), value != 2 && value != -1);
-            assert_eq!(found.iter().filter(|&&slot| slot == 0).count(), 2);
-            assert!(!found.contains(&2));
+            assert_eq!(candidates.iter().filter(|&&slot| slot == 0).count(), 2);
+            assert!(!candidates.contains(&2));
         }
     }
 

@@ -13,7 +13,7 @@ pub enum Kind {
 
 pub enum Kernel {
     /// No kernel is known: nothing moves, so a later different value is never offered and never shown.
-    Still,
+    Identity,
     Shares(Shares),
     Matrix(Matrix),
 }
@@ -22,7 +22,7 @@ impl Kernel {
     /// Whether T(from, to) is positive for this kind of event.
     pub fn possible(&self, kind: Kind, stratum: usize, from: u16, to: u16) -> bool {
         match self {
-            Kernel::Still => from == to,
+            Kernel::Identity => from == to,
             Kernel::Shares(shares) => shares.possible(kind, stratum, from, to),
             Kernel::Matrix(matrix) => matrix.possible(kind, from, to),
         }
@@ -38,7 +38,7 @@ impl Kernel {
         slots: &mut [u16],
     ) {
         match self {
-            Kernel::Still => (),
+            Kernel::Identity => (),
             Kernel::Shares(shares) => shares.walk(kind, stratum, (steps, event), true_slot, slots),
             Kernel::Matrix(matrix) => matrix.walk(kind, (steps, event), true_slot, slots),
         }

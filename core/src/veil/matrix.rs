@@ -73,7 +73,7 @@ impl Matrix {
         for (block, first) in slots.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
             let ask = |slot: usize| word(event, first + slot, Question::Target);
             let mut hashes: [u64; BLOCK] = from_fn(ask);
-            steps.hashed(&mut hashes[..block.len()]);
+            steps.hash_words(&mut hashes[..block.len()]);
             for (slot, value) in block.iter_mut().enumerate() {
                 if Some(first + slot) != true_slot {
                     let below = |n| steps.answer(ask(slot), hashes[slot], n);

@@ -12,7 +12,7 @@ use super::places::Places;
 use super::schedule::FirstEvent;
 
 /// Events that one step may lead over: more is a time stamp in the place of a number.
-pub const MOST_STEPS: u32 = 10_000;
+pub const MAX_STEPS: u32 = 10_000;
 
 /// The records of a batch, side by side, checked by whoever made it.
 pub struct Batch<'a> {
@@ -36,18 +36,18 @@ impl Batch<'_> {
 }
 
 /// What a batch publishes, and, private, whether each truth is offered.
-pub struct Seen {
+pub struct VeiledEvents {
     pub candidates: Vec<u16>,
     pub strata: Vec<u32>,
     pub events: Vec<u32>,
     pub offered: Vec<bool>,
 }
 
-impl Seen {
+impl VeiledEvents {
     /// As if all were first sights.
     fn new(batch: &Batch, l: usize) -> Self {
         let size = batch.persons.len();
-        Seen {
+        VeiledEvents {
             candidates: vec![0; size * l],
             strata: batch.strata.to_vec(),
             events: vec![0; size],
@@ -105,15 +105,15 @@ impl People {
     }
 
     /// The next event of every record's person; nothing has changed when it refuses.
-    pub fn take(&mut self, veil: &Veil, batch: &Batch) -> Result<Seen, &'static str> {
+    pub fn add_events(&mut self, veil: &Veil, batch: &Batch) -> Result<VeiledEvents, &'static str> {
         self.check(batch)?;
         let (places, firsts) = self.places(batch);
-        let mut seen = Seen::new(batch, veil.l);
+        let mut veiled = VeiledEvents::new(batch, veil.l);
         veil.for_each_by_line(
             firsts.iter().map(|&i| batch.first_event(veil, i)),
             |first| {
                 let place = places[first.record as usize] as usize;
-                seen.begin(veil, first, self.bytes(place));
+                veiled.begin(veil, first, self.bytes(place));
             },
         );
         let mut memory = Memory::default();
@@ -126,10 +126,10 @@ impl People {
                 let (household, value) = (batch.households[i], batch.values[i]);
                 veil.step(household, value, batch.kind, event, &mut memory);
                 self.keep(place, batch.now, &memory);
-                seen.set(i, &memory);
+                veiled.set(i, &memory);
             }
         }
-        Ok(seen)
+        Ok(veiled)
     }
 
     /// Within a release everybody stands once: two records at one event would share their decoys and so show the truth.
@@ -145,7 +145,7 @@ impl People {
             Some(now.saturating_sub(self.clocks[place]))
         };
         let mut missed = batch.persons.iter().filter_map(missed);
-        match missed.all(|steps| (1..=MOST_STEPS).contains(&steps)) {
+        match missed.all(|steps| (1..=MAX_STEPS).contains(&steps)) {
             true => Ok(()),
             false => Err("releases are counted, and each comes after the last"),
         }
@@ -216,7 +216,7 @@ impl People {
             return None;
         }
         let mut memory = Memory::default();
-        let sound = memories
+        let valid = memories
             .chunks_exact(self.size)
             .all(|bytes| memory.read(bytes, veil.strata.len(), veil.values));
         let words = persons.chunks_exact(8);
@@ -227,7 +227,7 @@ impl People {
             .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
             .collect();
         self.memories = memories.to_vec();
-        (sound && self.places.len() == size).then_some(())
+        (valid && self.places.len() == size).then_some(())
     }
 }
 
@@ -268,8 +268,8 @@ mod tests {
         let persons: Vec<u64> = (0..200).map(|i| i * 7 % 40).collect();
         let (strata, values) = (vec![0; 200], (0..200).map(|i| i % 6).collect::<Vec<i32>>());
         let mut whole = People::new(3);
-        let seen = whole
-            .take(&veil, &batch(&persons, &strata, &values))
+        let veiled = whole
+            .add_events(&veil, &batch(&persons, &strata, &values))
             .unwrap();
         let mut cut = People::new(3);
         for from in (0..200).step_by(13) {
@@ -279,16 +279,16 @@ mod tests {
                 &strata[span.clone()],
                 &values[span.clone()],
             );
-            let part = cut.take(&veil, &part).unwrap();
+            let part = cut.add_events(&veil, &part).unwrap();
             assert_eq!(
                 part.candidates,
-                seen.candidates[3 * span.start..3 * span.end]
+                veiled.candidates[3 * span.start..3 * span.end]
             );
-            assert_eq!(part.events, seen.events[span.clone()]);
-            assert_eq!(part.offered, seen.offered[span]);
+            assert_eq!(part.events, veiled.events[span.clone()]);
+            assert_eq!(part.offered, veiled.offered[span]);
         }
         assert_eq!(cut.to_bytes(), whole.to_bytes());
-        assert_eq!(seen.events[199], 4);
+        assert_eq!(veiled.events[199], 4);
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
         let mut people = People::new(3);
         let persons = [5, 6, 5];
         people
-            .take(&veil, &batch(&persons, &[0; 3], &[0, 1, 1]))
+            .add_events(&veil, &batch(&persons, &[0; 3], &[0, 1, 1]))
             .unwrap();
         let bytes = people.to_bytes();
         let mut other = People::new(3);
@@ -305,14 +305,17 @@ mod tests {
         assert_eq!(other.to_bytes(), bytes);
         assert!(other.knows(5) && !other.knows(7));
         let next = batch(&persons[..1], &[0], &[2]);
-        let (a, b) = (people.take(&veil, &next), other.take(&veil, &next));
+        let (a, b) = (
+            people.add_events(&veil, &next),
+            other.add_events(&veil, &next),
+        );
         assert_eq!(a.unwrap().candidates, b.unwrap().candidates);
         for size in [0, 7, 8, 20, bytes.len() - 1] {
             assert!(People::new(3).load(&veil, &bytes[..size]).is_none());
         }
-        let mut bent = bytes.clone();
-        *bent.last_mut().unwrap() = 200;
-        assert!(People::new(3).load(&veil, &bent).is_none());
+        let mut corrupt = bytes.clone();
+        *corrupt.last_mut().unwrap() = 200;
+        assert!(People::new(3).load(&veil, &corrupt).is_none());
     }
 
     #[test]
@@ -323,13 +326,13 @@ mod tests {
             now: Some(now),
             ..batch(&[5], &[0], &[0])
         };
-        people.take(&veil, &at(1)).unwrap();
-        assert_eq!(people.take(&veil, &at(4)).unwrap().events, [3]);
-        assert!(people.take(&veil, &at(4)).is_err());
+        people.add_events(&veil, &at(1)).unwrap();
+        assert_eq!(people.add_events(&veil, &at(4)).unwrap().events, [3]);
+        assert!(people.add_events(&veil, &at(4)).is_err());
         let twice = Batch {
             now: Some(5),
             ..batch(&[6, 6], &[0, 0], &[0, 0])
         };
-        assert!(people.take(&veil, &twice).is_err() && !people.knows(6));
+        assert!(people.add_events(&veil, &twice).is_err() && !people.knows(6));
     }
 }

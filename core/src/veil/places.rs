@@ -5,9 +5,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// The bits of a keyed hash are as good as any.
 #[derive(Default)]
-struct AsItIs(u64);
+struct KeyHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -25,7 +25,7 @@ impl Hasher for AsItIs {
 /// At most 2^32 keys.
 #[derive(Default)]
 pub struct Places {
-    places: HashMap<u64, u32, BuildHasherDefault<AsItIs>>,
+    places: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
     keys: Vec<u64>,
 }
 

@@ -10,8 +10,8 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
 use super::SLOT_LENGTH;
-use crate::stream::draw::scaled;
-use crate::stream::sip::{Begun, Sip};
+use crate::stream::draw::scale;
+use crate::stream::sip::{Sip, SipPrefix};
 
 /// The key stream that the veil's keys come from: no shard or other purpose has this number.
 const STREAM: u64 = 0x7665_696c;
@@ -36,15 +36,15 @@ pub enum Question {
 }
 
 #[inline]
-fn below(begun: &Begun, word: u64, n: u64) -> u64 {
-    settled(begun, word, begun.words([word, 0]), n)
+fn below(prefix: &SipPrefix, word: u64, n: u64) -> u64 {
+    settle(prefix, word, prefix.words([word, 0]), n)
 }
 
 /// The answer that the first hash gives, or a later attempt.
 #[inline]
-fn settled(begun: &Begun, word: u64, hash: u64, n: u64) -> u64 {
-    let again = || (1..).find_map(|attempt| scaled(begun.words([word, attempt]), n));
-    scaled(hash, n).unwrap_or_else(|| again().expect("attempts do not end"))
+fn settle(prefix: &SipPrefix, word: u64, hash: u64, n: u64) -> u64 {
+    let again = || (1..).find_map(|attempt| scale(prefix.words([word, attempt]), n));
+    scale(hash, n).unwrap_or_else(|| again().expect("attempts do not end"))
 }
 
 impl Prf {
@@ -87,19 +87,19 @@ impl Prf {
 
 /// The steps of one person.
 #[derive(Clone, Copy)]
-pub struct Steps(Begun);
+pub struct Steps(SipPrefix);
 
 impl Steps {
     /// Turns questions, each in a `word`, into their hashes; `answer` scales them.
     #[inline]
-    pub fn hashed(&self, words: &mut [u64]) {
+    pub fn hash_words(&self, words: &mut [u64]) {
         self.0.each(words);
     }
 
     /// The answer below `n` that a question's hash gives.
     #[inline]
     pub fn answer(&self, word: u64, hash: u64, n: u64) -> u64 {
-        settled(&self.0, word, hash, n)
+        settle(&self.0, word, hash, n)
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
         let n = u64::MAX;
         let answer = |prf: &Prf, person, word| {
             let (steps, mut hashes) = (prf.steps(person), [word]);
-            steps.hashed(&mut hashes);
+            steps.hash_words(&mut hashes);
             steps.answer(word, hashes[0], n)
         };
         let first = answer(&prf, 1, word(2, 3, Question::Stay));

@@ -10,28 +10,28 @@ use super::canonical;
 use super::first_event::Veil as Core;
 use super::kernel::{self, Kind};
 use super::memory::{self, Memory};
-use super::people::MOST_STEPS;
+use super::people::MAX_STEPS;
 use super::schedule::FirstEvent;
 
-mod moves;
+mod kernels;
 mod people;
 mod prior;
 
-use moves::Kernel;
+use kernels::Kernel;
 
-fn refused<T>(text: impl Into<String>) -> PyResult<T> {
+fn reject<T>(text: impl Into<String>) -> PyResult<T> {
     Err(PyValueError::new_err(text.into()))
 }
 
 fn demand(holds: bool, text: &'static str) -> PyResult<()> {
-    if holds { Ok(()) } else { refused(text) }
+    if holds { Ok(()) } else { reject(text) }
 }
 
 fn kind_of(word: &str) -> PyResult<Kind> {
     match word {
         "visit" => Ok(Kind::Visit),
         "correction" => Ok(Kind::Correction),
-        _ => refused("an event is a visit or a correction"),
+        _ => reject("an event is a visit or a correction"),
     }
 }
 
@@ -74,7 +74,7 @@ struct Events {
 }
 
 /// One row of an array of our own.
-fn own<'a, T>(row: &'a mut ArrayViewMut1<'_, T>) -> &'a mut [T] {
+fn row_slice<'a, T>(row: &'a mut ArrayViewMut1<'_, T>) -> &'a mut [T] {
     row.as_slice_mut().expect("rows lie in one piece")
 }
 
@@ -100,7 +100,7 @@ impl Columns {
     fn begin(&mut self, veil: &Core, first: &FirstEvent) {
         let i = first.record as usize;
         let (mut candidates, mut memory) = (self.candidates.row_mut(i), self.memories.row_mut(i));
-        let (candidates, memory) = (own(&mut candidates), own(&mut memory));
+        let (candidates, memory) = (row_slice(&mut candidates), row_slice(&mut memory));
         let true_slot = veil.slots(first, 0, candidates);
         memory::write(memory, first.stratum as u16, 0, true_slot, candidates);
         canonical::sort(candidates);
@@ -110,16 +110,16 @@ impl Columns {
 
     fn set(&mut self, i: usize, memory: &Memory) {
         let mut row = self.candidates.row_mut(i);
-        let candidates = own(&mut row);
+        let candidates = row_slice(&mut row);
         candidates.copy_from_slice(&memory.slots);
         canonical::sort(candidates);
         self.strata[i] = memory.stratum.into();
         self.events[i] = memory.event;
         self.offered[i] = memory.true_slot.is_some();
-        memory.write(own(&mut self.memories.row_mut(i)));
+        memory.write(row_slice(&mut self.memories.row_mut(i)));
     }
 
-    fn share(self, py: Python<'_>) -> Events {
+    fn into_python(self, py: Python<'_>) -> Events {
         Events {
             candidates: self.candidates.into_pyarray(py).unbind(),
             strata: self.strata.into_pyarray(py).unbind(),
@@ -168,7 +168,7 @@ impl Veil {
     }
 
     /// Two records of a person at one event would share their decoys and so show the truth.
-    fn check_alone(persons: &[u64]) -> PyResult<()> {
+    fn check_distinct(persons: &[u64]) -> PyResult<()> {
         let mut sorted = persons.to_vec();
         sorted.sort_unstable();
         let alone = sorted.windows(2).all(|pair| pair[0] < pair[1]);
@@ -190,7 +190,7 @@ impl Veil {
         demand(fits, "a memory of another house")?;
         let event = event.unwrap_or(memory.event.saturating_add(1));
         let steps = event.saturating_sub(memory.event);
-        let counted = (1..=MOST_STEPS).contains(&steps);
+        let counted = (1..=MAX_STEPS).contains(&steps);
         demand(counted, "events are counted, and each comes after the last")?;
         demand(
             kind == Kind::Visit || steps == 1,
@@ -239,7 +239,7 @@ impl Veil {
             strata.iter().all(exact),
             "the stretches of a row do not sum to l * ONE",
         )?;
-        let kernel = kernel.map_or(Ok(kernel::Kernel::Still), |kernel| {
+        let kernel = kernel.map_or(Ok(kernel::Kernel::Identity), |kernel| {
             kernel.bind(&strata, size)
         })?;
         Ok(Veil(Core::new(key, l, strata, permutations, kernel)))
@@ -310,7 +310,7 @@ impl Veil {
             (persons.as_slice()?, strata.as_slice()?, values.as_slice()?);
         self.check_strata(persons.len(), strata)?;
         self.check_values(persons.len(), values)?;
-        Self::check_alone(persons)?;
+        Self::check_distinct(persons)?;
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
             self.for_each_by_line(persons, strata, values, |first| {
@@ -318,7 +318,7 @@ impl Veil {
             });
             columns
         });
-        Ok(columns.share(py))
+        Ok(columns.into_python(py))
     }
 
     /// Later events of persons; each memory is that of the person's last event, and a person stands once in a batch.
@@ -339,7 +339,7 @@ impl Veil {
             .map(|events| events.as_slice())
             .transpose()?;
         self.check_values(persons.len(), values)?;
-        Self::check_alone(persons)?;
+        Self::check_distinct(persons)?;
         let size = Memory::size(self.0.l);
         demand(memories.as_array().ncols() == size, "memories of another l")?;
         let bytes = memories.as_slice()?;
@@ -357,7 +357,7 @@ impl Veil {
             }
             PyResult::Ok(columns)
         })?;
-        Ok(columns.share(py))
+        Ok(columns.into_python(py))
     }
 }
 
@@ -368,7 +368,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Events>()?;
     m.add_class::<Veil>()?;
     m.add_class::<people::People>()?;
-    m.add_class::<people::Seen>()?;
+    m.add_class::<people::VeiledEvents>()?;
     m.add_function(wrap_pyfunction!(people::pseudonyms, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::segments_of_counts, &m)?)?;
     m.add_function(wrap_pyfunction!(prior::random_permutations, &m)?)?;

@@ -101,7 +101,7 @@ mod tests {
         for (values, strata, permutations) in PARAMETER_SETS {
             let lines = vec![segments(&vec![1; values], 3).unwrap(); strata];
             let permutations = random(values, permutations, [4; 32]);
-            let veil = Veil::new([3; 32], 3, lines, permutations, Kernel::Still);
+            let veil = Veil::new([3; 32], 3, lines, permutations, Kernel::Identity);
             for size in [0, 1, 60, 64, 5000, 20_000, 50_000] {
                 let first = |i: usize| veil.first_event(i, i as u64 * 7, (i % strata) as u32, 0);
                 let mut turns: Vec<FirstEvent> = Vec::new();

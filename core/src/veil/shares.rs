@@ -24,7 +24,7 @@ pub struct Shares {
     sums: Vec<Vec<u64>>,
 }
 
-fn running(segments: &[u64], members: &[u16]) -> Vec<u64> {
+fn running_sums(segments: &[u64], members: &[u16]) -> Vec<u64> {
     let mut sum = 0;
     let after = members.iter().map(|&value| {
         sum += segments[usize::from(value)];
@@ -51,7 +51,7 @@ impl Shares {
             spans: spans.collect(),
             sums: strata
                 .iter()
-                .map(|stratum| running(stratum, &members))
+                .map(|stratum| running_sums(stratum, &members))
                 .collect(),
             stay,
             within,
@@ -113,7 +113,7 @@ impl Shares {
             let (mut movers, mut size) = ([0; BLOCK], 0);
             let mut stays: [u64; BLOCK] = from_fn(|slot| ask(slot, Question::Stay));
             if kind == Kind::Visit {
-                steps.hashed(&mut stays[..block.len()]);
+                steps.hash_words(&mut stays[..block.len()]);
             }
             for (slot, &value) in block.iter().enumerate() {
                 let stay = self.stay[usize::from(value)];
@@ -129,7 +129,7 @@ impl Shares {
                 near[at] = ask(slot, Question::Within);
                 far[at] = ask(slot, Question::Target);
             }
-            steps.hashed(&mut hashes[..2 * size]);
+            steps.hash_words(&mut hashes[..2 * size]);
             for (at, &slot) in movers.iter().enumerate() {
                 let near = || steps.answer(ask(slot, Question::Within), hashes[at], SLOT_LENGTH);
                 let target = |n| steps.answer(ask(slot, Question::Target), hashes[size + at], n);

@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn without_a_kernel_the_first_set_remains() {
-        let veil = veil(|_| Kernel::Still);
+        let veil = veil(|_| Kernel::Identity);
         let mut memory = begin(&veil, 5, 0);
         let before = memory.slots.clone();
         veil.step(5, 0, Kind::Visit, 1, &mut memory);

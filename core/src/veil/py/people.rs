@@ -13,7 +13,7 @@ use crate::stream::sip::Sip;
 
 /// What a batch publishes, and, private, whether each truth is offered. Columns become arrays when they are asked for.
 #[pyclass(frozen, module = "reticent._core.veil")]
-pub struct Seen {
+pub struct VeiledEvents {
     candidates: Later<u16, PyArray2<u16>>,
     strata: Later<u32, PyArray1<u32>>,
     events: Later<u32, PyArray1<u32>>,
@@ -24,7 +24,7 @@ pub struct Seen {
 }
 
 #[pymethods]
-impl Seen {
+impl VeiledEvents {
     fn __len__(&self) -> usize {
         self.size
     }
@@ -64,7 +64,7 @@ pub struct People {
 }
 
 impl People {
-    fn seen(&mut self, py: Python<'_>, batch: &people::Batch) -> PyResult<Seen> {
+    fn add(&mut self, py: Python<'_>, batch: &people::Batch) -> PyResult<VeiledEvents> {
         let (veil, size) = (self.veil.get(), batch.persons.len());
         veil.check_strata(size, batch.strata)?;
         veil.check_values(size, batch.values)?;
@@ -73,13 +73,15 @@ impl People {
             "columns of different lengths",
         )?;
         let people = &mut self.people;
-        let seen = py.detach(|| people.take(&veil.0, batch)).map_err(refuse)?;
-        Ok(Seen {
-            omitted: seen.offered.iter().filter(|&&offered| !offered).count(),
-            candidates: Later::new(seen.candidates),
-            strata: Later::new(seen.strata),
-            events: Later::new(seen.events),
-            offered: Later::new(seen.offered),
+        let veiled = py
+            .detach(|| people.add_events(&veil.0, batch))
+            .map_err(refuse)?;
+        Ok(VeiledEvents {
+            omitted: veiled.offered.iter().filter(|&&offered| !offered).count(),
+            candidates: Later::new(veiled.candidates),
+            strata: Later::new(veiled.strata),
+            events: Later::new(veiled.events),
+            offered: Later::new(veiled.offered),
             l: veil.0.l,
             size,
         })
@@ -99,7 +101,7 @@ impl People {
     }
 
     /// Which of the persons were seen before.
-    fn known(
+    fn is_known(
         &self,
         py: Python<'_>,
         persons: PyReadonlyArray1<'_, u64>,
@@ -115,7 +117,7 @@ impl People {
         clippy::too_many_arguments,
         reason = "columns side by side, as Python has them"
     )]
-    fn take(
+    fn add_events(
         &mut self,
         py: Python<'_>,
         persons: PyReadonlyArray1<'_, u64>,
@@ -124,7 +126,7 @@ impl People {
         values: PyReadonlyArray1<'_, i32>,
         kind: &str,
         now: Option<u32>,
-    ) -> PyResult<Seen> {
+    ) -> PyResult<VeiledEvents> {
         let batch = people::Batch {
             persons: persons.as_slice()?,
             households: households.as_slice()?,
@@ -133,12 +135,12 @@ impl People {
             kind: kind_of(kind)?,
             now,
         };
-        self.seen(py, &batch)
+        self.add(py, &batch)
     }
 
     /// The next event of every person of a stream's batch.
-    fn visit(&mut self, py: Python<'_>, coded: &Coded) -> PyResult<Seen> {
-        let coded = coded.codes()?;
+    fn add_batch(&mut self, py: Python<'_>, batch: &Coded) -> PyResult<VeiledEvents> {
+        let coded = batch.codes()?;
         let batch = people::Batch {
             persons: &coded.persons,
             households: coded.households.as_ref().unwrap_or(&coded.persons),
@@ -147,7 +149,7 @@ impl People {
             kind: Kind::Visit,
             now: None,
         };
-        self.seen(py, &batch)
+        self.add(py, &batch)
     }
 
     /// Everything, for a snapshot.

@@ -4,10 +4,10 @@ use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use super::super::{cumulative_line, permutations};
-use super::{check_size, demand, refused, to_array, to_rows};
+use super::{check_size, demand, reject, to_array, to_rows};
 
 /// Lays rows of weights on lines of length l.
-fn laid<'py>(
+fn segments_of<'py>(
     py: Python<'py>,
     weights: Vec<Vec<u64>>,
     l: usize,
@@ -20,7 +20,7 @@ fn laid<'py>(
     });
     match strata {
         Some(strata) => Ok(to_array(&strata, width).into_pyarray(py)),
-        None => refused("a row of the prior has no count at all"),
+        None => reject("a row of the prior has no count at all"),
     }
 }
 
@@ -32,7 +32,7 @@ pub fn segments_of_counts<'py>(
     counts: PyReadonlyArray2<'py, u64>,
     l: usize,
 ) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    laid(py, to_rows(counts.as_array()), l)
+    segments_of(py, to_rows(counts.as_array()), l)
 }
 
 /// Random public orders of a domain.

@@ -39,7 +39,7 @@ impl Kernel {
     /// `stay` and `within` in units of ONE; `parents` the parent node of every value.
     #[staticmethod]
     #[pyo3(signature = (stay, *, within, parents))]
-    fn shares(
+    fn from_stays(
         stay: PyReadonlyArray1<'_, u64>,
         within: u64,
         parents: PyReadonlyArray1<'_, u32>,
@@ -56,7 +56,7 @@ impl Kernel {
 
     /// Targets of value v stand at `starts[v] : starts[v + 1]`, ascending, with positive weights.
     #[staticmethod]
-    fn matrix(
+    fn from_matrix(
         starts: PyReadonlyArray1<'_, u64>,
         targets: PyReadonlyArray1<'_, u16>,
         weights: PyReadonlyArray1<'_, u64>,
