@@ -5,12 +5,12 @@
 //! `reticent._core`; without the feature `python` the algorithms stand alone.
 
 pub mod evolving;
-pub mod judge;
 pub mod random;
 pub mod series;
 pub mod stream;
 pub mod table;
 pub mod veil;
+pub mod verify;
 pub mod wire;
 
 #[cfg(feature = "python")]

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::{evolving, judge, random, series, stream, table, veil, wire};
+use crate::{evolving, random, series, stream, table, veil, verify, wire};
 
 pub fn refuse(message: &str) -> PyErr {
     PyValueError::new_err(message.to_owned())
@@ -70,7 +70,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     draws.add_function(wrap_pyfunction!(permutation, &draws)?)?;
     m.add_submodule(&draws)?;
     evolving::py::register(m)?;
-    judge::py::register(m)?;
+    verify::py::register(m)?;
     series::py::register(m)?;
     stream::py::register(m)?;
     table::py::register(m)?;

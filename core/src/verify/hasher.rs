@@ -2,12 +2,12 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-pub type Build = BuildHasherDefault<Spread>;
+pub type Build = BuildHasherDefault<KeyHasher>;
 
 #[derive(Default)]
-pub struct Spread(u64);
+pub struct KeyHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }

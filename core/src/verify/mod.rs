@@ -2,8 +2,8 @@
 //!
 //! Code of its own: nothing here uses a line of the engines that it judges (`tests/unit/audit/test_judge_stands_alone.py`).
 
-pub mod followed;
-pub mod possible;
+pub mod hasher;
 #[cfg(feature = "python")]
 pub mod py;
-pub mod spread;
+pub mod support;
+pub mod trajectories;

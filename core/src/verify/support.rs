@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::spread::Build;
+use super::hasher::Build;
 
 /// A kernel written out: the targets of value v are starts[v] .. starts[v + 1], sorted.
 pub struct Matrix {
@@ -17,12 +17,13 @@ impl Matrix {
         if starts.len() != values + 1 || !rises || starts.last() != Some(&targets.len()) {
             return None;
         }
-        let inside = |span: &[usize]| {
-            let row = &targets[span[0]..span[1]];
-            row.is_sorted_by(|a, b| a < b) && row.last().is_none_or(|&v| usize::from(v) < values)
+        let in_domain = |span: &[usize]| {
+            let targets = &targets[span[0]..span[1]];
+            targets.is_sorted_by(|a, b| a < b)
+                && targets.last().is_none_or(|&v| usize::from(v) < values)
         };
-        let sound = starts.windows(2).all(inside);
-        sound.then_some(Matrix { starts, targets })
+        let valid = starts.windows(2).all(in_domain);
+        valid.then_some(Matrix { starts, targets })
     }
 
     fn allows(&self, from: u16, to: u16) -> bool {
@@ -35,7 +36,7 @@ impl Matrix {
 /// A kernel of few numbers, row by row of the prior: what each value may do there.
 pub struct Shares {
     /// Rows x values.
-    marks: Vec<u8>,
+    flags: Vec<u8>,
     parents: Vec<u32>,
 }
 
@@ -50,44 +51,44 @@ const ANYWHERE: u8 = 8;
 
 impl Shares {
     /// None where there are not as many marks as rows and values.
-    pub fn new(rows: usize, marks: Vec<u8>, parents: Vec<u32>) -> Option<Self> {
-        (marks.len() == rows * parents.len()).then_some(Shares { marks, parents })
+    pub fn new(strata: usize, flags: Vec<u8>, parents: Vec<u32>) -> Option<Self> {
+        (flags.len() == strata * parents.len()).then_some(Shares { flags, parents })
     }
 
-    fn allows(&self, row: usize, from: u16, to: u16) -> bool {
+    fn allows(&self, stratum: usize, from: u16, to: u16) -> bool {
         let (from, to) = (usize::from(from), usize::from(to));
-        let marks = &self.marks[row * self.parents.len()..];
+        let flags = &self.flags[stratum * self.parents.len()..];
         if from == to {
-            return marks[from] & STAYS > 0;
+            return flags[from] & STAYS > 0;
         }
-        let near = marks[from] & ANYWHERE > 0 || self.parents[from] == self.parents[to];
-        near && marks[from] & LEAVES > 0 && marks[to] & OFFERED > 0
+        let near = flags[from] & ANYWHERE > 0 || self.parents[from] == self.parents[to];
+        near && flags[from] & LEAVES > 0 && flags[to] & OFFERED > 0
     }
 }
 
 /// How values may follow one another.
 pub enum Steps {
     /// Without a kernel nothing moves.
-    Still,
+    Identity,
     Matrix(Matrix),
     Shares(Shares),
 }
 
 impl Steps {
-    fn allow(&self, row: usize, from: u16, to: u16) -> bool {
+    fn allow(&self, stratum: usize, from: u16, to: u16) -> bool {
         match self {
-            Steps::Still => from == to,
+            Steps::Identity => from == to,
             Steps::Matrix(matrix) => matrix.allows(from, to),
-            Steps::Shares(shares) => shares.allows(row, from, to),
+            Steps::Shares(shares) => shares.allows(stratum, from, to),
         }
     }
 
     /// Whether every slot before has a slot after of its own.
-    fn lead(&self, row: usize, before: &[u16], after: &[u16]) -> bool {
+    fn can_lead(&self, stratum: usize, before: &[u16], after: &[u16]) -> bool {
         // Mostly each can have gone to its neighbour in canonical order, and there is nothing to look for.
         let mut pairs = before.iter().zip(after);
-        pairs.all(|(&from, &to)| self.allow(row, from, to)) || {
-            let may = |slot: usize, to: usize| self.allow(row, before[slot], after[to]);
+        pairs.all(|(&from, &to)| self.allow(stratum, from, to)) || {
+            let may = |slot: usize, to: usize| self.allow(stratum, before[slot], after[to]);
             let mut owners = vec![None; after.len()];
             (0..before.len())
                 .all(|slot| place(slot, &may, &mut owners, &mut vec![false; after.len()]))
@@ -115,7 +116,7 @@ fn place(
     false
 }
 
-pub struct Possible {
+pub struct Support {
     pub values: usize,
     /// One odd number per slot: the sum of the products with the codes names a set.
     pub factors: Vec<u64>,
@@ -124,7 +125,7 @@ pub struct Possible {
     pub steps: Steps,
 }
 
-impl Possible {
+impl Support {
     /// Two sets have the same name with a probability of 2^-60.
     fn name(&self, set: &[u16]) -> u64 {
         let products = set.iter().zip(&self.factors);
@@ -134,16 +135,16 @@ impl Possible {
     }
 
     /// Whether a row can give a set.
-    pub fn gives(&self, row: usize, set: &[u16]) -> bool {
+    pub fn can_give(&self, stratum: usize, set: &[u16]) -> bool {
         let name = self.name(set);
-        self.sets[row]
+        self.sets[stratum]
             .as_ref()
             .is_some_and(|sets| sets.contains(&name))
     }
 
     /// Whether a set can follow another under a row.
-    pub fn leads(&self, row: usize, before: &[u16], after: &[u16]) -> bool {
-        self.steps.lead(row, before, after)
+    pub fn can_follow(&self, stratum: usize, before: &[u16], after: &[u16]) -> bool {
+        self.steps.can_lead(stratum, before, after)
     }
 }
 
@@ -155,26 +156,26 @@ mod tests {
     fn a_step_is_one_of_some_matching() {
         // 0 goes to 1, 1 stays or goes to 2, 2 stays.
         let steps = Steps::Matrix(Matrix::new(3, vec![0, 1, 3, 4], vec![1, 1, 2, 2]).unwrap());
-        assert!(steps.lead(0, &[0, 1], &[1, 2]) && steps.lead(0, &[1, 1], &[1, 2]));
-        assert!(steps.lead(0, &[0, 2], &[1, 2]) && !steps.lead(0, &[0, 2], &[2, 2]));
-        assert!(!steps.lead(0, &[0, 0], &[0, 1]) && !steps.lead(0, &[1, 2], &[1, 1]));
+        assert!(steps.can_lead(0, &[0, 1], &[1, 2]) && steps.can_lead(0, &[1, 1], &[1, 2]));
+        assert!(steps.can_lead(0, &[0, 2], &[1, 2]) && !steps.can_lead(0, &[0, 2], &[2, 2]));
+        assert!(!steps.can_lead(0, &[0, 0], &[0, 1]) && !steps.can_lead(0, &[1, 2], &[1, 1]));
     }
 
     #[test]
     fn slots_change_places_where_they_must() {
         // 0 goes to 2 alone, 1 to 0 or 2: the neighbours in order are closed, the others open.
         let steps = Steps::Matrix(Matrix::new(3, vec![0, 1, 3, 3], vec![2, 0, 2]).unwrap());
-        assert!(steps.lead(0, &[0, 1], &[0, 2]) && !steps.lead(0, &[0, 0], &[0, 2]));
+        assert!(steps.can_lead(0, &[0, 1], &[0, 2]) && !steps.can_lead(0, &[0, 0], &[0, 2]));
     }
 
     #[test]
     fn few_numbers_go_by_the_row() {
         // 0 and 1 are siblings; in the second row 2 is not offered, and 0 goes to siblings alone.
         let all = OFFERED | STAYS | LEAVES | ANYWHERE;
-        let marks = vec![all, all, all, all & !ANYWHERE, all, STAYS];
-        let steps = Steps::Shares(Shares::new(2, marks, vec![0, 0, 1]).unwrap());
-        assert!(steps.lead(0, &[0, 0], &[1, 2]) && !steps.lead(1, &[0, 0], &[1, 2]));
-        assert!(steps.lead(1, &[0, 1], &[0, 0]) && !steps.lead(1, &[0, 2], &[0, 1]));
+        let flags = vec![all, all, all, all & !ANYWHERE, all, STAYS];
+        let steps = Steps::Shares(Shares::new(2, flags, vec![0, 0, 1]).unwrap());
+        assert!(steps.can_lead(0, &[0, 0], &[1, 2]) && !steps.can_lead(1, &[0, 0], &[1, 2]));
+        assert!(steps.can_lead(1, &[0, 1], &[0, 0]) && !steps.can_lead(1, &[0, 2], &[0, 1]));
         assert!(Shares::new(2, vec![0; 5], vec![0, 0, 1]).is_none());
     }
 
