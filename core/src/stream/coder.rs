@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::column::{Cell, Column};
+use super::fast_hash::FastHash;
 use super::hash::{Hasher, text_of};
-use super::quick::Quick;
 
 /// Texts up to this length are cut.
 const SHORT: usize = 64;
@@ -15,7 +15,7 @@ const SHORT: usize = 64;
 /// Codes of one column by raw text; several texts may have the same.
 #[derive(Default)]
 struct Field {
-    codes: HashMap<Vec<u8>, i32, Quick>,
+    codes: HashMap<Vec<u8>, i32, FastHash>,
     missing: Option<i32>,
     /// How many characters say, together with the length, what a text stands for; none: all of them.
     leading: Option<usize>,
@@ -31,16 +31,16 @@ impl Field {
     }
 
     fn find(&self, text: &[u8]) -> Option<i32> {
-        self.keyed(text, |key| self.codes.get(key).copied())
+        self.with_key(text, |key| self.codes.get(key).copied())
     }
 
     fn learn(&mut self, text: &[u8], code: i32) {
-        let key = self.keyed(text, <[u8]>::to_vec);
+        let key = self.with_key(text, <[u8]>::to_vec);
         self.codes.insert(key, code);
     }
 
     /// What a text is remembered by: stars in the place of characters that say nothing.
-    fn keyed<T>(&self, text: &[u8], with: impl FnOnce(&[u8]) -> T) -> T {
+    fn with_key<T>(&self, text: &[u8], with: impl FnOnce(&[u8]) -> T) -> T {
         match self.leading {
             Some(leading) if leading < text.len() && text.len() <= SHORT && text.is_ascii() => {
                 let mut key = [b'*'; SHORT];
@@ -55,20 +55,20 @@ impl Field {
     fn read(&self, column: &Column) -> Result<Vec<i32>, Vec<Raw>> {
         let cells = || (0..column.len()).map(|row| column.cell(row));
         let codes: Option<Vec<i32>> = cells().map(|cell| self.code(&cell)).collect();
-        codes.ok_or_else(|| self.strange(cells()))
+        codes.ok_or_else(|| self.unknown(cells()))
     }
 
     /// Raw values that have no code, those that are remembered by the same key once.
-    fn strange<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> Vec<Raw> {
-        let (mut met, mut strange) = (HashSet::<Option<Vec<u8>>, Quick>::default(), Vec::new());
+    fn unknown<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> Vec<Raw> {
+        let (mut met, mut unknown) = (HashSet::<Option<Vec<u8>>, FastHash>::default(), Vec::new());
         for cell in cells.filter(|cell| self.code(cell).is_none()) {
             let raw = (cell != Cell::Null).then(|| text_of(&cell));
-            let key = raw.as_ref().map(|text| self.keyed(text, <[u8]>::to_vec));
+            let key = raw.as_ref().map(|text| self.with_key(text, <[u8]>::to_vec));
             if met.insert(key) {
-                strange.push(raw.map(Cow::into_owned));
+                unknown.push(raw.map(Cow::into_owned));
             }
         }
-        strange
+        unknown
     }
 }
 
@@ -80,7 +80,7 @@ pub struct Coder {
     fields: Vec<Field>,
     /// Fields whose labels together lead to a row of the prior.
     by: Vec<usize>,
-    strata: HashMap<Vec<i32>, u32, Quick>,
+    strata: HashMap<Vec<i32>, u32, FastHash>,
 }
 
 /// The columns of a batch.
@@ -91,14 +91,14 @@ pub struct Columns<'a> {
 }
 
 /// A batch on codes.
-pub struct Coded {
+pub struct CodedRecords {
     pub persons: Vec<u64>,
     pub households: Option<Vec<u64>>,
     pub codes: Vec<Vec<i32>>,
     pub strata: Vec<u32>,
 }
 
-impl Coded {
+impl CodedRecords {
     /// Codes of the sensitive values, the last field.
     pub fn values(&self) -> &[i32] {
         self.codes.last().map_or(&[], |codes| codes)
@@ -106,7 +106,7 @@ impl Coded {
 }
 
 /// Why a batch is not read yet, or not at all.
-pub enum Strange {
+pub enum Unread {
     /// Persons or units that may be written in several ways.
     Names,
     /// Records without a person or a unit.
@@ -163,7 +163,7 @@ impl Coder {
     }
 
     /// How many raw values are remembered of the field that has most.
-    pub fn remembered(&self) -> usize {
+    pub fn cache_size(&self) -> usize {
         self.fields
             .iter()
             .map(|field| field.codes.len())
@@ -172,10 +172,10 @@ impl Coder {
     }
 
     /// A batch on codes; `named`: each person and unit is written in one way.
-    pub fn read(&self, columns: &Columns, named: bool) -> Result<Coded, Strange> {
+    pub fn read(&self, columns: &Columns, normalized: bool) -> Result<CodedRecords, Unread> {
         let mut names = std::iter::once(&columns.person).chain(&columns.household);
-        if !named && !names.all(Column::is_plain) {
-            return Err(Strange::Names);
+        if !normalized && !names.all(Column::is_plain) {
+            return Err(Unread::Names);
         }
         let (persons, missing) = self.hasher.persons(&columns.person);
         let (households, alone) = columns
@@ -184,22 +184,22 @@ impl Coder {
             .map(|household| self.hasher.persons(household))
             .unzip();
         if missing + alone.unwrap_or(0) > 0 {
-            return Err(Strange::Nobody(missing + alone.unwrap_or(0)));
+            return Err(Unread::Nobody(missing + alone.unwrap_or(0)));
         }
-        let (mut codes, mut strange) = (Vec::new(), Vec::new());
+        let (mut codes, mut unknown) = (Vec::new(), Vec::new());
         for (at, (field, column)) in self.fields.iter().zip(&columns.fields).enumerate() {
             match field.read(column) {
                 Ok(own) => codes.push(own),
-                Err(raw) => strange.push((at, raw)),
+                Err(raw) => unknown.push((at, raw)),
             }
         }
-        if !strange.is_empty() {
-            return Err(Strange::Values(strange));
+        if !unknown.is_empty() {
+            return Err(Unread::Values(unknown));
         }
         let strata = self
             .strata_of(&codes, persons.len())
-            .map_err(Strange::Combinations)?;
-        Ok(Coded {
+            .map_err(Unread::Combinations)?;
+        Ok(CodedRecords {
             persons,
             households,
             codes,
@@ -210,7 +210,7 @@ impl Coder {
     fn strata_of(&self, codes: &[Vec<i32>], size: usize) -> Result<Vec<u32>, Vec<Vec<i32>>> {
         let by: Vec<&[i32]> = self.by.iter().map(|&field| &codes[field][..]).collect();
         let mut key = vec![0; by.len()];
-        let (mut strata, mut strange) = (Vec::with_capacity(size), HashSet::new());
+        let (mut strata, mut unknown) = (Vec::with_capacity(size), HashSet::new());
         for record in 0..size {
             for (part, column) in key.iter_mut().zip(&by) {
                 *part = column[record];
@@ -218,14 +218,14 @@ impl Coder {
             match self.strata.get(&key) {
                 Some(&stratum) => strata.push(stratum),
                 None => {
-                    strange.insert(key.clone());
+                    unknown.insert(key.clone());
                 }
             }
         }
-        if strange.is_empty() {
+        if unknown.is_empty() {
             Ok(strata)
         } else {
-            Err(strange.into_iter().collect())
+            Err(unknown.into_iter().collect())
         }
     }
 }
@@ -246,7 +246,7 @@ mod tests {
             household: None,
             fields: vec![ill.column().unwrap(), age.column().unwrap()],
         };
-        let Err(Strange::Values(values)) = coder.read(&columns, false) else {
+        let Err(Unread::Values(values)) = coder.read(&columns, false) else {
             panic!()
         };
         let raw = |text: &str| Some(text.as_bytes().to_vec());
@@ -262,7 +262,7 @@ mod tests {
         ] {
             coder.learn(field, text, code).unwrap();
         }
-        let Err(Strange::Combinations(strata)) = coder.read(&columns, false) else {
+        let Err(Unread::Combinations(strata)) = coder.read(&columns, false) else {
             panic!()
         };
         assert_eq!(strata, [[0]]);
@@ -273,11 +273,11 @@ mod tests {
             (vec![vec![-1, 7, -1], vec![0, 0, 0]], vec![5, 5, 5])
         );
         assert!(coded.persons[0] == coded.persons[2] && coded.persons[0] != coded.persons[1]);
-        assert_eq!(coder.remembered(), 2);
+        assert_eq!(coder.cache_size(), 2);
         coder.forget();
         assert!(matches!(
             coder.read(&columns, false),
-            Err(Strange::Values(_))
+            Err(Unread::Values(_))
         ));
     }
 
@@ -302,7 +302,7 @@ mod tests {
             household: None,
             fields: vec![places.column().unwrap()],
         };
-        let Err(Strange::Values(values)) = coder.read(&columns, false) else {
+        let Err(Unread::Values(values)) = coder.read(&columns, false) else {
             panic!()
         };
         assert_eq!(values[0].1.len(), 6);
@@ -324,7 +324,7 @@ mod tests {
         };
         assert!(matches!(
             coder.read(&columns, false),
-            Err(Strange::Nobody(2))
+            Err(Unread::Nobody(2))
         ));
         assert!(Coder::new([1; 32], &[None], vec![1]).is_none());
     }
@@ -334,7 +334,7 @@ mod tests {
         let mut coder = Coder::new([1; 32], &[], vec![]).unwrap();
         coder.learn_stratum(vec![], 0);
         let (plain, other) = (Sample::text(&[Some("p")]), Sample::text(&[Some("p.0")]));
-        for (person, household, strange) in [
+        for (person, household, unknown) in [
             (&plain, None, false),
             (&other, None, true),
             (&plain, Some(&other), true),
@@ -345,7 +345,7 @@ mod tests {
                 fields: vec![],
             };
             let read = coder.read(&columns, false);
-            assert_eq!(matches!(read, Err(Strange::Names)), strange);
+            assert_eq!(matches!(read, Err(Unread::Names)), unknown);
             assert!(coder.read(&columns, true).is_ok());
         }
     }

@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
     fn cell(&mut self) -> (Cell<'a>, After) {
         let mut inside = None;
         if self.data.get(self.at) == Some(&QUOTE) {
-            inside = self.quoted();
+            inside = self.quote();
             if inside.is_none() {
                 let outside = b"";
                 return (Cell { inside, outside }, After::Open);
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The quoted part of a cell and whether quotes are doubled in it; none where it has no end.
-    fn quoted(&mut self) -> Option<(&'a [u8], bool)> {
+    fn quote(&mut self) -> Option<(&'a [u8], bool)> {
         let rest = &self.data[self.at + 1..];
         let (mut size, mut doubled) = (0, false);
         loop {

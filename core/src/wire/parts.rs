@@ -6,7 +6,7 @@ use super::csv::{self, Layout};
 use super::json::{self, Objects, newline};
 use super::rows::{Bad, Kind, Rows, Texts};
 use super::rules::Rules;
-use crate::stream::json_cell::quoted;
+use crate::stream::json_cell::quote;
 
 /// Bytes that are worth a part of their own.
 const PART: usize = 1 << 17;
@@ -192,7 +192,7 @@ fn tokens_of<'a>(
 fn token(out: &mut Vec<u8>, text: &[u8], kind: Kind) {
     match kind {
         Kind::Null => {}
-        Kind::Text => quoted(out, text),
+        Kind::Text => quote(out, text),
         Kind::Minus => out.extend_from_slice(b"-0.0"),
         Kind::Bare | Kind::Whole => {
             out.extend_from_slice(text);

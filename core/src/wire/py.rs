@@ -10,7 +10,7 @@ use super::rows::Rows;
 use super::rules::Rules;
 use super::table;
 use crate::py::{array, refuse};
-use crate::stream::py::capsules::{Capsules, batch, unreadable};
+use crate::stream::py::capsules::{Capsules, batch, to_py_error};
 
 /// Cells of text as Arrow lays them: offsets, bytes, and a bit per cell where some are missing.
 #[pyclass(frozen, get_all, module = "reticent._core.wire")]
@@ -151,7 +151,7 @@ impl Reader {
     /// The rows of an Arrow batch whose columns are those of the policy.
     fn table(&self, py: Python<'_>, batch: Capsules<'_>) -> PyResult<Read> {
         let rows = self::batch(&batch)?;
-        let column = |number: usize| rows.column(number).map_err(unreadable);
+        let column = |number: usize| rows.column(number).map_err(to_py_error);
         let columns = (0..self.0.names.len())
             .map(column)
             .collect::<PyResult<Vec<_>>>()?;

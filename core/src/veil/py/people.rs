@@ -8,7 +8,7 @@ use super::super::kernel::Kind;
 use super::super::people;
 use super::{Codes, Veil, demand, kind_of};
 use crate::py::{Later, array, refuse, table};
-use crate::stream::py::coder::Coded;
+use crate::stream::py::coder::CodedBatch;
 use crate::stream::sip::Sip;
 
 /// What a batch publishes, and, private, whether each truth is offered. Columns become arrays when they are asked for.
@@ -139,7 +139,7 @@ impl People {
     }
 
     /// The next event of every person of a stream's batch.
-    fn add_batch(&mut self, py: Python<'_>, batch: &Coded) -> PyResult<VeiledEvents> {
+    fn add_batch(&mut self, py: Python<'_>, batch: &CodedBatch) -> PyResult<VeiledEvents> {
         let coded = batch.codes()?;
         let batch = people::Batch {
             persons: &coded.persons,
