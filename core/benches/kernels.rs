@@ -9,12 +9,12 @@ use _core::stream::delay_free::{DelayFree, Settings};
 use _core::stream::pools::Kind;
 use _core::stream::sip::Sip;
 use _core::table::anatomy;
+use _core::table::cancellation::CancellationToken;
 use _core::table::collapse::collapse;
 use _core::table::loss::{Kind as Loss, Scorer};
 use _core::table::model::Model;
 use _core::table::optimal::{Task, search};
 use _core::table::space::{Attribute, Space};
-use _core::table::watch::Watch;
 use _core::veil::SLOT_LENGTH;
 use _core::veil::cumulative_line::segments;
 use _core::veil::first_event::Veil;
@@ -96,7 +96,7 @@ fn tables() {
     let values = codes(7);
     let group = |()| anatomy::group(&values, 64, 8, [1; 32]);
     time("anatomy", n as usize, || (), group);
-    let ladder = || {
+    let hierarchy = || {
         let table = |level: u32| (0..64).map(|leaf: u32| leaf >> (2 * level)).collect();
         let leaves = |level: u32| vec![1u64 << (2 * level); 64 >> (2 * level)];
         Attribute::new(
@@ -104,12 +104,12 @@ fn tables() {
             (0..4).map(leaves).collect(),
             64,
         )
-        .expect("a ladder")
+        .expect("a hierarchy")
     };
     let columns = [codes(1), codes(11), codes(29), codes(45)];
     let slices: Vec<&[i32]> = columns.iter().map(Vec::as_slice).collect();
     let optimum = |()| {
-        let space = Space::new((0..4).map(|_| ladder()).collect());
+        let space = Space::new((0..4).map(|_| hierarchy()).collect());
         let table = collapse(space, &slices, vec![], None).table;
         let model = Model {
             k: 50,
@@ -123,7 +123,7 @@ fn tables() {
             model: &model,
             scorer: &scorer,
             limit: 1000,
-            watch: &Watch::default(),
+            cancellation: &CancellationToken::default(),
         })
         .checked
     };

@@ -32,11 +32,11 @@ const ROOM_FLOOR: usize = 32 << 20;
 
 impl Hubs {
     pub fn new(table: &Table) -> Self {
-        Self::within(table, usize::MAX)
+        Self::with_limit(table, usize::MAX)
     }
 
     /// With at most this many bytes beside the table's own grouping.
-    pub fn within(table: &Table, most: usize) -> Self {
+    pub fn with_limit(table: &Table, most: usize) -> Self {
         let kept = vec![(table.space.bottom(), Arc::clone(&table.base))];
         let own = table.base.bytes();
         Self {

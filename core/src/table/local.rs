@@ -98,10 +98,10 @@ pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, parting: bool) -> Rec
     let last = order.len() as u32 - 1;
     let mut rest = Rest::new(task, parting, last);
     for (node, levels) in order.iter().enumerate() {
-        if rest.left == 0 || node as u32 == last || task.watch.late() {
+        if rest.left == 0 || node as u32 == last || task.cancellation.is_late() {
             break;
         }
-        task.watch.tell(node as u64, f64::NAN, f64::NAN);
+        task.cancellation.report(node as u64, f64::NAN, f64::NAN);
         rest.visit(node as u32, levels);
     }
     let spoiled = rest.left > 0 && !rest.good(&rest.whole, rest.left);
@@ -406,23 +406,23 @@ fn gather(from: &Grouping, chosen: &[u32]) -> Grouping {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cancellation::CancellationToken;
     use super::super::collapse::{SensitiveColumn, collapse};
     use super::super::loss::Kind;
     use super::super::model::Diversity;
     use super::super::space::{Attribute, Space};
-    use super::super::watch::Watch;
     use super::*;
 
     /// Levels of the rows of one column with four leaves and their root, for k = 2 and l values.
     fn levels_of(codes: &[i32], values: &[i32], l: u32) -> Vec<i64> {
         let tables = vec![vec![0, 1, 2, 3], vec![0; 4]];
-        let ladder = Attribute::new(tables, vec![vec![1; 4], vec![4]], 4).unwrap();
+        let hierarchy = Attribute::new(tables, vec![vec![1; 4], vec![4]], 4).unwrap();
         let ills = SensitiveColumn {
             codes: values,
             domain: 2,
             tree: vec![],
         };
-        let collapsed = collapse(Space::new(vec![ladder]), &[codes], vec![ills], None);
+        let collapsed = collapse(Space::new(vec![hierarchy]), &[codes], vec![ills], None);
         let table = &collapsed.table;
         let model = Model {
             k: 2,
@@ -436,7 +436,7 @@ mod tests {
             model: &model,
             scorer: &scorer,
             limit: 0,
-            watch: &Watch::default(),
+            cancellation: &CancellationToken::default(),
         };
         let recoded = recode(&task, None, false);
         let pieces = recoded.of_rows(&collapsed.combinations, None, None);

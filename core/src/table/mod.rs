@@ -3,6 +3,7 @@
 pub mod anatomy;
 pub mod arrange;
 pub mod axis;
+pub mod cancellation;
 pub mod check;
 pub mod collapse;
 pub mod entropy;
@@ -17,7 +18,6 @@ pub mod optimal;
 pub mod persons;
 pub mod space;
 pub mod texts;
-pub mod watch;
 pub mod witness;
 
 #[cfg(feature = "python")]

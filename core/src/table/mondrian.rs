@@ -12,11 +12,11 @@ use std::collections::BinaryHeap;
 use std::sync::{Condvar, Mutex};
 
 use super::axis::{Axis, Cut, Entry, Extent, Shape};
+use super::cancellation::CancellationToken;
 use super::collapse::{SensitiveColumn, totals};
 use super::grouping::Histogram;
 use super::model::{Model, Sensitive};
 use super::persons;
-use super::watch::Watch;
 
 /// A record: its codes on every axis, then its row number.
 type Record<'a> = &'a [u32];
@@ -33,7 +33,7 @@ struct Cutter<'a> {
     relaxed: bool,
     /// Persons asked of parts that do not hold all records of their persons.
     apart: u32,
-    watch: &'a Watch,
+    cancellation: &'a CancellationToken,
     /// Finished parts: where they start, and how many records they hold.
     parts: Mutex<Vec<(usize, usize)>>,
 }
@@ -201,7 +201,8 @@ impl<'a> Cutter<'a> {
     /// Makes the best cut that is allowed; gives the size of its first piece.
     fn split(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
         let n = self.weight(part);
-        if n < 2 * self.model.smallest() as usize || self.watch.late() || self.worn(part) {
+        if n < 2 * self.model.smallest() as usize || self.cancellation.is_late() || self.worn(part)
+        {
             return None;
         }
         if self.relaxed {
@@ -460,7 +461,7 @@ pub fn mondrian(
     start: Option<&[i64]>,
     relaxed: bool,
     apart: u32,
-    watch: &Watch,
+    cancellation: &CancellationToken,
 ) -> (Vec<i64>, bool) {
     let records = axes.first().map_or(0, |axis| axis.codes.len());
     let rows = times.map_or(records as u32, |times| times.iter().sum());
@@ -474,7 +475,7 @@ pub fn mondrian(
         rows,
         relaxed,
         apart,
-        watch,
+        cancellation,
         parts: Mutex::default(),
     };
     classes(&cutter, start, records)
@@ -570,7 +571,7 @@ mod tests {
             None,
             relaxed,
             0,
-            &Watch::default(),
+            &CancellationToken::default(),
         )
     }
 

@@ -18,13 +18,13 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use super::cancellation::CancellationToken;
 use super::check::{Checker, Hubs, Table};
 use super::frontier::{Frontier, path};
 use super::grouping::Scratch;
 use super::loss::{Scorer, Tally};
 use super::model::Model;
 use super::space::{Levels, covers, height};
-use super::watch::Watch;
 use super::witness;
 
 /// Nodes probed side by side; a fixed number, so that what is checked does not depend on the machine.
@@ -40,7 +40,7 @@ pub struct Task<'a> {
     pub scorer: &'a Scorer<'a>,
     /// Most records that may be suppressed.
     pub limit: u64,
-    pub watch: &'a Watch,
+    pub cancellation: &'a CancellationToken,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -73,7 +73,7 @@ pub fn search(task: &Task<'_>) -> Answer {
 /// Looks only for nodes whose published score is at most `below`, for who has a release that loses as much already.
 pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
     // Half of the room is for the nodes that the search remembers.
-    let hubs = Hubs::within(task.table, task.watch.bytes() / 2);
+    let hubs = Hubs::with_limit(task.table, task.cancellation.bytes() / 2);
     let checker = Checker {
         table: task.table,
         model: task.model,
@@ -90,7 +90,7 @@ pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
         floors: Vec::new(),
     };
     let long = task.table.space.nodes.saturating_mul(task.table.base.len()) > LONG;
-    if search.frontier.is_huge() || (long && task.watch.limited()) {
+    if search.frontier.is_huge() || (long && task.cancellation.has_limits()) {
         search.descend();
     }
     if search.frontier.is_huge() {
@@ -130,10 +130,10 @@ impl Search<'_> {
             if !alive[space.index(&levels)] {
                 continue;
             }
-            if self.done(bound) || self.late() {
+            if self.done(bound) || self.is_late() {
                 return self.answer(bound);
             }
-            self.tell(bound);
+            self.report(bound);
             let mut scratch = Scratch::default();
             let (tally, bad) = self
                 .checker
@@ -166,7 +166,7 @@ impl Search<'_> {
                 let Some((bound, levels)) = self.frontier.pop() else {
                     break;
                 };
-                if self.done(bound) || self.late() {
+                if self.done(bound) || self.is_late() {
                     if batch.is_empty() {
                         return self.answer(bound);
                     }
@@ -174,7 +174,7 @@ impl Search<'_> {
                     break;
                 }
                 if batch.is_empty() {
-                    self.tell(bound);
+                    self.report(bound);
                 }
                 if !self.spared(&levels) {
                     batch.push(levels);
@@ -203,8 +203,8 @@ impl Search<'_> {
         self.below < f64::INFINITY && self.task.scorer.publish(bound) > self.below
     }
 
-    fn late(&self) -> bool {
-        self.task.watch.late_with(|| self.bytes())
+    fn is_late(&self) -> bool {
+        self.task.cancellation.is_late_with(|| self.bytes())
     }
 
     /// What the search keeps beside the table.
@@ -273,10 +273,10 @@ impl Search<'_> {
         found
     }
 
-    fn tell(&self, bound: f64) {
+    fn report(&self, bound: f64) {
         let best = self.best.as_ref().map_or(f64::NAN, |best| best.score);
         let scorer = self.task.scorer;
-        self.task.watch.tell(
+        self.task.cancellation.report(
             self.seen.len() as u64,
             scorer.publish(best),
             scorer.publish(bound),
@@ -330,7 +330,7 @@ impl Search<'_> {
     }
 
     fn descend_from(&mut self, mut at: Levels) {
-        while !self.late() {
+        while !self.is_late() {
             let finer = (0..at.len()).filter(|&j| at[j] > 0).map(|j| {
                 let mut next = at.clone();
                 next[j] -= 1;
@@ -385,7 +385,7 @@ impl Search<'_> {
     /// Trades one level of an attribute for one of another as long as that helps and half of the time is left.
     fn improve(&mut self) {
         let start = Instant::now();
-        let half = self.task.watch.left().map(|left| left / 2);
+        let half = self.task.cancellation.time_left().map(|left| left / 2);
         while let Some(at) = self.best.as_ref().map(|best| best.levels.clone()) {
             let mut near = Vec::new();
             for i in (0..at.len()).filter(|&i| at[i] > 0) {
@@ -416,7 +416,7 @@ impl Search<'_> {
     fn check_all(&mut self, mut nodes: Vec<Levels>) {
         nodes.retain(|levels| !self.seen.contains_key(levels));
         for block in nodes.chunks(BLOCK) {
-            if self.late() {
+            if self.is_late() {
                 return;
             }
             let checked: Vec<(Levels, Tally)> = block
@@ -474,7 +474,7 @@ mod tests {
     const ILLS: [i32; 12] = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2];
 
     /// Four leaves, pairs of them, all of them.
-    fn ladder() -> Attribute {
+    fn hierarchy() -> Attribute {
         let tables = vec![vec![0, 1, 2, 3], vec![0, 0, 1, 1], vec![0; 4]];
         let leaves = vec![vec![1; 4], vec![2; 2], vec![4]];
         Attribute::new(tables, leaves, 4).unwrap()
@@ -486,7 +486,7 @@ mod tests {
             domain: 3,
             tree: vec![],
         };
-        let space = Space::new(vec![ladder(), ladder()]);
+        let space = Space::new(vec![hierarchy(), hierarchy()]);
         collapse(space, &[&AGES, &WARDS], vec![ills], None).table
     }
 
@@ -545,7 +545,7 @@ mod tests {
                         model: &model,
                         scorer: &scorer,
                         limit,
-                        watch: &Watch::default(),
+                        cancellation: &CancellationToken::default(),
                     };
                     let answer = search(&task);
                     assert!(answer.complete);

@@ -4,8 +4,8 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::cancellation::{CancellationToken, interruptible};
 use super::model::Model;
-use super::watch::{Watch, interruptible};
 use super::{Codes, Sensitive, guarded, in_domain, tables};
 use crate::py::refuse;
 use crate::table::check::{Checker, Hubs};
@@ -18,9 +18,9 @@ use crate::table::optimal::{self, Answer, Task};
 use crate::table::space::{Attribute, Space};
 
 /// Tables, leaf counts and leaves of one attribute.
-type Ladder<'py> = (Vec<Codes<'py>>, Vec<PyReadonlyArray1<'py, i64>>, u64);
+type Hierarchy<'py> = (Vec<Codes<'py>>, Vec<PyReadonlyArray1<'py, i64>>, u64);
 
-fn attribute((levels, leaves, size): &Ladder<'_>) -> PyResult<Attribute> {
+fn attribute((levels, leaves, size): &Hierarchy<'_>) -> PyResult<Attribute> {
     let counts =
         |a: &PyReadonlyArray1<'_, i64>| Ok(a.as_slice()?.iter().map(|&v| v as u64).collect());
     let leaves = leaves.iter().map(counts).collect::<PyResult<_>>()?;
@@ -56,20 +56,20 @@ impl Collapsed {
     /// Quasi codes with their ladders, sensitive codes with their domains and hierarchies; `times` says how many
     /// records each row stands for, where a cluster has counted them already.
     #[new]
-    #[pyo3(signature = (quasi, ladders, sensitive, *, times=None))]
+    #[pyo3(signature = (quasi, hierarchies, sensitive, *, times=None))]
     fn new(
         py: Python<'_>,
         quasi: Vec<Codes<'_>>,
-        ladders: Vec<Ladder<'_>>,
+        hierarchies: Vec<Hierarchy<'_>>,
         sensitive: Vec<Sensitive<'_>>,
         times: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Self> {
-        if quasi.len() != ladders.len() || quasi.is_empty() {
+        if quasi.len() != hierarchies.len() || quasi.is_empty() {
             return Err(refuse(
                 "every quasi-identifier needs its ladder, and there must be one",
             ));
         }
-        let attributes = ladders.iter().map(attribute).collect::<PyResult<_>>()?;
+        let attributes = hierarchies.iter().map(attribute).collect::<PyResult<_>>()?;
         let space = Space::new(attributes);
         let columns = quasi
             .iter()
@@ -113,7 +113,7 @@ impl Collapsed {
     ///
     /// `gs_factor` weighs suppression (nothing at 0) against generalisation (nothing at 1); nodes that score more than
     /// `below` are not looked for.
-    #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, watch=None, below=f64::INFINITY))]
+    #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, cancellation=None, below=f64::INFINITY))]
     #[allow(clippy::too_many_arguments)]
     fn search<'py>(
         &self,
@@ -123,14 +123,14 @@ impl Collapsed {
         weights: Vec<f64>,
         limit: u64,
         gs_factor: f64,
-        watch: Option<&Watch>,
+        cancellation: Option<&CancellationToken>,
         below: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
-        let unlimited = Watch::default();
-        let watch = &watch.unwrap_or(&unlimited).0;
-        let (answer, scorer) = interruptible(py, watch, || {
+        let unlimited = CancellationToken::default();
+        let cancellation = &cancellation.unwrap_or(&unlimited).0;
+        let (answer, scorer) = interruptible(py, cancellation, || {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights)
                 .balanced(Balance::of(gs_factor));
             let task = Task {
@@ -138,7 +138,7 @@ impl Collapsed {
                 model: &model.0,
                 scorer: &scorer,
                 limit,
-                watch,
+                cancellation,
             };
             (optimal::search_below(&task, below), scorer)
         })?;
@@ -179,7 +179,7 @@ impl Collapsed {
     ///
     /// Where `times` says how many records a row stands for, a row may come in several pieces, else it is one. `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
     /// of nodes to visit instead of all by their cost; it must end at the top.
-    #[pyo3(signature = (model, *, loss, weights, limit, values=None, times=None, order=None, watch=None))]
+    #[pyo3(signature = (model, *, loss, weights, limit, values=None, times=None, order=None, cancellation=None))]
     #[allow(clippy::too_many_arguments)]
     fn localize(
         &self,
@@ -191,7 +191,7 @@ impl Collapsed {
         values: Option<Codes<'_>>,
         times: Option<PyReadonlyArray1<'_, u32>>,
         order: Option<Vec<Vec<u8>>>,
-        watch: Option<&Watch>,
+        cancellation: Option<&CancellationToken>,
     ) -> PyResult<Recoding> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
@@ -208,16 +208,16 @@ impl Collapsed {
         if !order.as_ref().is_none_or(ends) {
             return Err(refuse("the last node to visit must be the top"));
         }
-        let unlimited = Watch::default();
-        let watch = &watch.unwrap_or(&unlimited).0;
-        let pieces = interruptible(py, watch, || {
+        let unlimited = CancellationToken::default();
+        let cancellation = &cancellation.unwrap_or(&unlimited).0;
+        let pieces = interruptible(py, cancellation, || {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
             let task = Task {
                 table,
                 model: &model.0,
                 scorer: &scorer,
                 limit,
-                watch,
+                cancellation,
             };
             let recoded = local::recode(&task, order, values.is_some());
             recoded.of_rows(&self.0.combinations, values, times)

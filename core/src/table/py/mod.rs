@@ -9,11 +9,11 @@ use super::collapse::SensitiveColumn;
 use super::texts;
 use crate::py::refuse;
 
+mod cancellation;
 mod collapsed;
 mod model;
 mod mondrian;
 mod persons;
-mod watch;
 
 type Codes<'py> = PyReadonlyArray1<'py, i32>;
 /// Codes of a sensitive column, their number, and the tables of its hierarchy (none where it has none).
@@ -173,7 +173,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<mondrian::Partition>()?;
     m.add_class::<Numbered>()?;
     m.add_class::<Spelled>()?;
-    m.add_class::<watch::Watch>()?;
+    m.add_class::<cancellation::CancellationToken>()?;
     m.add_function(wrap_pyfunction!(anatomize, &m)?)?;
     m.add_function(wrap_pyfunction!(arrange_rows, &m)?)?;
     m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;

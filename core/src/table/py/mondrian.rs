@@ -3,8 +3,8 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
+use super::cancellation::{CancellationToken, interruptible};
 use super::model::Model;
-use super::watch::{Watch, interruptible};
 use super::{Codes, Sensitive, guarded, in_domain, tables};
 use crate::py::refuse;
 use crate::table::axis::{self, Level, Shape};
@@ -97,7 +97,7 @@ impl Axis {
 
 /// Cuts a table, or the classes of `start`, as long as every part satisfies the model; a row may stand for `times` equal ones.
 #[pyfunction]
-#[pyo3(signature = (axes, sensitive, model, *, relaxed, times=None, start=None, apart=0, watch=None))]
+#[pyo3(signature = (axes, sensitive, model, *, relaxed, times=None, start=None, apart=0, cancellation=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn mondrian(
     py: Python<'_>,
@@ -108,7 +108,7 @@ pub fn mondrian(
     times: Option<PyReadonlyArray1<'_, u32>>,
     start: Option<PyReadonlyArray1<'_, i64>>,
     apart: u32,
-    watch: Option<&Watch>,
+    cancellation: Option<&CancellationToken>,
 ) -> PyResult<Partition> {
     let axes: Vec<&axis::Axis> = axes.iter().map(|axis| &axis.0).collect();
     let rows = axes.first().map_or(0, |axis| axis.codes.len());
@@ -133,11 +133,18 @@ pub fn mondrian(
         }
     }
     let sensitive = guarded(&sensitive, rows)?;
-    let unlimited = Watch::default();
-    let watch = &watch.unwrap_or(&unlimited).0;
-    let (classes, holds) = interruptible(py, watch, || {
+    let unlimited = CancellationToken::default();
+    let cancellation = &cancellation.unwrap_or(&unlimited).0;
+    let (classes, holds) = interruptible(py, cancellation, || {
         crate::table::mondrian::mondrian(
-            &axes, sensitive, &model.0, times, start, relaxed, apart, watch,
+            &axes,
+            sensitive,
+            &model.0,
+            times,
+            start,
+            relaxed,
+            apart,
+            cancellation,
         )
     })?;
     Ok(Partition {
