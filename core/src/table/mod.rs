@@ -6,6 +6,7 @@ pub mod axis;
 pub mod cancellation;
 pub mod check;
 pub mod collapse;
+pub mod counterexample;
 pub mod entropy;
 pub mod frontier;
 pub mod grouping;
@@ -18,7 +19,6 @@ pub mod optimal;
 pub mod persons;
 pub mod space;
 pub mod texts;
-pub mod witness;
 
 #[cfg(feature = "python")]
 pub mod py;

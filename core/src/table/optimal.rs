@@ -19,13 +19,13 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::cancellation::CancellationToken;
-use super::check::{Checker, Hubs, Table};
+use super::check::{Checker, GroupingCache, Table};
+use super::counterexample;
 use super::frontier::{Frontier, path};
 use super::grouping::Scratch;
 use super::loss::{Scorer, Tally};
 use super::model::Model;
 use super::space::{Levels, covers, height};
-use super::witness;
 
 /// Nodes probed side by side; a fixed number, so that what is checked does not depend on the machine.
 const BATCH: usize = 4;
@@ -73,11 +73,11 @@ pub fn search(task: &Task<'_>) -> Answer {
 /// Looks only for nodes whose published score is at most `below`, for who has a release that loses as much already.
 pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
     // Half of the room is for the nodes that the search remembers.
-    let hubs = Hubs::with_limit(task.table, task.cancellation.bytes() / 2);
+    let cache = GroupingCache::with_limit(task.table, task.cancellation.bytes() / 2);
     let checker = Checker {
         table: task.table,
         model: task.model,
-        hubs: &hubs,
+        cache: &cache,
     };
     let mut search = Search {
         task,
@@ -97,7 +97,7 @@ pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
         search.pairs();
         search.improve();
     }
-    if task.limit == 0 && witness::affordable(task.table, task.model) {
+    if task.limit == 0 && counterexample::is_affordable(task.table, task.model) {
         search.without_suppression()
     } else {
         search.with_suppression()
@@ -135,9 +135,9 @@ impl Search<'_> {
             }
             self.report(bound);
             let mut scratch = Scratch::default();
-            let (tally, bad) = self
-                .checker
-                .check_with_witnesses(&levels, &mut scratch, BATCH);
+            let (tally, bad) =
+                self.checker
+                    .check_with_counterexamples(&levels, &mut scratch, BATCH);
             self.record(&levels, &tally);
             if tally.suppressed == 0 {
                 // Coarser nodes lose at least as much when nothing is suppressed.
@@ -148,11 +148,11 @@ impl Search<'_> {
                 continue;
             }
             let task = self.task;
-            let lost: Vec<Vec<u32>> = bad
+            let dead: Vec<Vec<u32>> = bad
                 .par_iter()
-                .map(|codes| witness::refuted(task.table, task.model, codes, &alive))
+                .map(|codes| counterexample::refuted_nodes(task.table, task.model, codes, &alive))
                 .collect();
-            lost.iter()
+            dead.iter()
                 .flatten()
                 .for_each(|&node| alive[node as usize] = false);
         }
@@ -211,7 +211,7 @@ impl Search<'_> {
     fn bytes(&self) -> usize {
         let nodes = self.seen.len() + self.refuted.len() + self.floors.len() + self.frontier.len();
         let table = self.task.table;
-        nodes * (ENTRY + table.space.attributes.len()) + self.checker.hubs.bytes()
+        nodes * (ENTRY + table.space.attributes.len()) + self.checker.cache.bytes()
             - table.base.bytes()
     }
 
@@ -495,11 +495,11 @@ mod tests {
         let mut best: Option<Best> = None;
         for node in 0..task.table.space.nodes {
             let levels = task.table.space.levels(node);
-            let hubs = Hubs::new(task.table);
+            let cache = GroupingCache::new(task.table);
             let checker = Checker {
                 table: task.table,
                 model: task.model,
-                hubs: &hubs,
+                cache: &cache,
             };
             let tally = checker.check(&levels, &mut Scratch::default(), |_| true);
             let candidate = Best {

@@ -8,7 +8,7 @@ use super::cancellation::{CancellationToken, interruptible};
 use super::model::Model;
 use super::{Codes, Sensitive, guarded, in_domain, tables};
 use crate::py::refuse;
-use crate::table::check::{Checker, Hubs};
+use crate::table::check::{Checker, GroupingCache};
 use crate::table::collapse;
 use crate::table::grouping::Scratch;
 use crate::table::local;
@@ -160,11 +160,11 @@ impl Collapsed {
         let kind = self.loss(loss, &weights)?;
         Ok(py.detach(|| {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
-            let hubs = Hubs::new(table);
+            let cache = GroupingCache::new(table);
             let checker = Checker {
                 table,
                 model: &model.0,
-                hubs: &hubs,
+                cache: &cache,
             };
             let tally = checker.check(&levels, &mut Scratch::default(), |_| true);
             Evaluation {
@@ -241,11 +241,11 @@ impl Collapsed {
         self.known(&levels)?;
         let table = &self.0.table;
         let rows: Vec<i32> = py.detach(|| {
-            let hubs = Hubs::new(table);
+            let cache = GroupingCache::new(table);
             let checker = Checker {
                 table,
                 model: &model.0,
-                hubs: &hubs,
+                cache: &cache,
             };
             let of_combination = checker.classes(&levels);
             let combinations = self.0.combinations.iter();

@@ -33,8 +33,8 @@ pub fn classes_hold<'py>(
         let class = counted(pairs);
         persons.plausible(&model.0, &class) && persons.holds(&model.0, &class)
     };
-    let verdicts: Vec<bool> = py.detach(|| members.into_iter().map(holds).collect());
-    Ok(verdicts.into_pyarray(py))
+    let results: Vec<bool> = py.detach(|| members.into_iter().map(holds).collect());
+    Ok(results.into_pyarray(py))
 }
 
 /// The rows that would leave their person fewer than l values common to all his or her classes.
