@@ -154,7 +154,7 @@ impl Checker<'_> {
         scratch.count(&source.counts, groups);
         let mut tally = self.sizes(scratch, groups);
         let mut bad = vec![false; groups];
-        if !should_continue(tally.lost) {
+        if !should_continue(tally.unpublishable) {
             return (tally, bad, source);
         }
         if self.model.counts_only() {
@@ -185,7 +185,7 @@ impl Checker<'_> {
         };
         for &n in &scratch.counts {
             tally.all_squares += u128::from(n) * u128::from(n);
-            tally.lost += u64::from(if n < smallest { n } else { 0 });
+            tally.unpublishable += u64::from(if n < smallest { n } else { 0 });
         }
         tally
     }
@@ -207,8 +207,11 @@ impl Checker<'_> {
                 *bad = !self.model.plausible(class, n, &table.sensitive)
                     || !self.model.holds(class, n, table.rows, &table.sensitive);
                 if *bad {
-                    tally.lost +=
-                        u64::from(self.model.lost(class, n, table.rows, &table.sensitive));
+                    tally.unpublishable +=
+                        u64::from(
+                            self.model
+                                .unpublishable(class, n, table.rows, &table.sensitive),
+                        );
                 }
             }
         }

@@ -71,7 +71,7 @@ pub fn search(task: &Task<'_>) -> Answer {
 }
 
 /// Looks only for nodes whose published score is at most `below`, for who has a release that loses as much already.
-pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
+pub fn search_below(task: &Task<'_>, loss_limit: f64) -> Answer {
     // Half of the room is for the nodes that the search remembers.
     let cache = GroupingCache::with_limit(task.table, task.cancellation.bytes() / 2);
     let checker = Checker {
@@ -83,7 +83,7 @@ pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
         task,
         checker,
         frontier: Frontier::new(task.scorer, &task.table.space, task.table.space.bottom()),
-        below,
+        loss_limit,
         best: None,
         seen: HashMap::new(),
         refuted: Vec::new(),
@@ -111,7 +111,7 @@ struct Search<'a> {
     task: &'a Task<'a>,
     checker: Checker<'a>,
     frontier: Frontier<'a>,
-    below: f64,
+    loss_limit: f64,
     best: Option<Best>,
     /// Nodes checked, by levels; whether they can be told apart from a candidate no longer matters.
     seen: HashMap<Levels, u64>,
@@ -176,7 +176,7 @@ impl Search<'_> {
                 if batch.is_empty() {
                     self.report(bound);
                 }
-                if !self.spared(&levels) {
+                if !self.is_pruned(&levels) {
                     batch.push(levels);
                 }
             }
@@ -195,12 +195,12 @@ impl Search<'_> {
     }
 
     fn done(&self, bound: f64) -> bool {
-        self.best.as_ref().is_some_and(|best| bound > best.score) || self.beyond(bound)
+        self.best.as_ref().is_some_and(|best| bound > best.score) || self.is_beyond(bound)
     }
 
     /// Whether no node from here on is asked for.
-    fn beyond(&self, bound: f64) -> bool {
-        self.below < f64::INFINITY && self.task.scorer.publish(bound) > self.below
+    fn is_beyond(&self, bound: f64) -> bool {
+        self.loss_limit < f64::INFINITY && self.task.scorer.publish(bound) > self.loss_limit
     }
 
     fn is_late(&self) -> bool {
@@ -216,11 +216,11 @@ impl Search<'_> {
     }
 
     /// Whether `suppressed` certain losses rule a node out.
-    fn ruled_out(&self, levels: &[u8], suppressed: u64) -> bool {
+    fn is_ruled_out(&self, levels: &[u8], suppressed: u64) -> bool {
         suppressed > self.task.limit || self.done(self.task.scorer.bound(levels, suppressed))
     }
 
-    fn spared(&self, levels: &Levels) -> bool {
+    fn is_pruned(&self, levels: &Levels) -> bool {
         if self.seen.contains_key(levels) {
             return true;
         }
@@ -233,10 +233,9 @@ impl Search<'_> {
         if self.done(floor) {
             return true;
         }
-        self.refuted
-            .iter()
-            .rev()
-            .any(|(coarse, lost)| covers(coarse, levels) && self.ruled_out(levels, *lost))
+        self.refuted.iter().rev().any(|(coarse, unpublishable)| {
+            covers(coarse, levels) && self.is_ruled_out(levels, *unpublishable)
+        })
     }
 
     /// Binary search on a path to the top for the coarsest node that still rules `levels` out.
@@ -252,19 +251,19 @@ impl Search<'_> {
         while low < high {
             let middle = (low + high) / 2;
             let at = &path[middle];
-            let lost = match self.seen.get(at) {
-                Some(&lost) => lost,
+            let unpublishable = match self.seen.get(at) {
+                Some(&unpublishable) => unpublishable,
                 None => {
-                    let tally = self
-                        .checker
-                        .check(at, &mut scratch, |lost| !self.ruled_out(at, lost));
-                    let lost = tally.lost;
-                    let scored = !self.ruled_out(at, lost);
+                    let tally = self.checker.check(at, &mut scratch, |unpublishable| {
+                        !self.is_ruled_out(at, unpublishable)
+                    });
+                    let unpublishable = tally.unpublishable;
+                    let scored = !self.is_ruled_out(at, unpublishable);
                     found.push((at.clone(), tally, scored));
-                    lost
+                    unpublishable
                 }
             };
-            if self.ruled_out(levels, lost) {
+            if self.is_ruled_out(levels, unpublishable) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -284,7 +283,7 @@ impl Search<'_> {
     }
 
     fn record(&mut self, levels: &Levels, tally: &Tally) {
-        self.seen.insert(levels.clone(), tally.lost);
+        self.seen.insert(levels.clone(), tally.unpublishable);
         if tally.suppressed > self.task.limit {
             return;
         }
@@ -301,23 +300,23 @@ impl Search<'_> {
     }
 
     fn learn(&mut self, levels: Levels, tally: &Tally) {
-        let lost = tally.lost;
-        self.seen.insert(levels.clone(), lost);
+        let unpublishable = tally.unpublishable;
+        self.seen.insert(levels.clone(), unpublishable);
         let floor = self.task.scorer.bound_above(tally);
         if floor > 0.0 {
             self.floors
                 .retain(|(fine, below)| !(covers(fine, &levels) && floor >= *below));
             self.floors.push((levels.clone(), floor));
         }
-        if lost > 0
+        if unpublishable > 0
             && !self
                 .refuted
                 .iter()
-                .any(|(coarse, more)| covers(coarse, &levels) && *more >= lost)
+                .any(|(coarse, more)| covers(coarse, &levels) && *more >= unpublishable)
         {
             self.refuted
-                .retain(|(coarse, less)| !(covers(&levels, coarse) && lost >= *less));
-            self.refuted.push((levels, lost));
+                .retain(|(coarse, less)| !(covers(&levels, coarse) && unpublishable >= *less));
+            self.refuted.push((levels, unpublishable));
         }
     }
 
@@ -373,7 +372,7 @@ impl Search<'_> {
                 levels[j] = level;
                 self.seen
                     .get(&levels)
-                    .is_some_and(|&lost| lost > self.task.limit)
+                    .is_some_and(|&unpublishable| unpublishable > self.task.limit)
             };
             while bottom[j] < top[j] && refuted(bottom[j]) {
                 bottom[j] += 1;
@@ -436,8 +435,8 @@ impl Search<'_> {
     }
 
     fn answer(mut self, bound: f64) -> Answer {
-        let beyond = self.beyond(bound);
-        if self.best.is_none() && bound < f64::INFINITY && !beyond {
+        let is_beyond = self.is_beyond(bound);
+        if self.best.is_none() && bound < f64::INFINITY && !is_beyond {
             // Out of time before anything was found: the coarsest node is the likeliest to hold.
             let top = self.task.table.space.top();
             let tally = self.checker.check(&top, &mut Scratch::default(), |_| true);
@@ -447,7 +446,7 @@ impl Search<'_> {
             .best
             .as_ref()
             .map_or(bound == f64::INFINITY, |best| bound > best.score)
-            || beyond;
+            || is_beyond;
         let bound = match &self.best {
             Some(best) => best.score.min(bound),
             None => bound,
@@ -538,7 +537,7 @@ mod tests {
             let factors = [0.5, 0.0, 0.2, 0.9, 1.0];
             for (kind, factor) in kinds.iter().flat_map(|&k| factors.map(|f| (k, f))) {
                 let scorer = Scorer::new(kind, &table.space, &table.base, &[1.0, 0.5])
-                    .balanced(Balance::of(factor));
+                    .with_balance(Balance::of(factor));
                 for limit in [0, 1, 3, 12] {
                     let task = Task {
                         table: &table,
