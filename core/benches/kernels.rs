@@ -1,4 +1,4 @@
-//! Times the hot loops on made-up codes: `cargo bench --no-default-features`. The best of a few runs counts.
+//! Times the hot loops on synthetic codes: `cargo bench --no-default-features`. Reports the best of a few runs.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -25,7 +25,7 @@ use _core::veil::shares::Shares;
 
 const RUNS: usize = 5;
 
-/// Prints nanoseconds per item; what is set up is not counted.
+/// Prints nanoseconds per item; the setup is not timed.
 fn time<S, T>(
     name: &str,
     items: usize,

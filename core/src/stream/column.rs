@@ -349,7 +349,7 @@ impl<'a> Batch<'a> {
             }
         };
         if column.len() != self.rows {
-            return invalid("columns of different length");
+            return invalid("the columns differ in length");
         }
         Ok(column)
     }

@@ -1,10 +1,10 @@
-//! The line of one row of the prior in one order: where each value's stretch ends, and which value stands at a point.
+//! The cumulative line of one stratum in one permutation: where each segment ends, and which value is at a point.
 
 use super::SLOT_LENGTH;
 
-/// Shares of `counts` on a line of length l, in units, by largest remainder: they sum exactly to l * ONE.
+/// Shares of `counts` on a line of length l, by largest remainder. They sum exactly to l * SLOT_LENGTH.
 ///
-/// Ties go to the lower code. A value without count gets no stretch: it is unseen. `None` if all are without count.
+/// Ties go to the lower code. A value without a count has no segment and is omitted. `None` if no value has a count.
 pub fn segments(counts: &[u64], l: usize) -> Option<Vec<u64>> {
     let length = l as u128 * u128::from(SLOT_LENGTH);
     let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
@@ -25,16 +25,16 @@ pub fn segments(counts: &[u64], l: usize) -> Option<Vec<u64>> {
     Some(lengths)
 }
 
-/// A line is at most 254 * 2^40 units long: an end takes 48 bits and leaves 16 for the value that ends there.
+/// A line is at most 254 * 2^40 long: an end takes 48 bits and leaves 16 bits for the code of its value.
 const CODE: u32 = 16;
 
 pub struct CumulativeLine {
-    /// End of the stretch at each position of the order, and the value: one cache line answers both.
+    /// End of the segment at each position of the permutation, and the value: one cache line answers both.
     ends: Box<[u64]>,
-    /// Position at which each part of a slot begins: the same part of all slots side by side, since one place asks for all.
+    /// First position of each part of a slot. The same part of all slots is contiguous, because one place asks for all slots.
     first: Box<[u16]>,
     l: usize,
-    /// Bits of a place behind those that say its part.
+    /// Bits of a place below those that name its part.
     fine: u32,
 }
 
@@ -48,7 +48,7 @@ impl CumulativeLine {
                 end << CODE | u64::from(value)
             })
             .collect();
-        // About as many parts as half a slot has values: few steps from the begin of a part, and few bytes for it.
+        // About as many parts as half a slot has values: few steps from the start of a part, and little memory.
         let parts = (permutation.len() / l).next_power_of_two();
         let fine = SLOT_LENGTH.ilog2() - parts.ilog2();
         let mut first = vec![0; parts * l].into_boxed_slice();
@@ -68,13 +68,13 @@ impl CumulativeLine {
         }
     }
 
-    /// Where the stretch at a position begins.
+    /// Where the segment at a position starts.
     pub fn start(&self, position: usize) -> u64 {
         let before = position.checked_sub(1);
         before.map_or(0, |before| self.ends[before] >> CODE)
     }
 
-    /// Writes the values that stand at `place` (0 .. ONE) of every slot.
+    /// Writes the values at `place` (0 .. SLOT_LENGTH) of every slot.
     #[inline]
     pub fn values(&self, place: u64, slots: &mut [u16]) {
         let part = (place >> self.fine) as usize;
@@ -86,10 +86,10 @@ impl CumulativeLine {
         }
     }
 
-    /// The value at a point that lies at a position or behind it.
+    /// The value at a point that lies at a position or after it.
     #[inline]
     fn value(&self, mut position: usize, point: u64) -> u16 {
-        // Two steps that are no branch, and rarely more: to guess how many there are costs more than to take them.
+        // Two steps without a branch, rarely more: mispredicting the number of steps costs more than taking them.
         for _ in 0..2 {
             position += usize::from(self.ends[position] >> CODE <= point);
         }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_sum_to_the_line_and_follow_the_largest_remainder() {
+    fn segments_sum_to_the_line_by_largest_remainder() {
         let lengths = segments(&[1, 1, 1, 0], 2).unwrap();
         assert_eq!(lengths.iter().sum::<u64>(), 2 * SLOT_LENGTH);
         assert_eq!(
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_point_lies_in_the_stretch_that_is_found() {
+    fn every_point_lies_in_the_segment_found_for_it() {
         let lengths = segments(&[5, 0, 1, 9, 1, 0], 3).unwrap();
         let permutation = [1, 4, 3, 0, 2, 5];
         let line = CumulativeLine::new(&lengths, &permutation, 3);

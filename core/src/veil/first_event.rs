@@ -1,4 +1,4 @@
-//! The first sight of a person: a keyed point in the true value's stretch, and the values that stand where it stands.
+//! The first event of a person: a keyed point in the segment of the true value, and the values at that place of every slot.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use super::kernel::Kernel;
 use super::prf::Prf;
 use super::schedule::FirstEvent;
 
-/// What a house has pinned: key, l, stretches of every row, orders, kernel.
+/// The parameters of a veil: key, l, the segments of every stratum, permutations and kernel.
 pub struct Veil {
     pub prf: Prf,
     pub l: usize,
@@ -17,9 +17,9 @@ pub struct Veil {
     pub strata: Vec<Vec<u64>>,
     pub kernel: Kernel,
     pub permutations: Vec<Vec<u16>>,
-    /// Position of every value in every order.
+    /// Position of every value in every permutation.
     positions: Vec<Vec<u16>>,
-    /// One line per row and order, built when it is first needed.
+    /// One cumulative line per stratum and permutation, built on first use.
     lines: Vec<OnceLock<CumulativeLine>>,
 }
 
@@ -32,7 +32,7 @@ fn inverse(permutation: &[u16]) -> Vec<u16> {
 }
 
 impl Veil {
-    /// Every row sums to l * ONE; every order is a permutation of the domain.
+    /// Every stratum sums to l * SLOT_LENGTH. Every permutation covers the domain.
     pub fn new(
         key: [u8; 32],
         l: usize,
@@ -66,7 +66,7 @@ impl Veil {
         })
     }
 
-    /// The value's stretch in a row, as far as it is seen there; -1 is a value outside the domain.
+    /// Length of the value's segment in a stratum; none if the value is omitted. -1 is a value outside the domain.
     fn segment(&self, stratum: usize, value: i32) -> Option<u64> {
         let length = self.strata[stratum][usize::try_from(value).ok()?];
         (length > 0).then_some(length)
@@ -76,7 +76,7 @@ impl Veil {
         self.segment(stratum, value).is_some()
     }
 
-    /// Writes the l slots of a first sight in the order of the line; returns the true one if the value is offered.
+    /// Writes the l slots of a first event in the order of the line. Returns the true slot if the value is a candidate.
     pub fn slots(&self, first: &FirstEvent, event: u32, slots: &mut [u16]) -> Option<u8> {
         let &FirstEvent {
             household,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_stands_in_its_slot() {
+    fn the_true_slot_holds_the_true_value() {
         let veil = veil(&[9, 1, 1, 4, 2, 3], 3);
         let mut candidates = [0; 3];
         for person in 0..2000 {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn frequent_values_have_their_copies_and_unseen_ones_none() {
+    fn frequent_values_are_repeated_and_omitted_values_never_appear() {
         let veil = veil(&[5, 2, 0, 3], 4);
         let mut candidates = [0; 4];
         for person in 0..2000 {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered_does_not_depend_on_the_value() {
+    fn candidates_of_an_omitted_value_do_not_depend_on_it() {
         let veil = veil(&[5, 2, 0, 3, 0], 3);
         let (mut a, mut b) = ([0; 3], [0; 3]);
         for person in 0..200 {

@@ -1,9 +1,9 @@
-//! What a house remembers of a person: 8 + 2 l bytes, little endian.
+//! What the store remembers of a person: 8 + 2 l bytes, little endian.
 //!
-//! row u16 | event u32 | true slot u8 (255: lost) | format u8 | l slots of u16
+//! stratum u16 | event u32 | true slot u8 (255: omitted) | format u8 | l slots of u16
 //!
-//! The slots stand in the order of the line, never the true one first; what is published is sorted. The memory is private
-//! all the same: the true slot is what it is there for.
+//! The slots are in the order of the line; what is published is sorted. The memory is private, because it holds
+//! the true slot.
 
 const FORMAT: u8 = 1;
 const OMITTED: u8 = u8::MAX;
@@ -14,7 +14,7 @@ pub struct Memory {
     pub stratum: u16,
     /// Number of the last event.
     pub event: u32,
-    /// The slot that follows the person; none once the truth is not offered, for good.
+    /// The slot that follows the person; none once the true value is omitted, for good.
     pub true_slot: Option<u8>,
     pub slots: Vec<u16>,
 }
@@ -25,7 +25,7 @@ impl Memory {
         HEAD + 2 * l
     }
 
-    /// Reads; false if the bytes are none of this house: another l, rows or domain.
+    /// Reads a memory; false if the bytes belong to another parameter set: another l, strata or domain.
     pub fn read(&mut self, bytes: &[u8], strata: usize, values: usize) -> bool {
         self.stratum = u16::from_le_bytes([bytes[0], bytes[1]]);
         self.event = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
@@ -47,7 +47,7 @@ impl Memory {
     }
 }
 
-/// The same from its parts.
+/// Writes a memory from its parts.
 pub fn write(bytes: &mut [u8], stratum: u16, event: u32, true_slot: Option<u8>, slots: &[u16]) {
     bytes[..2].copy_from_slice(&stratum.to_le_bytes());
     bytes[2..6].copy_from_slice(&event.to_le_bytes());
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_memory_comes_back_as_it_went() {
+    fn a_memory_survives_a_round_trip() {
         for true_slot in [None, Some(0), Some(2)] {
             let memory = Memory {
                 stratum: 300,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_of_another_house_is_noticed() {
+    fn a_memory_of_another_parameter_set_is_rejected() {
         let memory = Memory {
             stratum: 3,
             event: 0,

@@ -1,8 +1,8 @@
-//! The persons of a house: whoever was seen before goes on from her memory, everybody else begins.
+//! The persons of a veil: a known person continues from the stored memory, a new one begins.
 //!
-//! Memories lie one behind the other in the order of first sights; a table from keyed hashes of persons to places finds them.
-//! Records of different persons do not touch one another, so all first sights of a batch come first, those of one line
-//! together, and the later records after them, in their order: the same as one record after the other.
+//! Memories are contiguous, in the order of first events; an index from keyed hashes of persons finds them. Records of
+//! different persons are independent. So all first events of a batch come first, grouped by line, and the later records
+//! follow in their order. The result equals processing one record after the other.
 
 use super::canonical;
 use super::first_event::Veil;
@@ -11,20 +11,20 @@ use super::memory::{self, Memory};
 use super::places::Places;
 use super::schedule::FirstEvent;
 
-/// Events that one step may lead over: more is a time stamp in the place of a number.
+/// Most events that one step may skip: a larger number is a timestamp in place of a count.
 pub const MAX_STEPS: u32 = 10_000;
 
-/// The records of a batch, side by side, checked by whoever made it.
+/// The records of a batch, column by column. The caller has checked them.
 pub struct Batch<'a> {
     pub persons: &'a [u64],
-    /// What the veil is keyed by: the persons, or their households.
+    /// The keys of the veil: the persons, or their households.
     pub households: &'a [u64],
-    /// Rows of the prior, for first sights.
+    /// Strata of the prior, for first events.
     pub strata: &'a [u32],
     pub values: &'a [i32],
-    /// What later records are.
+    /// The kind of later records.
     pub kind: Kind,
-    /// The number of this release, where the releases that a person missed are events, too.
+    /// The number of this release, where the releases that a person missed are events too.
     pub now: Option<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Batch<'_> {
     }
 }
 
-/// What a batch publishes, and, private, whether each truth is offered.
+/// What a batch publishes. Private: whether each true value is a candidate.
 pub struct VeiledEvents {
     pub candidates: Vec<u16>,
     pub strata: Vec<u32>,
@@ -44,7 +44,7 @@ pub struct VeiledEvents {
 }
 
 impl VeiledEvents {
-    /// As if all were first sights.
+    /// Starts as if all records were first events.
     fn new(batch: &Batch, l: usize) -> Self {
         let size = batch.persons.len();
         VeiledEvents {
@@ -55,7 +55,7 @@ impl VeiledEvents {
         }
     }
 
-    /// A first sight, and what is remembered of it.
+    /// Writes a first event and its memory.
     fn begin(&mut self, veil: &Veil, first: &FirstEvent, memory: &mut [u8]) {
         let i = first.record as usize;
         let candidates = &mut self.candidates[i * veil.l..(i + 1) * veil.l];
@@ -65,7 +65,7 @@ impl VeiledEvents {
         self.offered[i] = true_slot.is_some();
     }
 
-    /// A later event.
+    /// Writes a later event.
     fn set(&mut self, i: usize, memory: &Memory) {
         let l = memory.slots.len();
         let candidates = &mut self.candidates[i * l..(i + 1) * l];
@@ -81,12 +81,12 @@ pub struct People {
     size: usize,
     places: Places,
     memories: Vec<u8>,
-    /// The release in which each was last seen.
+    /// The last release of each person.
     clocks: Vec<u32>,
 }
 
 impl People {
-    /// Nobody yet, in a house of this l.
+    /// Starts with no persons, for veils of this l.
     pub fn new(l: usize) -> Self {
         People {
             size: Memory::size(l),
@@ -104,7 +104,7 @@ impl People {
         self.places.find(person).is_some()
     }
 
-    /// The next event of every record's person; nothing has changed when it refuses.
+    /// Adds the next event of every record's person. An error leaves the state unchanged.
     pub fn add_events(&mut self, veil: &Veil, batch: &Batch) -> Result<VeiledEvents, &'static str> {
         self.check(batch)?;
         let (places, firsts) = self.places(batch);
@@ -132,13 +132,13 @@ impl People {
         Ok(veiled)
     }
 
-    /// Within a release everybody stands once: two records at one event would share their decoys and so show the truth.
+    /// A person occurs once per release: two records at one event would share their false candidates and disclose the true value.
     fn check(&self, batch: &Batch) -> Result<(), &'static str> {
         let Some(now) = batch.now else { return Ok(()) };
         let mut sorted = batch.persons.to_vec();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err("a person stands twice in a release");
+            return Err("a person occurs twice in a release: send one record per person");
         }
         let missed = |&person: &u64| {
             let place = self.places.find(person)?;
@@ -147,11 +147,11 @@ impl People {
         let mut missed = batch.persons.iter().filter_map(missed);
         match missed.all(|steps| (1..=MAX_STEPS).contains(&steps)) {
             true => Ok(()),
-            false => Err("releases are counted, and each comes after the last"),
+            false => Err("a release number must be larger than the last one, and a count"),
         }
     }
 
-    /// The place of every record's person, and the records that are somebody's first.
+    /// The place of every record's person, and the records that are a person's first.
     fn places(&mut self, batch: &Batch) -> (Vec<u32>, Vec<u32>) {
         let mut firsts = Vec::new();
         let mut places = Vec::with_capacity(batch.persons.len());
@@ -185,11 +185,11 @@ impl People {
     ) -> Result<(), &'static str> {
         match memory.read(self.bytes(place), veil.strata.len(), veil.values) {
             true => Ok(()),
-            false => Err("a memory of another house"),
+            false => Err("the memory belongs to another parameter set"),
         }
     }
 
-    /// Everything: how many, persons, clocks, memories.
+    /// The whole state: the number of persons, persons, clocks, memories.
     pub fn to_bytes(&self) -> Vec<u8> {
         let size = 8 + self.len() * (12 + self.size);
         let mut bytes = Vec::with_capacity(size);
@@ -205,7 +205,7 @@ impl People {
         bytes
     }
 
-    /// Takes up what `to_bytes` gave, if it is of this house.
+    /// Restores what `to_bytes` wrote, if it belongs to this veil.
     pub fn load(&mut self, veil: &Veil, bytes: &[u8]) -> Option<()> {
         let (head, rest) = bytes.split_first_chunk::<8>()?;
         let size = usize::try_from(u64::from_le_bytes(*head)).ok()?;
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn however_a_batch_is_cut_the_same_is_seen() {
+    fn batch_boundaries_do_not_change_the_result() {
         let veil = veil();
         let persons: Vec<u64> = (0..200).map(|i| i * 7 % 40).collect();
         let (strata, values) = (vec![0; 200], (0..200).map(|i| i % 6).collect::<Vec<i32>>());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_come_back_and_damage_is_noticed() {
+    fn a_snapshot_survives_a_round_trip_and_corruption_is_rejected() {
         let veil = veil();
         let mut people = People::new(3);
         let persons = [5, 6, 5];
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_releases_are_events_and_releases_only_go_on() {
+    fn missed_releases_are_events_and_release_numbers_increase() {
         let veil = veil();
         let mut people = People::new(3);
         let at = |now| Batch {

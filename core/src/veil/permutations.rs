@@ -1,11 +1,11 @@
-//! Public orders of a domain, from a public seed: random ones, and depth-first orders of a value hierarchy.
+//! Public permutations of a domain, from a public seed: random ones, and depth-first ones of a value hierarchy.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use crate::random::shuffle;
 
-/// `count` random orders of `size` values.
+/// `count` random permutations of `size` values.
 pub fn random(size: usize, count: usize, seed: [u8; 32]) -> Vec<Vec<u16>> {
     let mut rng = ChaCha20Rng::from_seed(seed);
     let mut permutation = || {
@@ -16,11 +16,11 @@ pub fn random(size: usize, count: usize, seed: [u8; 32]) -> Vec<Vec<u16>> {
     (0..count).map(|_| permutation()).collect()
 }
 
-/// `count` depth-first orders with the children of every node permuted.
+/// `count` depth-first permutations, with the children of every node in random order.
 ///
-/// `levels[d][v]` is the node of value v at level d, the nearest parents first; every node lies in one node of the next
-/// level. One random rank per node gives the children of every parent a uniform order among themselves, and sorting by the
-/// ranks from the root down keeps every node's values together.
+/// `levels[d][v]` is the node of value v at level d, nearest parents first. Every node lies in one node of the next level.
+/// One random rank per node orders the children of every parent uniformly. Sorting by the ranks from the root down keeps
+/// the values of every node together.
 pub fn hierarchy(levels: &[Vec<u32>], size: usize, count: usize, seed: [u8; 32]) -> Vec<Vec<u16>> {
     let mut rng = ChaCha20Rng::from_seed(seed);
     let mut ranks = |nodes: usize| {
@@ -46,12 +46,12 @@ pub fn hierarchy(levels: &[Vec<u32>], size: usize, count: usize, seed: [u8; 32])
     (0..count).map(|_| permutation()).collect()
 }
 
-/// How many node numbers a level uses.
+/// The number of node ids that a level uses.
 pub fn width(level: &[u32]) -> usize {
     level.iter().max().map_or(0, |&node| node as usize + 1)
 }
 
-/// Whether every node of a level lies in one node of the next.
+/// Whether every node of a level lies in one node of the next level.
 pub fn is_nested(levels: &[Vec<u32>]) -> bool {
     levels.windows(2).all(|pair| {
         let mut above = vec![None; width(&pair[0])];
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_permutations_and_differ() {
+    fn permutations_cover_the_domain_and_differ() {
         let permutations = random(50, 64, [1; 32]);
         for permutation in &permutations {
             let mut sorted = permutation.clone();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_under_two_parents_is_noticed() {
+    fn a_node_under_two_parents_is_not_nested() {
         assert!(!is_nested(&[vec![0, 0, 1], vec![0, 1, 1]]));
     }
 }

@@ -1,10 +1,10 @@
-//! Keyed choices of the veil: what is drawn depends on the house key and on what the choice concerns, on nothing else.
+//! Keyed choices of the veil: a draw depends on the veil key and on what it is for, on nothing else.
 //!
-//! One SipHash key per purpose, all from ChaCha20 under the house key, so that an answer to one question says nothing
-//! about another. A hash of 64 bits is scaled to n outcomes by multiplication; the few hashes that would favour an outcome
-//! are hashed again with the next attempt number (Lemire 2019). Without that step an outcome's probability would be wrong
-//! by a factor of at most 1 + n / 2^64: for a stretch of a whole slot 2^-24. With it the outcomes are exactly uniform if the
-//! hashes are, which is what the law on the line is proved for.
+//! One SipHash key per purpose, all from ChaCha20 under the veil key, so that an answer to one question says nothing about
+//! another. A hash of 64 bits is scaled to n outcomes by multiplication; the few hashes that would favor an outcome are
+//! hashed again with the next attempt number (Lemire 2019). Without that step, an outcome's probability would be wrong by a
+//! factor of at most 1 + n / 2^64: 2^-24 for a segment of a whole slot. With it, the outcomes are exactly uniform if the
+//! hashes are. The proof of the law on the line needs this.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -13,7 +13,7 @@ use super::SLOT_LENGTH;
 use crate::stream::draw::scale;
 use crate::stream::sip::{Sip, SipPrefix};
 
-/// The key stream that the veil's keys come from: no shard or other purpose has this number.
+/// The key stream of the veil's keys: no shard and no other purpose uses this number.
 const STREAM: u64 = 0x7665_696c;
 
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ fn below(prefix: &SipPrefix, word: u64, n: u64) -> u64 {
     settle(prefix, word, prefix.words([word, 0]), n)
 }
 
-/// The answer that the first hash gives, or a later attempt.
+/// Scales the first hash, or that of a later attempt.
 #[inline]
 fn settle(prefix: &SipPrefix, word: u64, hash: u64, n: u64) -> u64 {
     let again = || (1..).find_map(|attempt| scale(prefix.words([word, attempt]), n));
@@ -64,22 +64,22 @@ impl Prf {
         }
     }
 
-    /// Which of `n` orders is the person's.
+    /// The index of the person's permutation among `n`.
     pub fn permutation(&self, person: u64, n: usize) -> usize {
         below(&self.permutation.begin(person), 0, n as u64) as usize
     }
 
-    /// The point of a person's value in its own stretch.
+    /// The point of a person's value within its segment.
     pub fn point(&self, person: u64, value: u16, segment: u64) -> u64 {
         below(&self.point.begin(person), u64::from(value), segment)
     }
 
-    /// The place U of a value that is not offered; it does not depend on the value.
+    /// The place U of an omitted value; it does not depend on the value.
     pub fn omitted(&self, person: u64, event: u32) -> u64 {
         below(&self.omitted.begin(person), u64::from(event), SLOT_LENGTH)
     }
 
-    /// What a person's steps are drawn from.
+    /// The source of a person's steps.
     pub fn steps(&self, person: u64) -> Steps {
         Steps(self.step.begin(person))
     }
@@ -90,20 +90,20 @@ impl Prf {
 pub struct Steps(SipPrefix);
 
 impl Steps {
-    /// Turns questions, each in a `word`, into their hashes; `answer` scales them.
+    /// Replaces questions, each in a `word`, by their hashes; `answer` scales them.
     #[inline]
     pub fn hash_words(&self, words: &mut [u64]) {
         self.0.each(words);
     }
 
-    /// The answer below `n` that a question's hash gives.
+    /// The answer below `n` from a question's hash.
     #[inline]
     pub fn answer(&self, word: u64, hash: u64, n: u64) -> u64 {
         settle(&self.0, word, hash, n)
     }
 }
 
-/// One question of the step that a slot takes at an event, in a word.
+/// One question about the step of a slot at an event, packed into a word.
 #[inline]
 pub fn word(event: u32, slot: usize, question: Question) -> u64 {
     u64::from(event) << 32 | (slot as u64) << 16 | question as u64
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_below_their_bound_and_the_same_again() {
+    fn choices_are_bounded_and_reproducible() {
         let prf = Prf::new([7; 32]);
         for person in 0..1000 {
             let point = prf.point(person, 3, 17);

@@ -1,4 +1,4 @@
-//! The veil as Python sees it: arrays in, named arrays out, the interpreter's lock released.
+//! The Python interface of the veil: arrays in, named arrays out, without the interpreter's lock.
 
 use numpy::ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
@@ -31,7 +31,7 @@ fn kind_of(word: &str) -> PyResult<Kind> {
     match word {
         "visit" => Ok(Kind::Visit),
         "correction" => Ok(Kind::Correction),
-        _ => reject("an event is a visit or a correction"),
+        _ => reject("unknown kind of event: expected visit or correction"),
     }
 }
 
@@ -54,28 +54,28 @@ fn is_permutation(permutation: &[u16]) -> bool {
 fn check_size(size: usize) -> PyResult<()> {
     demand(
         (1..=65_535).contains(&size),
-        "a domain has 1 to 65,535 values",
+        "a domain must have 1 to 65,535 values",
     )
 }
 
-/// What a batch of sights publishes, and what the house remembers of it.
+/// What a batch of events publishes, and the memories that the store keeps.
 #[pyclass(frozen, get_all, module = "reticent._core.veil")]
 struct Events {
     /// Published: l candidates per record, in canonical order.
     candidates: Py<PyArray2<u16>>,
-    /// Published: the row of the prior, that of the first sight.
+    /// Published: the stratum of the prior at the first event.
     strata: Py<PyArray1<u32>>,
-    /// Published: the number of the event, 0 at first sight.
+    /// Published: the number of the event, 0 for the first event.
     events: Py<PyArray1<u32>>,
     /// Private: the memories after the event.
     memories: Py<PyArray2<u8>>,
-    /// Private: whether the truth stands among the candidates by the veil, not by chance.
+    /// Private: whether the veil (not chance) put the true value among the candidates.
     offered: Py<PyArray1<bool>>,
 }
 
-/// One row of an array of our own.
+/// One row of an owned array as a slice.
 fn row_slice<'a, T>(row: &'a mut ArrayViewMut1<'_, T>) -> &'a mut [T] {
-    row.as_slice_mut().expect("rows lie in one piece")
+    row.as_slice_mut().expect("rows are contiguous")
 }
 
 struct Columns {
@@ -130,7 +130,7 @@ impl Columns {
     }
 }
 
-/// The veil of one house.
+/// A veil with fixed parameters.
 #[pyclass(frozen, module = "reticent._core.veil")]
 struct Veil(Core);
 
@@ -139,22 +139,22 @@ type Codes<'py> = PyReadonlyArray1<'py, u32>;
 impl Veil {
     fn check_values(&self, n: usize, values: &[i32]) -> PyResult<()> {
         let inside = |&value: &i32| (-1..self.0.values as i32).contains(&value);
-        demand(values.len() == n, "columns of different lengths")?;
+        demand(values.len() == n, "the columns differ in length")?;
         demand(
             values.iter().all(inside),
-            "a value code outside the domain; -1 is the code of unseen values",
+            "a value code lies outside the domain; use -1 for unknown values",
         )
     }
 
     fn check_strata(&self, n: usize, strata: &[u32]) -> PyResult<()> {
-        demand(strata.len() == n, "columns of different lengths")?;
+        demand(strata.len() == n, "the columns differ in length")?;
         let inside = strata
             .iter()
             .all(|&stratum| (stratum as usize) < self.0.strata.len());
-        demand(inside, "a row that the prior does not have")
+        demand(inside, "the prior has no such stratum")
     }
 
-    /// Has the first sights of a batch taken.
+    /// Runs `take` on the first events of a batch, grouped by line.
     fn for_each_by_line(
         &self,
         households: &[u64],
@@ -167,18 +167,18 @@ impl Veil {
             .for_each_by_line((0..households.len()).map(first), take);
     }
 
-    /// Two records of a person at one event would share their decoys and so show the truth.
+    /// Two records of a person at one event would share their false candidates and disclose the true value.
     fn check_distinct(persons: &[u64]) -> PyResult<()> {
         let mut sorted = persons.to_vec();
         sorted.sort_unstable();
         let alone = sorted.windows(2).all(|pair| pair[0] < pair[1]);
         demand(
             alone,
-            "a person stands twice in a batch: send one event at a time",
+            "a person occurs twice in a batch: send one event at a time",
         )
     }
 
-    /// Reads one memory and the event it goes on to, or says what does not fit.
+    /// Reads one memory and the event that follows it, or reports the mismatch.
     fn recall(
         &self,
         bytes: &[u8],
@@ -187,14 +187,17 @@ impl Veil {
         memory: &mut Memory,
     ) -> PyResult<u32> {
         let fits = memory.read(bytes, self.0.strata.len(), self.0.values);
-        demand(fits, "a memory of another house")?;
+        demand(fits, "the memory belongs to another parameter set")?;
         let event = event.unwrap_or(memory.event.saturating_add(1));
         let steps = event.saturating_sub(memory.event);
         let counted = (1..=MAX_STEPS).contains(&steps);
-        demand(counted, "events are counted, and each comes after the last")?;
+        demand(
+            counted,
+            "an event number must be larger than the last one, and a count",
+        )?;
         demand(
             kind == Kind::Visit || steps == 1,
-            "a correction is the next event",
+            "a correction must be the next event of its person",
         )?;
         Ok(event)
     }
@@ -211,7 +214,7 @@ impl Veil {
         permutations: PyReadonlyArray2<'_, u16>,
         kernel: Option<&Kernel>,
     ) -> PyResult<Self> {
-        demand((2..=254).contains(&l), "l lies between 2 and 254")?;
+        demand((2..=254).contains(&l), "l must be between 2 and 254")?;
         let (strata, permutations) = (
             to_rows(segments.as_array()),
             to_rows(permutations.as_array()),
@@ -220,13 +223,13 @@ impl Veil {
         check_size(size)?;
         demand(
             (1..=65_535).contains(&strata.len()),
-            "a prior has 1 to 65,535 rows",
+            "a prior must have 1 to 65,535 strata",
         )?;
         let fits =
             |permutation: &Vec<u16>| permutation.len() == size && is_permutation(permutation);
         demand(
             !permutations.is_empty() && permutations.iter().all(fits),
-            "orders are permutations of the domain",
+            "every permutation must cover the domain",
         )?;
         let length = |stratum: &Vec<u64>| {
             stratum
@@ -237,7 +240,7 @@ impl Veil {
         let exact = |stratum: &Vec<u64>| length(stratum) == l as u128 * u128::from(SLOT_LENGTH);
         demand(
             strata.iter().all(exact),
-            "the stretches of a row do not sum to l * ONE",
+            "the segments of a stratum do not sum to l * SLOT_LENGTH",
         )?;
         let kernel = kernel.map_or(Ok(kernel::Kernel::Identity), |kernel| {
             kernel.bind(&strata, size)
@@ -245,7 +248,7 @@ impl Veil {
         Ok(Veil(Core::new(key, l, strata, permutations, kernel)))
     }
 
-    /// Candidates of records that stand alone: facts of a table, first sights without memory.
+    /// Candidates of single records: rows of a table, first events without memory.
     #[pyo3(signature = (persons, strata, values, events=None))]
     fn candidates<'py>(
         &self,
@@ -265,11 +268,11 @@ impl Veil {
         self.check_values(persons.len(), values)?;
         demand(
             events.is_none_or(|events| events.len() == persons.len()),
-            "columns of different lengths",
+            "the columns differ in length",
         )?;
         let mut out = Array2::zeros((persons.len(), self.0.l));
         py.detach(|| {
-            let cells = out.as_slice_mut().expect("an array of our own");
+            let cells = out.as_slice_mut().expect("the array is contiguous");
             self.for_each_by_line(persons, strata, values, |first| {
                 let i = first.record as usize;
                 let candidates = &mut cells[i * self.0.l..(i + 1) * self.0.l];
@@ -281,7 +284,7 @@ impl Veil {
         Ok(out.into_pyarray(py))
     }
 
-    /// Whether a value is offered in a row: private, for the counts of eta.
+    /// Whether a value is a candidate in a stratum. Private, for the omission rate.
     fn is_offered<'py>(
         &self,
         py: Python<'py>,
@@ -298,7 +301,7 @@ impl Veil {
         Ok(flags.into_pyarray(py))
     }
 
-    /// First sights of persons who may come back.
+    /// First events of persons who may return.
     fn begin<'py>(
         &self,
         py: Python<'py>,
@@ -321,7 +324,7 @@ impl Veil {
         Ok(columns.into_python(py))
     }
 
-    /// Later events of persons; each memory is that of the person's last event, and a person stands once in a batch.
+    /// Later events of persons. Each memory is that of the person's last event; a person occurs once per batch.
     #[pyo3(signature = (persons, memories, values, *, kind, events=None))]
     fn step<'py>(
         &self,
@@ -341,11 +344,14 @@ impl Veil {
         self.check_values(persons.len(), values)?;
         Self::check_distinct(persons)?;
         let size = Memory::size(self.0.l);
-        demand(memories.as_array().ncols() == size, "memories of another l")?;
+        demand(
+            memories.as_array().ncols() == size,
+            "the memories have another l",
+        )?;
         let bytes = memories.as_slice()?;
         let sized = bytes.len() == size * persons.len()
             && events.is_none_or(|events| events.len() == persons.len());
-        demand(sized, "columns of different lengths")?;
+        demand(sized, "the columns differ in length")?;
         let columns = py.detach(|| {
             let mut columns = Columns::new(persons.len(), self.0.l);
             let mut memory = Memory::default();

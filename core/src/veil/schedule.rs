@@ -1,28 +1,28 @@
-//! First sights in turn: those of one line together, so that a line is fetched from memory once for several of them.
+//! Groups first events by line, so that a line is fetched from memory once for several of them.
 //!
-//! Not those of a whole batch: what is written about a record lies where the record stands, and to write all over a large
-//! batch costs as much as to read lines from all over the house. A part of a batch is small enough for the one and large
-//! enough for the other.
+//! It groups a part of a batch at a time: results are written at the record's position, and writing all over a large batch
+//! costs as much as reading lines from all over memory. A part is small enough for the writes and large enough for the
+//! reads.
 
 use super::first_event::Veil;
 
-/// Bytes of lines that are as near in any turn.
+/// Lines of this many bytes in total stay in the cache in any order.
 const CACHE: usize = 1 << 20;
-/// Bytes of lines that one record may have to fetch.
+/// Bytes of lines that one record may fetch.
 const SHARE: usize = 1 << 7;
-/// What is written about so many records is near in any turn.
+/// The results of this many records stay in the cache in any order.
 const NEAR: usize = 1 << 13;
 
 /// The first sight of a person.
 #[derive(Clone, Copy, Default)]
 pub struct FirstEvent {
-    /// What the veil is keyed by.
+    /// The key of the veil: the person or the household.
     pub household: u64,
     pub stratum: u32,
     pub value: i32,
-    /// Where the record stands in its batch.
+    /// The record's position in its batch.
     pub record: u32,
-    /// The unit's.
+    /// The household's permutation.
     pub permutation: u32,
 }
 
@@ -43,7 +43,7 @@ impl Veil {
         }
     }
 
-    /// Has every sight taken, in the best turn.
+    /// Calls `take` on every first event, in the order that suits the cache.
     pub fn for_each_by_line(
         &self,
         mut firsts: impl Iterator<Item = FirstEvent>,
@@ -71,7 +71,7 @@ impl Veil {
         }
     }
 
-    /// By line, counted.
+    /// Counting sort by line.
     fn sort(&self, part: &[FirstEvent], places: &mut [usize], sorted: &mut [FirstEvent]) {
         let line = |first: &FirstEvent| {
             first.stratum as usize * self.permutations.len() + first.permutation as usize
@@ -93,11 +93,11 @@ mod tests {
     use super::super::permutations::random;
     use super::*;
 
-    /// Values, rows, orders: a house whose lines lie in the cache, and two whose lines do not.
+    /// Values, strata, permutations: a parameter set whose lines fit the cache, and two whose lines do not.
     const PARAMETER_SETS: [(usize, usize, usize); 3] = [(6, 2, 64), (1100, 4, 64), (60_000, 1, 3)];
 
     #[test]
-    fn everybody_has_a_turn_and_lines_come_together() {
+    fn every_first_event_is_visited_once_and_grouped_by_line() {
         for (values, strata, permutations) in PARAMETER_SETS {
             let lines = vec![segments(&vec![1; values], 3).unwrap(); strata];
             let permutations = random(values, permutations, [4; 32]);

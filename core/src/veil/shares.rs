@@ -1,8 +1,8 @@
-//! A kernel of few numbers: each value's stay; of the changes a share within the parent node; the rest by the prior.
+//! A kernel with few parameters: each value's stay probability, a share of changes within the parent node, the rest by the prior.
 //!
-//! T(v, v) = stay(v) / ONE. Of the remaining mass the share `within` goes to the other values under v's parent, in
-//! proportion to their stretches, and the rest to all values but v in proportion to theirs. Where v has no seen sibling all of it is
-//! the rest; where v is the only seen value it stays.
+//! T(v, v) = stay(v) / SLOT_LENGTH. Of the remaining mass, the share `within` goes to the other values under v's parent, in
+//! proportion to their segments. The rest goes to all values but v, in proportion to theirs. If v has no sibling with a
+//! segment, all of the mass is rest; if v is the only value with a segment, it stays.
 
 use std::array::from_fn;
 
@@ -16,11 +16,11 @@ pub struct Shares {
     parents: Vec<u32>,
     /// Values sorted by parent, so that a node is an interval.
     members: Vec<u16>,
-    /// Where each value stands among the members.
+    /// Position of each value among the members.
     places: Vec<u32>,
     /// Interval of each value's parent among the members.
     spans: Vec<(u32, u32)>,
-    /// Per row the sums of the stretches before each member, and the whole.
+    /// Per stratum, the sums of the segments before each member, and the total.
     sums: Vec<Vec<u64>>,
 }
 
@@ -61,13 +61,13 @@ impl Shares {
         }
     }
 
-    /// Sums of the stretches in row before a value and up to it.
+    /// Sums of the segments in a stratum before a value and up to it.
     fn own(&self, stratum: usize, value: usize) -> (u64, u64) {
         let place = self.places[value] as usize;
         (self.sums[stratum][place], self.sums[stratum][place + 1])
     }
 
-    /// Units of all other values, and of the other values under the same parent.
+    /// Total length of all other values, and of the other values under the same parent.
     fn others(&self, stratum: usize, value: usize) -> (u64, u64) {
         let (from, to) = self.spans[value];
         let sums = &self.sums[stratum];
@@ -96,10 +96,10 @@ impl Shares {
         before < after && (rest || sibling)
     }
 
-    /// Moves all slots but the true one on to an event.
+    /// Moves all slots but the true one to an event.
     ///
-    /// Question by question and not slot by slot: the hashes of many are made side by side. The draws are keyed, so that one
-    /// which is not needed changes no other.
+    /// It works question by question, not slot by slot, so that hashes are computed together. The draws are keyed: an
+    /// unused draw changes no other.
     pub fn walk(
         &self,
         kind: Kind,
@@ -138,7 +138,7 @@ impl Shares {
         }
     }
 
-    /// Where a slot goes that does not stay.
+    /// The next value of a slot that does not stay.
     #[inline]
     fn change(
         &self,
@@ -159,7 +159,7 @@ impl Shares {
         };
         let length = if near { siblings } else { all };
         let sums = &self.sums[stratum][begin as usize..=end as usize];
-        // The value's own stretch is cut out of the sums.
+        // The value's own segment is cut out of the sums.
         let (before, after) = self.own(stratum, value);
         let point = sums[0] + below(length);
         let point = if point < before {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_go_exactly_where_a_person_can_go() {
+    fn slots_reach_exactly_the_possible_values() {
         let lengths = [
             SLOT_LENGTH / 2,
             SLOT_LENGTH / 2,
@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn the_only_seen_value_stays() {
+    fn the_only_value_with_a_segment_stays() {
         let shares = kernel(0, SLOT_LENGTH / 2, [0, 2 * SLOT_LENGTH, 0, 0, 0]);
         assert_eq!(targets(&shares, Kind::Visit, 1), [1]);
         assert_eq!(targets(&shares, Kind::Correction, 1), [1]);
     }
 
     #[test]
-    fn shares_are_kept() {
+    fn steps_follow_the_stated_shares() {
         let prf = Prf::new([2; 32]);
         let shares = kernel(
             SLOT_LENGTH / 2,
@@ -253,7 +253,7 @@ mod tests {
             shares.walk(Kind::Visit, 0, (&prf.steps(person), 1), None, &mut slots);
             tally[usize::from(slots[0])] += 1.0 / 40_000.0;
         }
-        // Others weigh 1, 2, 1, 2 of 6; the sibling (2) has a quarter to itself.
+        // The others weigh 1, 2, 1, 2 of 6; the sibling (2) has a quarter to itself.
         let law = [0.5, 1.0 / 24.0, 0.25 + 1.0 / 12.0, 1.0 / 24.0, 1.0 / 12.0];
         assert!(tally.iter().zip(law).all(|(a, b)| (a - b).abs() < 0.01));
     }

@@ -1,18 +1,18 @@
-//! One person, one veil: the slots of the first sight move along the kernel from event to event.
+//! One person under one veil: the slots of the first event move along the kernel from event to event.
 //!
-//! The true slot goes where the person goes; every other slot takes a keyed step of the kernel, whether or not the truth
-//! moved. Given which slot is true, all l trajectories are independent chains of the same kernel, each from its own first
-//! value: the same law whichever slot is true, so that each remains true with probability 1/l.
+//! The true slot follows the person; every other slot takes a keyed step of the kernel, whether or not the true value moved.
+//! Given the true slot, all l trajectories are independent chains of the same kernel, each from its own first value. The
+//! law is the same for every true slot, so each slot remains the true one with probability 1/l.
 
 use super::first_event::Veil;
 use super::kernel::Kind;
 use super::memory::Memory;
 
 impl Veil {
-    /// Moves the slots on to `event`; the events between, at which the person was not seen, are simulated.
+    /// Moves the slots to `event`, and simulates the events in between that the person missed.
     ///
-    /// A value that the kernel cannot reach loses the person for good: the true slot takes the keyed steps that it would
-    /// have taken as a decoy.
+    /// A value that the kernel cannot reach is omitted for good: the true slot then takes the keyed steps of a false
+    /// candidate.
     pub fn step(&self, person: u64, value: i32, kind: Kind, event: u32, memory: &mut Memory) {
         memory.true_slot = memory
             .true_slot
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn decoys_do_not_look_at_the_truth() {
+    fn false_candidates_do_not_depend_on_the_true_value() {
         let veil = veil(shares);
         for person in 0..500 {
             let (mut a, mut b) = (begin(&veil, person, 0), begin(&veil, person, 0));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_step_loses_the_person_for_good() {
+    fn an_impossible_step_omits_the_true_value_for_good() {
         let veil = veil(shares);
         for (first, then) in [(0, 2), (0, -1), (1, 1), (4, 0)] {
             let mut memory = begin(&veil, 8, first);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absence_is_as_many_steps_as_were_missed() {
+    fn an_absence_takes_one_step_per_missed_event() {
         let targets = vec![1, 2, 3, 4, 5, 0];
         let ring = |_: &[Vec<u64>]| {
             Kernel::Matrix(Matrix::new((0..=6).collect(), targets.clone(), &[1; 6]))
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_kernel_the_first_set_remains() {
+    fn without_a_kernel_the_first_set_stays() {
         let veil = veil(|_| Kernel::Identity);
         let mut memory = begin(&veil, 5, 0);
         let before = memory.slots.clone();

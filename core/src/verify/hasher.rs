@@ -1,4 +1,4 @@
-//! Hashing of numbers that are hashes already, or sums that are as good.
+//! A hasher for numbers that are hashes already, or equally random sums.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -13,11 +13,11 @@ impl Hasher for KeyHasher {
     }
 
     fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers")
+        unreachable!("the keys are numbers")
     }
 
     fn write_u64(&mut self, key: u64) {
-        // The upper bits of a product depend on all bits; they choose the place.
+        // The upper bits of a product depend on all bits, and they choose the place.
         self.0 = key.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32);
     }
 }

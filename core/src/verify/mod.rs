@@ -1,6 +1,6 @@
-//! The judge of running streams: what is about to be delivered, beside all that was delivered before.
+//! The verifier of running streams: checks what is about to be delivered against all that was delivered before.
 //!
-//! Code of its own: nothing here uses a line of the engines that it judges (`tests/unit/audit/test_judge_stands_alone.py`).
+//! It shares no code with the engines that it verifies; a test in `tests/` checks this.
 
 pub mod hasher;
 #[cfg(feature = "python")]

@@ -1,4 +1,4 @@
-//! The judge as Python sees it: arrays in, a word out, the interpreter's lock released.
+//! The Python interface of the verifier: arrays in, a violation out, without the interpreter's lock.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -8,14 +8,14 @@ use super::support::{Matrix, Shares, Steps, Support};
 use super::trajectories::{self, Batch};
 use crate::py::refuse;
 
-/// The persons of a veiled stream, each with her last record.
+/// The persons of a veiled stream, each with the last record.
 #[pyclass(module = "reticent._core.verify")]
 pub struct TrajectoryVerifier(trajectories::Trajectories);
 
 #[pymethods]
 impl TrajectoryVerifier {
-    /// `starts` and `targets` say which values may follow each, `marks` and `parents` what each may do in each row; without them
-    /// nothing moves.
+    /// `starts` and `targets` list the values that may follow each value; `flags` and `parents` say what each value may do in each
+    /// stratum. Without them no value changes.
     #[new]
     #[pyo3(signature = (*, values, strata, factors, starts=None, targets=None, flags=None, parents=None))]
     fn new(
@@ -28,7 +28,9 @@ impl TrajectoryVerifier {
         parents: Option<Vec<u32>>,
     ) -> PyResult<Self> {
         if values > 65_535 || strata > 65_535 {
-            return Err(refuse("a domain and a prior have at most 65,535"));
+            return Err(refuse(
+                "a domain and a prior must have at most 65,535 entries",
+            ));
         }
         let steps = match (starts, targets, flags, parents) {
             (None, None, None, None) => Some(Steps::Identity),
@@ -54,7 +56,7 @@ impl TrajectoryVerifier {
         self.0.len()
     }
 
-    /// Rows among these whose sets were not taught yet.
+    /// Strata among these whose sets are not known yet.
     fn unknown_strata(&self, strata: PyReadonlyArray1<'_, u32>) -> PyResult<Vec<u32>> {
         let sets = &self.0.support.sets;
         let is_unknown = |&&stratum: &&u32| sets.get(stratum as usize).is_some_and(Option::is_none);
@@ -69,15 +71,15 @@ impl TrajectoryVerifier {
         Ok(unknown)
     }
 
-    /// The names of all sets that a row can give.
+    /// Teaches the ids of all sets that a stratum can give.
     fn learn_stratum(&mut self, stratum: usize, names: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
         let names = names.as_slice()?.iter().copied().collect();
         let sets = self.0.support.sets.get_mut(stratum);
-        *sets.ok_or_else(|| refuse("no such row"))? = Some(names);
+        *sets.ok_or_else(|| refuse("the prior has no such stratum"))? = Some(names);
         Ok(())
     }
 
-    /// What is wrong with a batch, if anything.
+    /// The first violation of a batch, if any.
     fn find_violation(
         &mut self,
         py: Python<'_>,
@@ -100,15 +102,15 @@ impl TrajectoryVerifier {
         Ok(py.detach(|| trajectories.find_violation(&batch)))
     }
 
-    /// Everything, for a snapshot.
+    /// The whole state, for a snapshot.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &py.detach(|| self.0.to_bytes()))
     }
 
-    /// Takes up what `to_bytes` gave.
+    /// Restores what `to_bytes` wrote.
     fn load(&mut self, data: &[u8]) -> PyResult<()> {
         let loaded = self.0.load(data);
-        loaded.ok_or_else(|| refuse("the memory of another stream, or a damaged one"))
+        loaded.ok_or_else(|| refuse("the memory belongs to another stream, or is corrupt"))
     }
 }
 

@@ -1,17 +1,17 @@
-//! What a published line and kernel make possible: sets of first sights, and steps from one set to the next.
+//! What a published line and kernel make possible: sets of first events, and steps from one set to the next.
 
 use std::collections::HashSet;
 
 use super::hasher::Build;
 
-/// A kernel written out: the targets of value v are starts[v] .. starts[v + 1], sorted.
+/// A kernel as a matrix: the targets of value v are starts[v] .. starts[v + 1], sorted.
 pub struct Matrix {
     starts: Vec<usize>,
     targets: Vec<u16>,
 }
 
 impl Matrix {
-    /// None where the numbers are no kernel of so many values.
+    /// None if the numbers are no kernel of this many values.
     pub fn new(values: usize, starts: Vec<usize>, targets: Vec<u16>) -> Option<Self> {
         let rises = starts.is_sorted() && starts.first() == Some(&0);
         if starts.len() != values + 1 || !rises || starts.last() != Some(&targets.len()) {
@@ -33,24 +33,24 @@ impl Matrix {
     }
 }
 
-/// A kernel of few numbers, row by row of the prior: what each value may do there.
+/// A kernel with few parameters: what each value may do in each stratum of the prior.
 pub struct Shares {
-    /// Rows x values.
+    /// Strata x values.
     flags: Vec<u8>,
     parents: Vec<u32>,
 }
 
-/// It is offered.
+/// The value is a candidate in the stratum.
 const OFFERED: u8 = 1;
-/// It may stay.
+/// The value may stay.
 const STAYS: u8 = 2;
-/// It may go to its siblings.
+/// The value may go to its siblings.
 const LEAVES: u8 = 4;
-/// It may go to all others as well.
+/// The value may go to all others as well.
 const ANYWHERE: u8 = 8;
 
 impl Shares {
-    /// None where there are not as many marks as rows and values.
+    /// None if the number of flags does not match strata and values.
     pub fn new(strata: usize, flags: Vec<u8>, parents: Vec<u32>) -> Option<Self> {
         (flags.len() == strata * parents.len()).then_some(Shares { flags, parents })
     }
@@ -68,7 +68,7 @@ impl Shares {
 
 /// How values may follow one another.
 pub enum Steps {
-    /// Without a kernel nothing moves.
+    /// Without a kernel no value changes.
     Identity,
     Matrix(Matrix),
     Shares(Shares),
@@ -83,9 +83,9 @@ impl Steps {
         }
     }
 
-    /// Whether every slot before has a slot after of its own.
+    /// Whether the slots before and after can be matched one to one.
     fn can_lead(&self, stratum: usize, before: &[u16], after: &[u16]) -> bool {
-        // Mostly each can have gone to its neighbour in canonical order, and there is nothing to look for.
+        // In most cases each slot can go to its neighbor in canonical order, and no search is needed.
         let mut pairs = before.iter().zip(after);
         pairs.all(|(&from, &to)| self.allow(stratum, from, to)) || {
             let may = |slot: usize, to: usize| self.allow(stratum, before[slot], after[to]);
@@ -96,7 +96,7 @@ impl Steps {
     }
 }
 
-/// Gives a slot a place of its own, others moving on where they must (augmenting paths).
+/// Gives a slot a target of its own and moves other slots where necessary (augmenting paths).
 fn place(
     slot: usize,
     may: &impl Fn(usize, usize) -> bool,
@@ -118,15 +118,15 @@ fn place(
 
 pub struct Support {
     pub values: usize,
-    /// One odd number per slot: the sum of the products with the codes names a set.
+    /// One odd number per slot: the sum of the products with the codes identifies a set.
     pub factors: Vec<u64>,
-    /// Per row the names of its sets, as soon as they were taught.
+    /// Per stratum the ids of its sets, once they are taught.
     pub sets: Vec<Option<HashSet<u64, Build>>>,
     pub steps: Steps,
 }
 
 impl Support {
-    /// Two sets have the same name with a probability of 2^-60.
+    /// Two sets have the same id with a probability of 2^-60.
     fn name(&self, set: &[u16]) -> u64 {
         let products = set.iter().zip(&self.factors);
         products.fold(0, |sum, (&code, &factor)| {
@@ -134,7 +134,7 @@ impl Support {
         })
     }
 
-    /// Whether a row can give a set.
+    /// Whether a stratum can give a set.
     pub fn can_give(&self, stratum: usize, set: &[u16]) -> bool {
         let name = self.name(set);
         self.sets[stratum]
@@ -142,7 +142,7 @@ impl Support {
             .is_some_and(|sets| sets.contains(&name))
     }
 
-    /// Whether a set can follow another under a row.
+    /// Whether a set can follow another in a stratum.
     pub fn can_follow(&self, stratum: usize, before: &[u16], after: &[u16]) -> bool {
         self.steps.can_lead(stratum, before, after)
     }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_one_of_some_matching() {
+    fn a_step_needs_a_perfect_matching() {
         // 0 goes to 1, 1 stays or goes to 2, 2 stays.
         let steps = Steps::Matrix(Matrix::new(3, vec![0, 1, 3, 4], vec![1, 1, 2, 2]).unwrap());
         assert!(steps.can_lead(0, &[0, 1], &[1, 2]) && steps.can_lead(0, &[1, 1], &[1, 2]));
@@ -162,15 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn slots_change_places_where_they_must() {
-        // 0 goes to 2 alone, 1 to 0 or 2: the neighbours in order are closed, the others open.
+    fn slots_swap_targets_where_necessary() {
+        // 0 goes only to 2, 1 goes to 0 or 2: the neighbors in order do not match, the others do.
         let steps = Steps::Matrix(Matrix::new(3, vec![0, 1, 3, 3], vec![2, 0, 2]).unwrap());
         assert!(steps.can_lead(0, &[0, 1], &[0, 2]) && !steps.can_lead(0, &[0, 0], &[0, 2]));
     }
 
     #[test]
-    fn few_numbers_go_by_the_row() {
-        // 0 and 1 are siblings; in the second row 2 is not offered, and 0 goes to siblings alone.
+    fn shares_depend_on_the_stratum() {
+        // 0 and 1 are siblings; in the second stratum 2 is omitted, and 0 goes only to its sibling.
         let all = OFFERED | STAYS | LEAVES | ANYWHERE;
         let flags = vec![all, all, all, all & !ANYWHERE, all, STAYS];
         let steps = Steps::Shares(Shares::new(2, flags, vec![0, 0, 1]).unwrap());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_kernel_are_refused() {
+    fn an_invalid_kernel_is_rejected() {
         assert!(Matrix::new(2, vec![0, 1], vec![1]).is_none());
         assert!(Matrix::new(2, vec![0, 1, 1], vec![2]).is_none());
         assert!(Matrix::new(2, vec![0, 2, 2], vec![1, 0]).is_none());

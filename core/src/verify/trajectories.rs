@@ -1,16 +1,16 @@
-//! The persons of a veiled stream as the judge follows them: row, event and set of everybody's last record.
+//! The trajectories of a veiled stream: stratum, event and candidate set of everybody's last record.
 
 use std::collections::HashMap;
 
 use super::hasher::Build;
 use super::support::Support;
 
-/// In the place of a row: nothing was seen yet.
+/// In place of a stratum: no record yet.
 const NOTHING: u16 = u16::MAX;
-/// Words before the set: the row, and the event in two.
+/// Words before the set: the stratum, and the event in two words.
 const HEAD: usize = 3;
 
-/// Records side by side, columns of one length; l candidates each.
+/// Records as columns of one length; l candidates each.
 pub struct Batch<'a> {
     pub persons: &'a [u64],
     pub strata: &'a [u32],
@@ -27,7 +27,7 @@ pub struct Trajectories {
 }
 
 impl Trajectories {
-    /// Nobody yet.
+    /// Starts with no persons.
     pub fn new(support: Support) -> Self {
         Trajectories {
             support,
@@ -45,9 +45,9 @@ impl Trajectories {
         HEAD + self.support.factors.len()
     }
 
-    /// What is wrong with a batch, in words; afterwards the judge is of no use any more. The rows' sets are known.
+    /// The first violation of a batch, in words. Afterwards the state is invalid. The sets of all strata must be known.
     pub fn find_violation(&mut self, batch: &Batch) -> Option<&'static str> {
-        // All places first: the look-ups do not wait for one another.
+        // All places first: the lookups do not depend on one another.
         let places: Vec<usize> = batch.persons.iter().map(|&p| self.place(p)).collect();
         let l = self.support.factors.len();
         (0..places.len()).find_map(|i| {
@@ -77,7 +77,7 @@ impl Trajectories {
         let (size, support) = (self.size(), &self.support);
         let in_domain = set.iter().all(|&code| usize::from(code) < support.values);
         if !in_domain || stratum as usize >= support.sets.len() {
-            return Some("a candidate or a row that the codebook does not have");
+            return Some("a candidate or a stratum is not in the codebook");
         }
         if !set.is_sorted() {
             return Some("candidates are not in canonical order");
@@ -87,22 +87,22 @@ impl Trajectories {
         let last_event = u64::from(head[1]) | u64::from(head[2]) << 16;
         if head[0] == NOTHING {
             if event != 0 {
-                return Some("the first record of a person is not her event 0");
+                return Some("the first record of a person is not event 0");
             }
             if !support.can_give(stratum as usize, set) {
-                return Some("a first sight is no set that its row can give");
+                return Some("the stratum of a first event cannot give this candidate set");
             }
         } else if u32::from(head[0]) != stratum || last_event + 1 != u64::from(event) {
-            return Some("the events of a person are not counted one by one, under one row");
+            return Some("the events of a person are not counted one by one in one stratum");
         } else if !support.can_follow(stratum as usize, before, set) {
-            return Some("a set cannot follow the one before it");
+            return Some("a candidate set cannot follow the one before it");
         }
         head.copy_from_slice(&[stratum as u16, event as u16, (event >> 16) as u16]);
         before.copy_from_slice(set);
         None
     }
 
-    /// Everything: how many, the persons, the last record of each.
+    /// The whole state: the number of persons, the persons, the last record of each.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + 8 * self.len() + 2 * self.last.len());
         bytes.extend((self.len() as u64).to_le_bytes());
@@ -111,7 +111,7 @@ impl Trajectories {
         bytes
     }
 
-    /// Takes up what `to_bytes` gave, if it can be of this stream.
+    /// Restores what `to_bytes` wrote, if it can belong to this stream.
     pub fn load(&mut self, bytes: &[u8]) -> Option<()> {
         let (head, rest) = bytes.split_first_chunk::<8>()?;
         let size = usize::try_from(u64::from_le_bytes(*head)).ok()?;
@@ -140,7 +140,7 @@ mod tests {
 
     type Record = (u64, u32, u32, [u16; 2]);
 
-    /// One row that gives {0, 1} and {1, 2}; every value goes to the next.
+    /// One stratum that gives {0, 1} and {1, 2}; every value goes to the next.
     fn verifier() -> Trajectories {
         let factors = vec![3, 5];
         let name = |set: [u64; 2]| (set[0] + 1) * 3 + (set[1] + 1) * 5;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_is_let_through_in_one_batch_and_over_several() {
+    fn possible_records_pass_in_one_batch_and_in_several() {
         let mut one = verifier();
         let records = [
             (7, 0, 0, [0, 1]),
@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_records_are_violations() {
         for (records, word) in [
             (&[(7, 0, 0, [0, 3])][..], "codebook"),
             (&[(7, 1, 0, [0, 1])], "codebook"),
             (&[(7, 0, 0, [1, 0])], "canonical"),
             (&[(7, 0, 1, [0, 1])], "event 0"),
-            (&[(7, 0, 0, [0, 2])], "its row"),
+            (&[(7, 0, 0, [0, 2])], "stratum of"),
             (&[(7, 0, 0, [0, 1]), (7, 0, 0, [0, 1])], "one by one"),
             (&[(7, 0, 0, [0, 1]), (7, 0, 2, [1, 2])], "one by one"),
             (&[(7, 0, 0, [0, 1]), (7, 0, 1, [0, 1])], "follow"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_noticed() {
+    fn corrupt_state_is_rejected() {
         let mut one = verifier();
         assert_eq!(find_violation(&mut one, &[(7, 0, 0, [0, 1])]), None);
         let bytes = one.to_bytes();

@@ -121,7 +121,7 @@ impl Coder {
         codes: Vec<i32>,
     ) -> PyResult<()> {
         if values.len() != codes.len() {
-            return Err(refuse("columns of different length"));
+            return Err(refuse("the columns differ in length"));
         }
         for (value, code) in values.into_iter().zip(codes) {
             let learned = self.0.learn(field, value.map(String::into_bytes), code);

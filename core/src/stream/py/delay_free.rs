@@ -75,7 +75,7 @@ impl DelayFree {
         let (seqs, quasi, codes) = (seqs.as_slice()?, quasi.as_slice()?, codes.as_slice()?);
         let domain = self.0.domain();
         if seqs.len() != quasi.len() || seqs.len() != codes.len() {
-            return Err(refuse("columns of different length"));
+            return Err(refuse("the columns differ in length"));
         }
         if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
             return Err(refuse("a code lies outside the domain"));

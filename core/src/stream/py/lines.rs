@@ -76,10 +76,7 @@ impl LineWriter {
 
     /// The lines of veiled records, each for itself; `persons` where records of a person may be followed.
     #[pyo3(signature = (columns, forms, codes, seqs, strata, events, candidates, persons=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "columns side by side, as Python has them"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "one parameter per column")]
     fn write_veil<'py>(
         &mut self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Kernels as Python makes them; a house binds them to its rows.
+//! Kernels as Python builds them; a veil binds them to its strata.
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ enum Numbers {
     Matrix(Vec<usize>, Vec<u16>, Vec<u64>),
 }
 
-/// How values follow one another: few shares, or a matrix written out.
+/// How values follow one another: stay probabilities, or a matrix.
 #[pyclass(frozen, module = "reticent._core.veil")]
 pub struct Kernel(Numbers);
 
@@ -36,7 +36,7 @@ fn check_matrix(starts: &[usize], targets: &[u16], weights: &[u64]) -> bool {
 
 #[pymethods]
 impl Kernel {
-    /// `stay` and `within` in units of ONE; `parents` the parent node of every value.
+    /// `stay` and `within` in units of SLOT_LENGTH; `parents` is the parent node of every value.
     #[staticmethod]
     #[pyo3(signature = (stay, *, within, parents))]
     fn from_stays(
@@ -46,7 +46,10 @@ impl Kernel {
     ) -> PyResult<Self> {
         let (stay, parents) = (stay.as_slice()?.to_vec(), parents.as_slice()?.to_vec());
         let bounded = within <= SLOT_LENGTH && stay.iter().all(|&length| length <= SLOT_LENGTH);
-        demand(bounded, "stay and within lie between 0 and ONE")?;
+        demand(
+            bounded,
+            "stay and within must lie between 0 and SLOT_LENGTH",
+        )?;
         demand(
             stay.len() == parents.len(),
             "stay and parents differ in length",
@@ -54,7 +57,7 @@ impl Kernel {
         Ok(Kernel(Numbers::Shares(stay, within, parents)))
     }
 
-    /// Targets of value v stand at `starts[v] : starts[v + 1]`, ascending, with positive weights.
+    /// Targets of value v are `starts[v] : starts[v + 1]`, ascending, with positive weights.
     #[staticmethod]
     fn from_matrix(
         starts: PyReadonlyArray1<'_, u64>,
@@ -65,7 +68,7 @@ impl Kernel {
         let (targets, weights) = (targets.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
         demand(
             check_matrix(&starts, &targets, &weights),
-            "a matrix that does not fit",
+            "the matrix does not fit: targets must ascend and weights be positive",
         )?;
         Ok(Kernel(Numbers::Matrix(starts, targets, weights)))
     }
@@ -75,7 +78,7 @@ impl Kernel {
     pub fn bind(&self, strata: &[Vec<u64>], size: usize) -> PyResult<kernel::Kernel> {
         match self.0.clone() {
             Numbers::Shares(stay, within, parents) => {
-                demand(stay.len() == size, "the kernel has another domain")?;
+                demand(stay.len() == size, "the kernel does not fit the domain")?;
                 Ok(kernel::Kernel::Shares(Shares::new(
                     stay, within, parents, strata,
                 )))
@@ -84,7 +87,7 @@ impl Kernel {
                 let inside = targets.iter().all(|&target| usize::from(target) < size);
                 demand(
                     starts.len() == size + 1 && inside,
-                    "the kernel has another domain",
+                    "the kernel does not fit the domain",
                 )?;
                 Ok(kernel::Kernel::Matrix(Matrix::new(
                     starts, targets, &weights,

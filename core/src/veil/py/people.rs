@@ -1,4 +1,4 @@
-//! The persons of a house as Python sees them.
+//! The Python interface of the veil's persons.
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::py::{Later, array, refuse, table};
 use crate::stream::py::coder::CodedBatch;
 use crate::stream::sip::Sip;
 
-/// What a batch publishes, and, private, whether each truth is offered. Columns become arrays when they are asked for.
+/// What a batch publishes. Private: whether each true value is a candidate. Columns become arrays on first use.
 #[pyclass(frozen, module = "reticent._core.veil")]
 pub struct VeiledEvents {
     candidates: Later<u16, PyArray2<u16>>,
@@ -29,7 +29,7 @@ impl VeiledEvents {
         self.size
     }
 
-    /// How many truths are not offered.
+    /// The number of omitted true values.
     #[getter]
     fn omitted(&self) -> usize {
         self.omitted
@@ -56,7 +56,7 @@ impl VeiledEvents {
     }
 }
 
-/// What a house remembers of every person.
+/// The memories of all persons.
 #[pyclass(module = "reticent._core.veil")]
 pub struct People {
     veil: Py<Veil>,
@@ -70,7 +70,7 @@ impl People {
         veil.check_values(size, batch.values)?;
         demand(
             batch.households.len() == size,
-            "columns of different lengths",
+            "the columns differ in length",
         )?;
         let people = &mut self.people;
         let veiled = py
@@ -100,7 +100,7 @@ impl People {
         self.people.len()
     }
 
-    /// Which of the persons were seen before.
+    /// Whether each person has had an event before.
     fn is_known(
         &self,
         py: Python<'_>,
@@ -111,12 +111,9 @@ impl People {
         Ok(array(py, flags))
     }
 
-    /// The next event of every record's person, in the order of the records.
+    /// Adds the next event of every record's person, in the order of the records.
     #[pyo3(signature = (persons, households, strata, values, kind="visit", *, now=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "columns side by side, as Python has them"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "one parameter per column")]
     fn add_events(
         &mut self,
         py: Python<'_>,
@@ -138,7 +135,7 @@ impl People {
         self.add(py, &batch)
     }
 
-    /// The next event of every person of a stream's batch.
+    /// Adds the next event of every person of a stream's batch.
     fn add_batch(&mut self, py: Python<'_>, batch: &CodedBatch) -> PyResult<VeiledEvents> {
         let coded = batch.codes()?;
         let batch = people::Batch {
@@ -152,19 +149,19 @@ impl People {
         self.add(py, &batch)
     }
 
-    /// Everything, for a snapshot.
+    /// The whole state, for a snapshot.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &py.detach(|| self.people.to_bytes()))
     }
 
-    /// Takes up what `to_bytes` gave.
+    /// Restores what `to_bytes` wrote.
     fn load(&mut self, data: &[u8]) -> PyResult<()> {
         let loaded = self.people.load(&self.veil.get().0, data);
-        loaded.ok_or_else(|| refuse("a memory of another house, or a damaged one"))
+        loaded.ok_or_else(|| refuse("the memory belongs to another parameter set, or is corrupt"))
     }
 }
 
-/// Keyed names of persons, for those who may follow them within one publication.
+/// Keyed pseudonyms of persons, for recipients who may link records within one publication.
 #[pyfunction]
 #[pyo3(signature = (persons, *, key))]
 pub fn pseudonyms(

@@ -1,4 +1,4 @@
-//! Priors and orders as Python makes them, before there is a key.
+//! Priors and permutations, before there is a key.
 
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -6,13 +6,13 @@ use pyo3::prelude::*;
 use super::super::{cumulative_line, permutations};
 use super::{check_size, demand, reject, to_array, to_rows};
 
-/// Lays rows of weights on lines of length l.
+/// Puts the weights of every stratum on a cumulative line of length l.
 fn segments_of<'py>(
     py: Python<'py>,
     weights: Vec<Vec<u64>>,
     l: usize,
 ) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    demand((2..=254).contains(&l), "l lies between 2 and 254")?;
+    demand((2..=254).contains(&l), "l must be between 2 and 254")?;
     let width = weights.first().map_or(0, Vec::len);
     let strata = py.detach(|| {
         let stratum = |weights: &Vec<u64>| cumulative_line::segments(weights, l);
@@ -20,11 +20,11 @@ fn segments_of<'py>(
     });
     match strata {
         Some(strata) => Ok(to_array(&strata, width).into_pyarray(py)),
-        None => reject("a row of the prior has no count at all"),
+        None => reject("a stratum of the prior has no count"),
     }
 }
 
-/// Stretches of rows of counts on a line of length l: exact sums, by largest remainder.
+/// Segments of the counts of every stratum on a line of length l: exact sums, by largest remainder.
 #[pyfunction]
 #[pyo3(signature = (counts, *, l))]
 pub fn segments_of_counts<'py>(
@@ -35,7 +35,7 @@ pub fn segments_of_counts<'py>(
     segments_of(py, to_rows(counts.as_array()), l)
 }
 
-/// Random public orders of a domain.
+/// Random public permutations of a domain.
 #[pyfunction]
 #[pyo3(signature = (size, *, count, seed))]
 pub fn random_permutations(
@@ -49,7 +49,7 @@ pub fn random_permutations(
     Ok(to_array(&permutations, size).into_pyarray(py))
 }
 
-/// Depth-first public orders of a hierarchy; `levels[d, v]` is the node of value v at level d, the nearest parents first.
+/// Depth-first public permutations of a hierarchy; `levels[d, v]` is the node of value v at level d, nearest parents first.
 #[pyfunction]
 #[pyo3(signature = (levels, *, count, seed))]
 pub fn hierarchy_permutations<'py>(
@@ -66,7 +66,7 @@ pub fn hierarchy_permutations<'py>(
         .all(|level| permutations::width(level) <= size);
     demand(
         dense,
-        "nodes of a level are numbered from 0, one number each",
+        "the nodes of a level must be numbered from 0, without gaps",
     )?;
     demand(
         permutations::is_nested(&levels),
