@@ -1,4 +1,4 @@
-//! Times the hot loops on made-up codes: `cargo bench --no-default-features`. The best of a few runs counts.
+//! Times the hot loops on synthetic codes: `cargo bench --no-default-features`. Reports the best of a few runs.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,23 +9,23 @@ use _core::stream::delay_free::{DelayFree, Settings};
 use _core::stream::pools::Kind;
 use _core::stream::sip::Sip;
 use _core::table::anatomy;
+use _core::table::cancellation::CancellationToken;
 use _core::table::collapse::collapse;
 use _core::table::loss::{Kind as Loss, Scorer};
 use _core::table::model::Model;
 use _core::table::optimal::{Task, search};
 use _core::table::space::{Attribute, Space};
-use _core::table::watch::Watch;
-use _core::veil::ONE;
-use _core::veil::first::Veil;
+use _core::veil::SLOT_LENGTH;
+use _core::veil::cumulative_line::segments;
+use _core::veil::first_event::Veil;
 use _core::veil::kernel::{Kernel, Kind as Event};
-use _core::veil::line::stretches;
-use _core::veil::orders::random;
 use _core::veil::people::{Batch, People};
+use _core::veil::permutations::random;
 use _core::veil::shares::Shares;
 
 const RUNS: usize = 5;
 
-/// Prints nanoseconds per item; what is set up is not counted.
+/// Prints nanoseconds per item; the setup is not timed.
 fn time<S, T>(
     name: &str,
     items: usize,
@@ -96,7 +96,7 @@ fn tables() {
     let values = codes(7);
     let group = |()| anatomy::group(&values, 64, 8, [1; 32]);
     time("anatomy", n as usize, || (), group);
-    let ladder = || {
+    let hierarchy = || {
         let table = |level: u32| (0..64).map(|leaf: u32| leaf >> (2 * level)).collect();
         let leaves = |level: u32| vec![1u64 << (2 * level); 64 >> (2 * level)];
         Attribute::new(
@@ -104,12 +104,12 @@ fn tables() {
             (0..4).map(leaves).collect(),
             64,
         )
-        .expect("a ladder")
+        .expect("a hierarchy")
     };
     let columns = [codes(1), codes(11), codes(29), codes(45)];
     let slices: Vec<&[i32]> = columns.iter().map(Vec::as_slice).collect();
     let optimum = |()| {
-        let space = Space::new((0..4).map(|_| ladder()).collect());
+        let space = Space::new((0..4).map(|_| hierarchy()).collect());
         let table = collapse(space, &slices, vec![], None).table;
         let model = Model {
             k: 50,
@@ -123,26 +123,31 @@ fn tables() {
             model: &model,
             scorer: &scorer,
             limit: 1000,
-            watch: &Watch::default(),
+            cancellation: &CancellationToken::default(),
         })
         .checked
     };
     time("optimal: collapse and search", n as usize, || (), optimum);
 }
 
-fn house(values: usize, rows: usize, l: usize) -> Veil {
-    let counts = |row: usize| -> Vec<u64> {
+fn veil_of(values: usize, strata: usize, l: usize) -> Veil {
+    let counts = |stratum: usize| -> Vec<u64> {
         (0..values)
-            .map(|value| 1 + ((row * values + value) as u64 * 7919) % 999)
+            .map(|value| 1 + ((stratum * values + value) as u64 * 7919) % 999)
             .collect()
     };
-    let rows: Vec<Vec<u64>> = (0..rows)
-        .map(|row| stretches(&counts(row), l).expect("counts"))
+    let strata: Vec<Vec<u64>> = (0..strata)
+        .map(|stratum| segments(&counts(stratum), l).expect("counts"))
         .collect();
     let parents = (0..values as u32).map(|value| value / 8).collect();
-    let kernel = Shares::new(vec![ONE * 6 / 10; values], ONE / 2, parents, &rows);
-    let orders = random(values, 64, [4; 32]);
-    Veil::new([3; 32], l, rows, orders, Kernel::Shares(kernel))
+    let kernel = Shares::new(
+        vec![SLOT_LENGTH * 6 / 10; values],
+        SLOT_LENGTH / 2,
+        parents,
+        &strata,
+    );
+    let permutations = random(values, 64, [4; 32]);
+    Veil::new([3; 32], l, strata, permutations, Kernel::Shares(kernel))
 }
 
 fn veil() {
@@ -150,26 +155,26 @@ fn veil() {
     let sip = Sip::new(&[1; 32]);
     let hash = |i: usize| sip.words([i as u64, 0, 0]);
     let persons: Vec<u64> = (0..n).map(hash).collect();
-    for (values, rows) in [(139, 64), (1673, 21)] {
-        let house = house(values, rows, 10);
+    for (values, strata) in [(139, 64), (1673, 21)] {
+        let veil = veil_of(values, strata, 10);
         let pick = |i: usize, top: usize| (hash(n + i) >> 16) as usize % top;
-        let (row, value): (Vec<u32>, Vec<i32>) = (0..n)
-            .map(|i| (pick(i, rows) as u32, pick(n + i, values) as i32))
+        let (stratum, value): (Vec<u32>, Vec<i32>) = (0..n)
+            .map(|i| (pick(i, strata) as u32, pick(n + i, values) as i32))
             .unzip();
         let batch = || Batch {
             persons: &persons,
-            units: &persons,
-            rows: &row,
+            households: &persons,
+            strata: &stratum,
             values: &value,
             kind: Event::Visit,
             now: None,
         };
         let take = |mut people: People| {
-            people.take(&house, &batch()).expect("records");
+            people.add_events(&veil, &batch()).expect("records");
             people
         };
         let name = |what| format!("veil: {what}, {values} values");
-        time(&name("first sights"), n, || People::new(10), take);
+        time(&name("first events"), n, || People::new(10), take);
         time(&name("visits"), n, || take(People::new(10)), take);
     }
 }

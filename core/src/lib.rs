@@ -1,16 +1,16 @@
 //! The hot loops of Reticent: integer codes in, integer codes out.
 //!
-//! Nothing here knows a string, a policy or a file. Each kernel lives in its own module with its tests beside it, and has an
-//! obvious Python twin in `tests/` that it must equal. Every folder's face towards Python is its `py` module, a submodule of
-//! `reticent._core`; without the feature `python` the algorithms stand alone.
+//! Nothing here knows a string, a policy or a file. Each kernel has a module with its tests, and must equal a simple Python
+//! reference implementation in `tests/`. Every folder has a `py` module, a submodule of `reticent._core`, as its Python
+//! interface. Without the feature `python` the algorithms build alone.
 
 pub mod evolving;
-pub mod judge;
 pub mod random;
 pub mod series;
 pub mod stream;
 pub mod table;
 pub mod veil;
+pub mod verify;
 pub mod wire;
 
 #[cfg(feature = "python")]

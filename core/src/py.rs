@@ -1,4 +1,4 @@
-//! `reticent._core` and its submodules, and what their faces share.
+//! `reticent._core`, its submodules, and what their Python interfaces share.
 
 use std::sync::Mutex;
 
@@ -8,16 +8,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::{evolving, judge, random, series, stream, table, veil, wire};
+use crate::{evolving, random, series, stream, table, veil, verify, wire};
 
 pub fn refuse(message: &str) -> PyErr {
     PyValueError::new_err(message.to_owned())
 }
 
-/// Columns up to this length are copied into an array of NumPy's own, which is quicker to make than one that owns a vector.
+/// Shorter columns are copied into an array that NumPy owns: this is faster than an array that wraps a vector.
 const COPIED: usize = 256;
 
-/// A column as an array, made for batches of any size, single records above all.
+/// A column as an array, fast for batches of any size, single records above all.
 pub fn array<T: Element + Copy>(py: Python<'_>, column: Vec<T>) -> Py<PyArray1<T>> {
     match column.len() {
         0..COPIED => PyArray1::from_slice(py, &column).unbind(),
@@ -25,7 +25,7 @@ pub fn array<T: Element + Copy>(py: Python<'_>, column: Vec<T>) -> Py<PyArray1<T
     }
 }
 
-/// The same for rows of a certain width, one behind the other.
+/// The same for rows of `width` cells, one after the other.
 pub fn table<T: Element + Copy>(py: Python<'_>, cells: Vec<T>, width: usize) -> Py<PyArray2<T>> {
     let shape = (cells.len() / width, width);
     let table = ArrayView2::from_shape(shape, &cells).expect("whole rows");
@@ -38,7 +38,7 @@ pub fn table<T: Element + Copy>(py: Python<'_>, cells: Vec<T>, width: usize) -> 
     }
 }
 
-/// A column that becomes an array when it is first asked for: to make one costs as much as to read a record.
+/// A column that becomes an array on first use: creating an array costs as much as reading a record.
 pub struct Later<T, A> {
     column: Mutex<Vec<T>>,
     array: PyOnceLock<Py<A>>,
@@ -51,13 +51,19 @@ impl<T, A> Later<T, A> {
     }
 
     pub fn get(&self, py: Python<'_>, make: impl FnOnce(Vec<T>) -> Py<A>) -> Py<A> {
-        let take =
-            || std::mem::take(&mut *self.column.lock().expect("nobody fails while holding it"));
+        let take = || {
+            std::mem::take(
+                &mut *self
+                    .column
+                    .lock()
+                    .expect("no thread panics while it holds the lock"),
+            )
+        };
         self.array.get_or_init(py, || make(take())).clone_ref(py)
     }
 }
 
-/// A random order of `n` things, drawn from ChaCha20 under `key`.
+/// A random permutation of `n` items, drawn from ChaCha20 under `key`.
 #[pyfunction]
 #[pyo3(signature = (n, *, key))]
 fn permutation<'py>(py: Python<'py>, n: usize, key: [u8; 32]) -> Bound<'py, PyArray1<i64>> {
@@ -70,7 +76,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     draws.add_function(wrap_pyfunction!(permutation, &draws)?)?;
     m.add_submodule(&draws)?;
     evolving::py::register(m)?;
-    judge::py::register(m)?;
+    verify::py::register(m)?;
     series::py::register(m)?;
     stream::py::register(m)?;
     table::py::register(m)?;

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// Draws an index below `n` without bias (Lemire 2019: a multiplication, and a rejection only near the border).
+/// Draws an index below `n` without bias (Lemire 2019: a multiplication, rarely a rejection).
 #[inline]
 pub fn below(rng: &mut impl Rng, n: usize) -> usize {
     let n = n as u64;
@@ -23,7 +23,7 @@ pub fn shuffle<T>(items: &mut [T], rng: &mut impl Rng) {
     }
 }
 
-/// A random order of `n` things.
+/// A random permutation of `n` items.
 pub fn permutation(n: usize, key: [u8; 32]) -> Vec<i64> {
     let mut order: Vec<i64> = (0..n as i64).collect();
     shuffle(&mut order, &mut ChaCha20Rng::from_seed(key));
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_stay_below_and_reach_everything() {
+    fn indices_are_uniform_below_the_bound() {
         let mut rng = ChaCha20Rng::from_seed([1; 32]);
         let mut seen = [0; 5];
         (0..1000).for_each(|_| seen[below(&mut rng, 5)] += 1);
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permutation_holds_everything_once_and_follows_its_key() {
+    fn a_permutation_is_complete_and_depends_on_its_key() {
         let mut order = permutation(100, [2; 32]);
         assert_eq!(order, permutation(100, [2; 32]));
         assert_ne!(order, permutation(100, [3; 32]));

@@ -57,7 +57,7 @@ pub struct Table {
     free: BTreeSet<u32>,
     /// Satisfied classes by size; the first is the smallest.
     pub satisfied: BTreeSet<(u32, u32)>,
-    pub held: BTreeSet<u32>,
+    pub withheld: BTreeSet<u32>,
     /// Rows whose class this change set, and classes it touched, repeats allowed.
     pub moved: Vec<u32>,
     pub seen: Vec<u32>,
@@ -74,7 +74,7 @@ impl Table {
             classes: Vec::new(),
             free: BTreeSet::new(),
             satisfied: BTreeSet::new(),
-            held: BTreeSet::new(),
+            withheld: BTreeSet::new(),
             moved: Vec::new(),
             seen: Vec::new(),
             tally: Tally::default(),
@@ -127,7 +127,7 @@ impl Table {
         entry.rows.push(row);
         entry.count(self.value[at]);
         self.class_of[at] = class as i32;
-        self.held.remove(&row);
+        self.withheld.remove(&row);
         self.moved.push(row);
         self.seen.push(class);
         if self.is_satisfied(class) {
@@ -173,13 +173,13 @@ impl Table {
     }
 
     /// No class can take the row now: it waits, unpublished, for a later change.
-    pub fn hold(&mut self, row: u32) {
-        self.held.insert(row);
+    pub fn withhold(&mut self, row: u32) {
+        self.withheld.insert(row);
         self.moved.push(row);
     }
 
     pub fn drop_row(&mut self, row: u32) {
-        self.held.remove(&row);
+        self.withheld.remove(&row);
         self.value[row as usize] = NONE;
     }
 

@@ -19,17 +19,17 @@ pub fn mix(mut x: u64) -> u64 {
 
 /// What a lookup needs of a key, computed once and used on many filters.
 #[derive(Clone, Copy)]
-pub struct Hashed {
+pub struct KeyHash {
     print: u64,
     first: u64,
     other: u64,
 }
 
-impl Hashed {
+impl KeyHash {
     pub fn new(key: u64) -> Self {
         let h = mix(key.wrapping_add(0x9e37_79b9_7f4a_7c15));
         let print = (h >> 48) % 65_535 + 1;
-        Hashed {
+        KeyHash {
             print,
             first: h & 0xffff_ffff,
             other: mix(print) & 0xffff_ffff,
@@ -55,19 +55,19 @@ pub fn buckets_for(keys: usize) -> usize {
 }
 
 /// Where the key may be, in a filter of so many buckets.
-pub fn pair(key: Hashed, buckets: usize) -> (usize, usize) {
+pub fn pair(key: KeyHash, buckets: usize) -> (usize, usize) {
     let mask = buckets as u64 - 1;
     let first = key.first & mask;
     (first as usize, ((first ^ key.other) & mask) as usize)
 }
 
-pub fn contains(buckets: &[u64], key: Hashed) -> bool {
+pub fn contains(buckets: &[u64], key: KeyHash) -> bool {
     let (a, b) = pair(key, buckets.len());
     key.hits(buckets[a]) | key.hits(buckets[b]) != 0
 }
 
 /// Adds a key; false when the filter is full, and then nothing has changed.
-pub fn insert(buckets: &mut [u64], key: Hashed) -> bool {
+pub fn insert(buckets: &mut [u64], key: KeyHash) -> bool {
     let (a, b) = pair(key, buckets.len());
     if put(&mut buckets[a], key.print) || put(&mut buckets[b], key.print) {
         return true;
@@ -97,7 +97,7 @@ fn put(bucket: &mut u64, print: u64) -> bool {
 }
 
 /// Forgets a key that was added; false when no such fingerprint is there.
-pub fn delete(buckets: &mut [u64], key: Hashed) -> bool {
+pub fn delete(buckets: &mut [u64], key: KeyHash) -> bool {
     let (a, b) = pair(key, buckets.len());
     for at in [a, b] {
         if let Some(slot) = (0..SLOTS).find(|&slot| lane(buckets[at], slot) == key.print) {
@@ -112,26 +112,26 @@ pub fn delete(buckets: &mut [u64], key: Hashed) -> bool {
 mod tests {
     use super::*;
 
-    fn filled(keys: std::ops::Range<u64>) -> Vec<u64> {
+    fn fill(keys: std::ops::Range<u64>) -> Vec<u64> {
         let mut buckets = vec![0; buckets_for(keys.clone().count())];
         assert!(
             keys.into_iter()
-                .all(|k| insert(&mut buckets, Hashed::new(k)))
+                .all(|k| insert(&mut buckets, KeyHash::new(k)))
         );
         buckets
     }
 
     #[test]
     fn everything_added_is_found_and_little_else() {
-        let buckets = filled(0..1000);
-        assert!((0..1000).all(|k| contains(&buckets, Hashed::new(k))));
-        let errors = (1000..101_000).filter(|&k| contains(&buckets, Hashed::new(k)));
+        let buckets = fill(0..1000);
+        assert!((0..1000).all(|k| contains(&buckets, KeyHash::new(k))));
+        let errors = (1000..101_000).filter(|&k| contains(&buckets, KeyHash::new(k)));
         assert!(errors.count() < 40);
     }
 
     #[test]
     fn a_key_added_twice_is_forgotten_twice() {
-        let (mut buckets, key) = (vec![0; 4], Hashed::new(5));
+        let (mut buckets, key) = (vec![0; 4], KeyHash::new(5));
         assert!(insert(&mut buckets, key) && insert(&mut buckets, key));
         assert!(delete(&mut buckets, key) && contains(&buckets, key));
         assert!(delete(&mut buckets, key) && !contains(&buckets, key));
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn a_full_filter_refuses_and_keeps_what_it_has() {
         let mut buckets = vec![0; 1];
-        let taken = (0..100).take_while(|&k| insert(&mut buckets, Hashed::new(k)));
+        let taken = (0..100).take_while(|&k| insert(&mut buckets, KeyHash::new(k)));
         let taken: Vec<u64> = taken.collect();
         assert_eq!(taken.len(), 4);
-        assert!(taken.iter().all(|&k| contains(&buckets, Hashed::new(k))));
+        assert!(taken.iter().all(|&k| contains(&buckets, KeyHash::new(k))));
     }
 }

@@ -6,12 +6,12 @@
 
 use super::classes::Table;
 use super::enc::Enc;
-use super::locate::{Locator, Lost};
+use super::locate::{Locator, NotFound};
 
 /// Per cluster the least and the greatest code of each attribute.
 pub struct Eac {
     pub scale: Vec<f64>,
-    qi: Vec<i32>,
+    quasi: Vec<i32>,
     bounds: Vec<Vec<(i32, i32)>>,
 }
 
@@ -20,22 +20,22 @@ impl Eac {
     pub fn new(scale: Vec<f64>) -> Self {
         Eac {
             scale,
-            qi: Vec::new(),
+            quasi: Vec::new(),
             bounds: Vec::new(),
         }
     }
 
     pub fn admit(&mut self, row: u32, codes: &[i32]) {
         let (width, at) = (self.scale.len(), row as usize);
-        if self.qi.len() < (at + 1) * width {
-            self.qi.resize((at + 1) * width, 0);
+        if self.quasi.len() < (at + 1) * width {
+            self.quasi.resize((at + 1) * width, 0);
         }
-        self.qi[at * width..(at + 1) * width].copy_from_slice(codes);
+        self.quasi[at * width..(at + 1) * width].copy_from_slice(codes);
     }
 
     fn codes(&self, row: u32) -> &[i32] {
         let (width, at) = (self.scale.len(), row as usize);
-        &self.qi[at * width..(at + 1) * width]
+        &self.quasi[at * width..(at + 1) * width]
     }
 
     fn extent(&self, attribute: usize, low: i32, high: i32) -> f64 {
@@ -72,7 +72,7 @@ impl Eac {
     }
 
     pub fn insert(&mut self, table: &mut Table, fresh: &[u32], key: [u8; 32]) {
-        let mut rows: Vec<u32> = table.held.iter().copied().collect();
+        let mut rows: Vec<u32> = table.withheld.iter().copied().collect();
         rows.extend_from_slice(fresh);
         if table.satisfied.is_empty() {
             rows = Enc {
@@ -100,7 +100,7 @@ impl Eac {
             }
         }
         let Some((_, class)) = best else {
-            return table.hold(row);
+            return table.withhold(row);
         };
         table.add(class, row);
         if table.classes[class as usize].values.len() >= 2 * table.l {
@@ -134,7 +134,7 @@ impl Eac {
         self.measure(table, other);
     }
 
-    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
+    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), NotFound> {
         for &row in rows {
             // Asked row by row: the deletion before may have moved this one.
             if let Some(class) = Locator::Index.host(table, row)? {
@@ -211,9 +211,9 @@ mod tests {
         let (mut table, mut eac) = cluster(&rows, 2);
         eac.delete(&mut table, &[0]).unwrap();
         assert_eq!(table.satisfied.len(), 1);
-        assert!(table.held.is_empty());
+        assert!(table.withheld.is_empty());
         eac.delete(&mut table, &[1, 2]).unwrap();
-        assert_eq!(table.held.len(), 1);
+        assert_eq!(table.withheld.len(), 1);
     }
 
     #[test]

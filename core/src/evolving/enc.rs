@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::classes::Table;
-use super::locate::{Locator, Lost};
+use super::locate::{Locator, NotFound};
 use crate::table::anatomy;
 
 pub struct Enc {
@@ -18,12 +18,12 @@ pub struct Enc {
 impl Enc {
     fn add(&mut self, table: &mut Table, class: u32, row: u32) {
         table.add(class, row);
-        self.locator.added(table, class, row);
+        self.locator.add(table, class, row);
     }
 
     /// Algorithm 1. Rows that were held back try again with the new ones.
     pub fn insert(&mut self, table: &mut Table, fresh: &[u32], key: [u8; 32]) {
-        let mut rows: Vec<u32> = table.held.iter().copied().collect();
+        let mut rows: Vec<u32> = table.withheld.iter().copied().collect();
         rows.extend_from_slice(fresh);
         let rest = self.form(table, &rows, key);
         for row in rest {
@@ -59,18 +59,18 @@ impl Enc {
     fn place(&mut self, table: &mut Table, row: u32) {
         match table.smallest() {
             Some(class) => self.add(table, class, row),
-            None => table.hold(row),
+            None => table.withhold(row),
         }
     }
 
     /// Algorithm 2. Nothing has changed when a row is lost.
-    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
+    pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), NotFound> {
         let mut unsatisfied = BTreeSet::new();
         for (row, host) in self.locator.hosts(table, rows)? {
             if let Some(class) = host {
                 unsatisfied.remove(&(table.size(class), class));
                 table.remove(class, row);
-                self.locator.removed(table, class, row);
+                self.locator.remove(table, class, row);
                 if !table.is_satisfied(class) {
                     unsatisfied.insert((table.size(class), class));
                 }
@@ -84,10 +84,10 @@ impl Enc {
     fn relocate(&mut self, table: &mut Table, mut unsatisfied: BTreeSet<(u32, u32)>) {
         while let Some((_, class)) = unsatisfied.pop_first() {
             let rows = table.dissolve(class);
-            self.locator.dissolved(class);
+            self.locator.clear(class);
             table.tally.relocated += rows.len();
             for row in rows {
-                match self.needy(table, &unsatisfied, table.value[row as usize]) {
+                match self.find_needy(table, &unsatisfied, table.value[row as usize]) {
                     Some(needy) => {
                         unsatisfied.remove(&(table.size(needy), needy));
                         self.add(table, needy, row);
@@ -102,7 +102,12 @@ impl Enc {
     }
 
     /// An unsatisfied class that lacks the value.
-    fn needy(&self, table: &Table, unsatisfied: &BTreeSet<(u32, u32)>, value: i32) -> Option<u32> {
+    fn find_needy(
+        &self,
+        table: &Table,
+        unsatisfied: &BTreeSet<(u32, u32)>,
+        value: i32,
+    ) -> Option<u32> {
         let mut asked = unsatisfied.iter().take(self.probes);
         asked
             .find(|&&(_, class)| self.locator.lacks(table, class, value))
@@ -134,10 +139,10 @@ mod tests {
     #[test]
     fn too_few_values_are_held_back_until_more_come() {
         let (mut table, mut enc) = table(&[0, 0, 1], 3);
-        assert_eq!(table.held.len(), 3);
+        assert_eq!(table.withheld.len(), 3);
         table.admit(3, 2, 4);
         enc.insert(&mut table, &[3], [2; 32]);
-        assert!(table.held.is_empty());
+        assert!(table.withheld.is_empty());
         assert_eq!(table.satisfied.len(), 1);
     }
 
@@ -151,7 +156,7 @@ mod tests {
         // One value is left: nothing can be published any more, and nothing is lost.
         enc.delete(&mut table, &[1]).unwrap();
         assert!(table.satisfied.is_empty());
-        assert_eq!(table.held.iter().copied().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(table.withheld.iter().copied().collect::<Vec<_>>(), [2, 3]);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::classes::Table;
-use super::cuckoo::{self, Hashed};
+use super::cuckoo::{self, KeyHash};
 
 /// A live row that is neither held back nor found in any class: the table and its locator have come apart.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Lost;
+pub struct NotFound;
 
 pub enum Locator {
     Index,
@@ -51,7 +51,7 @@ impl Runs {
         &mut self.tuples[at..][..self.stride]
     }
 
-    fn added(&mut self, class: u32, tuple: u64) {
+    fn add(&mut self, class: u32, tuple: u64) {
         match self.run(class).iter_mut().find(|t| **t == 0) {
             Some(place) => *place = tuple,
             None => self.rest.push((tuple, class)),
@@ -59,7 +59,7 @@ impl Runs {
     }
 
     /// Forgets one entry: another record of the class may have an equal hash.
-    fn removed(&mut self, class: u32, tuple: u64) {
+    fn remove(&mut self, class: u32, tuple: u64) {
         if let Some(place) = self.run(class).iter_mut().find(|t| **t == tuple) {
             *place = 0;
         } else if let Some(at) = self.rest.iter().position(|&e| e == (tuple, class)) {
@@ -103,7 +103,7 @@ impl Filters {
     }
 
     /// The first class whose record filter says "maybe" and for which `check` says yes.
-    fn find(&self, key: Hashed, check: impl Fn(u32) -> bool) -> Option<u32> {
+    fn find(&self, key: KeyHash, check: impl Fn(u32) -> bool) -> Option<u32> {
         let (a, b) = cuckoo::pair(key, self.stride());
         let blocks = self.records[a]
             .chunks(BLOCK)
@@ -182,11 +182,11 @@ impl Filters {
             let fits = entry
                 .tuples
                 .iter()
-                .all(|&t| cuckoo::insert(&mut records, Hashed::new(t)))
+                .all(|&t| cuckoo::insert(&mut records, KeyHash::new(t)))
                 && entry
                     .values
                     .iter()
-                    .all(|&(v, _)| cuckoo::insert(&mut values, Hashed::new(v as u64)));
+                    .all(|&(v, _)| cuckoo::insert(&mut values, KeyHash::new(v as u64)));
             if fits {
                 self.large.insert(class, [records, values]);
                 return;
@@ -195,28 +195,28 @@ impl Filters {
         }
     }
 
-    fn added(&mut self, table: &Table, class: u32, row: u32) {
+    fn add(&mut self, table: &Table, class: u32, row: u32) {
         let (tuple, value) = (table.tuple[row as usize], table.value[row as usize]);
         let first = table.classes[class as usize]
             .values
             .iter()
             .any(|&(v, n)| v == value && n == 1);
         let fits = self.change(class, |records, values| {
-            cuckoo::insert(records, Hashed::new(tuple))
-                && (!first || cuckoo::insert(values, Hashed::new(value as u64)))
+            cuckoo::insert(records, KeyHash::new(tuple))
+                && (!first || cuckoo::insert(values, KeyHash::new(value as u64)))
         });
         if !fits {
             self.enlarge(table, class);
         }
     }
 
-    fn removed(&mut self, table: &Table, class: u32, row: u32) {
+    fn remove(&mut self, table: &Table, class: u32, row: u32) {
         let (tuple, value) = (table.tuple[row as usize], table.value[row as usize]);
         let last = !table.classes[class as usize].holds(value);
         self.change(class, |records, values| {
-            cuckoo::delete(records, Hashed::new(tuple));
+            cuckoo::delete(records, KeyHash::new(tuple));
             if last {
-                cuckoo::delete(values, Hashed::new(value as u64));
+                cuckoo::delete(values, KeyHash::new(value as u64));
             }
         });
     }
@@ -224,8 +224,8 @@ impl Filters {
 
 impl Locator {
     /// The class of a live row; none for a row that is held back.
-    pub fn host(&self, table: &Table, row: u32) -> Result<Option<u32>, Lost> {
-        if table.held.contains(&row) {
+    pub fn host(&self, table: &Table, row: u32) -> Result<Option<u32>, NotFound> {
+        if table.withheld.contains(&row) {
             return Ok(None);
         }
         let tuple = table.tuple[row as usize];
@@ -234,13 +234,13 @@ impl Locator {
         let class = match self {
             Locator::Index => u32::try_from(table.class_of[row as usize]).ok(),
             Locator::Scan(runs) => runs.find(tuple, check),
-            Locator::Filters(filters) => filters.find(Hashed::new(tuple), check),
+            Locator::Filters(filters) => filters.find(KeyHash::new(tuple), check),
         };
-        class.map(Some).ok_or(Lost)
+        class.map(Some).ok_or(NotFound)
     }
 
     /// The classes of rows, found before any of them is taken out.
-    pub fn hosts(&self, table: &Table, rows: &[u32]) -> Result<Vec<(u32, Option<u32>)>, Lost> {
+    pub fn hosts(&self, table: &Table, rows: &[u32]) -> Result<Vec<(u32, Option<u32>)>, NotFound> {
         rows.iter()
             .map(|&row| Ok((row, self.host(table, row)?)))
             .collect()
@@ -250,30 +250,30 @@ impl Locator {
     pub fn lacks(&self, table: &Table, class: u32, value: i32) -> bool {
         let surely = match self {
             Locator::Filters(filters) => {
-                !cuckoo::contains(filters.values(class), Hashed::new(value as u64))
+                !cuckoo::contains(filters.values(class), KeyHash::new(value as u64))
             }
             _ => false,
         };
         surely || !table.classes[class as usize].holds(value)
     }
 
-    pub fn added(&mut self, table: &Table, class: u32, row: u32) {
+    pub fn add(&mut self, table: &Table, class: u32, row: u32) {
         match self {
             Locator::Index => {}
-            Locator::Scan(runs) => runs.added(class, table.tuple[row as usize]),
-            Locator::Filters(filters) => filters.added(table, class, row),
+            Locator::Scan(runs) => runs.add(class, table.tuple[row as usize]),
+            Locator::Filters(filters) => filters.add(table, class, row),
         }
     }
 
-    pub fn removed(&mut self, table: &Table, class: u32, row: u32) {
+    pub fn remove(&mut self, table: &Table, class: u32, row: u32) {
         match self {
             Locator::Index => {}
-            Locator::Scan(runs) => runs.removed(class, table.tuple[row as usize]),
-            Locator::Filters(filters) => filters.removed(table, class, row),
+            Locator::Scan(runs) => runs.remove(class, table.tuple[row as usize]),
+            Locator::Filters(filters) => filters.remove(table, class, row),
         }
     }
 
-    pub fn dissolved(&mut self, class: u32) {
+    pub fn clear(&mut self, class: u32) {
         match self {
             Locator::Index => {}
             Locator::Scan(runs) => runs.clear(class),
@@ -337,11 +337,11 @@ mod tests {
     #[test]
     fn of_equal_entries_one_is_forgotten_at_a_time() {
         let mut runs = Runs::new(1);
-        (0..5).for_each(|_| runs.added(0, 9));
+        (0..5).for_each(|_| runs.add(0, 9));
         for left in (0..5).rev() {
-            runs.removed(0, 9);
-            let held = runs.tuples.iter().filter(|&&t| t == 9).count() + runs.rest.len();
-            assert_eq!(held, left);
+            runs.remove(0, 9);
+            let withheld = runs.tuples.iter().filter(|&&t| t == 9).count() + runs.rest.len();
+            assert_eq!(withheld, left);
         }
     }
 
@@ -352,9 +352,9 @@ mod tests {
             Locator::Filters(Filters::new(3)),
         ] {
             let (mut table, mut enc) = table(locator, 40);
-            enc.locator.dissolved(table.class_of[7] as u32);
+            enc.locator.clear(table.class_of[7] as u32);
             let before = table.class_of.clone();
-            assert_eq!(enc.delete(&mut table, &[0, 7]).err(), Some(Lost));
+            assert_eq!(enc.delete(&mut table, &[0, 7]).err(), Some(NotFound));
             assert_eq!(table.class_of, before);
         }
     }

@@ -4,7 +4,7 @@ use super::classes::{NONE, Table, Tally};
 use super::cuckoo::mix;
 use super::eac::Eac;
 use super::enc::Enc;
-use super::locate::{Filters, Locator, Lost, Runs};
+use super::locate::{Filters, Locator, NotFound, Runs};
 use super::red;
 
 /// Enough to find a class that lacks the value unless nearly all hold it, and few enough to keep a change cheap.
@@ -23,7 +23,7 @@ pub struct Change {
     pub touched: usize,
     pub dissolved: usize,
     pub relocated: usize,
-    pub held: usize,
+    pub withheld: usize,
 }
 
 /// Equivalence classes under one method.
@@ -78,9 +78,9 @@ impl Evolving {
     }
 
     /// Adds rows as one batch.
-    pub fn insert(&mut self, rows: &[u32], values: &[i32], qi: &[i32], key: [u8; 32]) -> Change {
+    pub fn insert(&mut self, rows: &[u32], values: &[i32], quasi: &[i32], key: [u8; 32]) -> Change {
         self.start();
-        self.admit(rows, values, qi);
+        self.admit(rows, values, quasi);
         match &mut self.method {
             Method::Red => red::redo(&mut self.table, key),
             Method::Eac(eac) => eac.insert(&mut self.table, rows, key),
@@ -90,7 +90,7 @@ impl Evolving {
     }
 
     /// Removes rows, as one batch or (`each`) one after the other.
-    pub fn delete(&mut self, rows: &[u32], key: [u8; 32], each: bool) -> Result<Change, Lost> {
+    pub fn delete(&mut self, rows: &[u32], key: [u8; 32], each: bool) -> Result<Change, NotFound> {
         self.start();
         let step = if each { 1 } else { rows.len().max(1) };
         rows.chunks(step)
@@ -98,7 +98,7 @@ impl Evolving {
         Ok(self.report())
     }
 
-    fn take(&mut self, rows: &[u32], key: [u8; 32]) -> Result<(), Lost> {
+    fn take(&mut self, rows: &[u32], key: [u8; 32]) -> Result<(), NotFound> {
         match &mut self.method {
             Method::Red => {
                 red::delete(&mut self.table, rows)?;
@@ -111,18 +111,18 @@ impl Evolving {
     }
 
     /// Takes up classes that were formed before: one class number per row, -1 for held back.
-    pub fn load(&mut self, rows: &[u32], values: &[i32], qi: &[i32], classes: &[i32]) {
-        self.admit(rows, values, qi);
+    pub fn load(&mut self, rows: &[u32], values: &[i32], quasi: &[i32], classes: &[i32]) {
+        self.admit(rows, values, quasi);
         let count = classes.iter().map(|&c| c + 1).max().unwrap_or(0);
         self.table.reserve(count as usize, classes);
         for (&row, &class) in rows.iter().zip(classes) {
             if class == NONE {
-                self.table.hold(row);
+                self.table.withhold(row);
                 continue;
             }
             self.table.add(class as u32, row);
             if let Method::Enc(enc) = &mut self.method {
-                enc.locator.added(&self.table, class as u32, row);
+                enc.locator.add(&self.table, class as u32, row);
             }
         }
         if let Method::Eac(eac) = &mut self.method {
@@ -131,9 +131,9 @@ impl Evolving {
         self.start();
     }
 
-    fn admit(&mut self, rows: &[u32], values: &[i32], qi: &[i32]) {
+    fn admit(&mut self, rows: &[u32], values: &[i32], quasi: &[i32]) {
         for (i, (&row, &value)) in rows.iter().zip(values).enumerate() {
-            let codes = &qi[i * self.width..(i + 1) * self.width];
+            let codes = &quasi[i * self.width..(i + 1) * self.width];
             self.table.admit(row, value, hash(row, codes, value));
             if let Method::Eac(eac) = &mut self.method {
                 eac.admit(row, codes);
@@ -161,7 +161,7 @@ impl Evolving {
             touched: table.seen.len(),
             dissolved: table.tally.dissolved,
             relocated: table.tally.relocated,
-            held: table.held.len(),
+            withheld: table.withheld.len(),
         }
     }
 }
@@ -189,11 +189,11 @@ mod tests {
             let mut table = Evolving::new(method, l, vec![0.0]).unwrap();
             let rows: Vec<u32> = (0..n).collect();
             let values: Vec<i32> = rows.iter().map(|r| (r % 6) as i32).collect();
-            let qi: Vec<i32> = rows.iter().map(|r| (r % 50) as i32).collect();
-            table.insert(&rows, &values, &qi, [1; 32]);
+            let quasi: Vec<i32> = rows.iter().map(|r| (r % 50) as i32).collect();
+            table.insert(&rows, &values, &quasi, [1; 32]);
             let gone: Vec<u32> = rows.iter().copied().filter(|r| r % 3 == 0).collect();
             let change = table.delete(&gone, [2; 32], false).unwrap();
-            assert_eq!(change.held, 0);
+            assert_eq!(change.withheld, 0);
             let mut classes = std::collections::HashMap::<i32, HashSet<i32>>::new();
             for &row in rows.iter().filter(|r| !gone.contains(r)) {
                 let values = classes.entry(table.class_of(row)).or_default();

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::locate::Lost;
+use super::locate::NotFound;
 use super::method::{self, Evolving};
 use crate::py::refuse;
 
@@ -16,7 +16,7 @@ pub struct Change {
     touched: usize,
     dissolved: usize,
     relocated: usize,
-    held: usize,
+    withheld: usize,
 }
 
 impl Change {
@@ -27,7 +27,7 @@ impl Change {
             touched: change.touched,
             dissolved: change.dissolved,
             relocated: change.relocated,
-            held: change.held,
+            withheld: change.withheld,
         }
     }
 }
@@ -49,11 +49,11 @@ impl Classes {
     }
 
     /// One value of zero or more and one code per quasi-identifier for every new row.
-    fn check_new(&self, rows: &[u32], values: &[i32], qi: &[i32]) -> PyResult<()> {
+    fn check_new(&self, rows: &[u32], values: &[i32], quasi: &[i32]) -> PyResult<()> {
         if rows.len() != values.len() || values.iter().any(|&v| v < 0) {
             return Err(refuse("one value of zero or more per row"));
         }
-        if qi.len() != rows.len() * self.0.width {
+        if quasi.len() != rows.len() * self.0.width {
             return Err(refuse("one code per row and quasi-identifier"));
         }
         self.check(rows, false)
@@ -73,18 +73,18 @@ impl Classes {
     }
 
     /// Adds rows as one batch.
-    #[pyo3(signature = (rows, values, qi, *, key))]
+    #[pyo3(signature = (rows, values, quasi, *, key))]
     fn insert(
         &mut self,
         py: Python<'_>,
         rows: PyReadonlyArray1<'_, u32>,
         values: PyReadonlyArray1<'_, i32>,
-        qi: PyReadonlyArray2<'_, i32>,
+        quasi: PyReadonlyArray2<'_, i32>,
         key: [u8; 32],
     ) -> PyResult<Change> {
-        let (rows, values, qi) = (rows.as_slice()?, values.as_slice()?, qi.as_slice()?);
-        self.check_new(rows, values, qi)?;
-        let change = py.detach(|| self.0.insert(rows, values, qi, key));
+        let (rows, values, quasi) = (rows.as_slice()?, values.as_slice()?, quasi.as_slice()?);
+        self.check_new(rows, values, quasi)?;
+        let change = py.detach(|| self.0.insert(rows, values, quasi, key));
         Ok(Change::new(py, change))
     }
 
@@ -100,7 +100,8 @@ impl Classes {
         let rows = rows.as_slice()?;
         self.check(rows, true)?;
         let change = py.detach(|| self.0.delete(rows, key, each));
-        let change = change.map_err(|Lost| PyRuntimeError::new_err("a live row is in no class"))?;
+        let change =
+            change.map_err(|NotFound| PyRuntimeError::new_err("a live row is in no class"))?;
         Ok(Change::new(py, change))
     }
 
@@ -110,19 +111,19 @@ impl Classes {
         py: Python<'_>,
         rows: PyReadonlyArray1<'_, u32>,
         values: PyReadonlyArray1<'_, i32>,
-        qi: PyReadonlyArray2<'_, i32>,
+        quasi: PyReadonlyArray2<'_, i32>,
         classes: PyReadonlyArray1<'_, i32>,
     ) -> PyResult<()> {
-        let (rows, values, qi) = (rows.as_slice()?, values.as_slice()?, qi.as_slice()?);
+        let (rows, values, quasi) = (rows.as_slice()?, values.as_slice()?, quasi.as_slice()?);
         let classes = classes.as_slice()?;
-        self.check_new(rows, values, qi)?;
+        self.check_new(rows, values, quasi)?;
         let numbered = |&c: &i32| (-1..i32::MAX).contains(&c);
         if !self.0.is_empty() || rows.len() != classes.len() || !classes.iter().all(numbered) {
             return Err(refuse(
                 "an empty table, and one class of -1 or more per row",
             ));
         }
-        py.detach(|| self.0.load(rows, values, qi, classes));
+        py.detach(|| self.0.load(rows, values, quasi, classes));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::classes::{NONE, Table};
 use super::enc::Enc;
-use super::locate::{Locator, Lost};
+use super::locate::{Locator, NotFound};
 
 pub fn redo(table: &mut Table, key: [u8; 32]) {
     // Classes that a deletion emptied too, or their numbers would be lost.
@@ -16,16 +16,16 @@ pub fn redo(table: &mut Table, key: [u8; 32]) {
         locator: Locator::Index,
         probes: 0,
     };
-    table.held.clear();
+    table.withheld.clear();
     for row in grouper.form(table, &rows, key) {
         match table.smallest() {
             Some(class) => table.add(class, row),
-            None => table.hold(row),
+            None => table.withhold(row),
         }
     }
 }
 
-pub fn delete(table: &mut Table, rows: &[u32]) -> Result<(), Lost> {
+pub fn delete(table: &mut Table, rows: &[u32]) -> Result<(), NotFound> {
     for (row, host) in Locator::Index.hosts(table, rows)? {
         if let Some(class) = host {
             table.remove(class, row);

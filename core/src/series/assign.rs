@@ -97,15 +97,15 @@ pub fn assign(
     table: &Table,
     buckets: &mut Buckets,
     knowledge: &Knowledge,
-    held: &mut [u8],
+    withheld: &mut [u8],
     rng: &mut ChaCha20Rng,
 ) -> Vec<u32> {
     let mut choices = Choices::new(buckets);
     let mut rows: Vec<u32> = (0..table.values.len() as u32).collect();
     shuffle(&mut rows, rng);
     rows.retain(|&row| {
-        held[row as usize] = reason(table, buckets, &mut choices, knowledge, row);
-        held[row as usize] == 0
+        withheld[row as usize] = reason(table, buckets, &mut choices, knowledge, row);
+        withheld[row as usize] == 0
     });
     rows.sort_by_cached_key(|&row| {
         let signature = buckets.signature[row as usize];

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::knowledge::Knowledge;
-use super::matching::others_represented;
+use super::matching::can_represent_others;
 
 /// A place in a group: a record of the table, or a counterfeit (row -1) that borrows its place from `donor`.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +30,13 @@ impl Bucket {
         for (entry, &id) in entries.iter().enumerate() {
             for &value in &knowledge.sets[id as usize] {
                 // Entries with the same set allow the same values.
-                let twin = entry > 0 && entries[entry - 1] == id;
-                let fits = if twin {
+                let same_set = entry > 0 && entries[entry - 1] == id;
+                let fits = if same_set {
                     allowed
                         .get(&value)
                         .is_some_and(|e| e.contains(&(entry - 1)))
                 } else {
-                    others_represented(knowledge, &entries, entry, value)
+                    can_represent_others(knowledge, &entries, entry, value)
                 };
                 if fits {
                     allowed.entry(value).or_default().push(entry);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::bucket::Bucket;
 use super::knowledge::Knowledge;
-use super::matching::{best_plan, matched, represented};
+use super::matching::{best_plan, can_represent, has_perfect_matching};
 
 /// Signatures of one class that are intersected with one another, those with the fewest records first: a bucket with few
 /// records is one that needs counterfeits. Pairs grow with the square of this, tests of implication with its third power.
@@ -94,7 +94,7 @@ fn intersections(
                 let Some(key) = best_plan(&keys[a].clone(), &keys[b].clone(), knowledge) else {
                     continue;
                 };
-                if represented(knowledge, &key) && !known.contains_key(&key) {
+                if can_represent(knowledge, &key) && !known.contains_key(&key) {
                     known.insert(key.clone(), keys.len());
                     made.push(keys.len());
                     keys.push(key);
@@ -104,7 +104,7 @@ fn intersections(
         for &a in &class {
             for &b in made.iter().filter(|&&b| b != a) {
                 let (wide, narrow) = (&keys[a], &keys[b]);
-                if matched(wide.len(), |i, j| knowledge.contains(wide[i], narrow[j])) {
+                if has_perfect_matching(wide.len(), |i, j| knowledge.contains(wide[i], narrow[j])) {
                     hosts[a].push(b);
                 }
             }

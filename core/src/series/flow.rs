@@ -191,7 +191,7 @@ pub fn balance(
         }
     }
     fill_all(&mut net, &mut delta, rng);
-    let (real, gaps) = tell_apart(&net, &count);
+    let (real, gaps) = split_real_and_gaps(&net, &count);
     Balance {
         delta,
         entries: m,
@@ -203,7 +203,7 @@ pub fn balance(
 }
 
 /// Divides each value's places between its records and counterfeits; which place is whose does not matter yet.
-fn tell_apart(net: &Network, count: &[u32]) -> (Vec<u32>, Vec<u32>) {
+fn split_real_and_gaps(net: &Network, count: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let m = net.entries;
     let (mut real, mut gaps) = (vec![0; net.flow.len()], vec![0; net.flow.len()]);
     for (v, &n) in count.iter().enumerate() {
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     /// A bucket of the sets of these values, with one row per value in `values`.
-    fn balanced(knowledge: &Knowledge, entries: &[usize], values: &[i32]) -> Balance {
+    fn balance_of(knowledge: &Knowledge, entries: &[usize], values: &[i32]) -> Balance {
         let ids: Vec<u32> = entries.iter().map(|&v| knowledge.id[v]).collect();
         let mut bucket = Bucket::new(ids, knowledge);
         bucket.rows = (0..values.len() as u32).collect();
@@ -248,7 +248,7 @@ mod tests {
     fn counterfeits_fill_what_the_records_leave_open() {
         // Values never change: two records of value 0 and one of value 1 need one counterfeit of value 1.
         let knowledge = Knowledge::new(&[0, 1, 2], &[0, 1], &[1.0, 1.0]);
-        let state = balanced(&knowledge, &[0, 1], &[0, 0, 1]);
+        let state = balance_of(&knowledge, &[0, 1], &[0, 0, 1]);
         assert_eq!(state.delta, 2);
         assert_eq!(state.real, [2, 0, 0, 1]);
         assert_eq!(state.gaps, [0, 0, 0, 1]);
@@ -260,7 +260,7 @@ mod tests {
         let indices: Vec<i32> = all.iter().chain(&all).chain(&all).copied().collect();
         let knowledge = Knowledge::new(&[0, 3, 6, 9], &indices, &[1.0; 9]);
         for values in [&[0, 0, 0, 1][..], &[0, 1, 2], &[2], &[0, 0, 1, 1, 1]] {
-            let state = balanced(&knowledge, &[0, 1, 2], values);
+            let state = balance_of(&knowledge, &[0, 1, 2], values);
             let most = *state.used.iter().max().unwrap();
             assert!(most <= state.delta);
             for entry in 0..3 {

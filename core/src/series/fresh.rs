@@ -18,13 +18,13 @@ use crate::random::{below, shuffle};
 /// What a first group must look like.
 pub struct Plan<'a> {
     pub m: usize,
-    pub colours: &'a [i32],
+    pub colors: &'a [i32],
     pub knowledge: &'a Knowledge,
 }
 
 impl Plan<'_> {
     fn of(&self, slot: &Slot) -> i32 {
-        self.colours[slot.value as usize]
+        self.colors[slot.value as usize]
     }
 }
 
@@ -51,13 +51,13 @@ fn pure(plan: &Plan, slots: &[Slot]) -> Option<(Vec<Slot>, Vec<Vec<Slot>>)> {
     let mut taken = Vec::new();
     loop {
         let count = tally(plan, &rest);
-        let (&colour, &top) = count.iter().max_by_key(|&(c, n)| (*n, -*c))?;
+        let (&color, &top) = count.iter().max_by_key(|&(c, n)| (*n, -*c))?;
         let fair = rest.len() / plan.m;
         if top <= fair {
             return Some((rest, taken));
         }
         let groups = (top - fair).div_ceil(plan.m - 1);
-        let (chosen, left) = choose(plan, rest, colour, groups)?;
+        let (chosen, left) = choose(plan, rest, color, groups)?;
         rest = left;
         taken.push(chosen);
     }
@@ -67,14 +67,14 @@ fn pure(plan: &Plan, slots: &[Slot]) -> Option<(Vec<Slot>, Vec<Vec<Slot>>)> {
 fn choose(
     plan: &Plan,
     slots: Vec<Slot>,
-    colour: i32,
+    color: i32,
     groups: usize,
 ) -> Option<(Vec<Slot>, Vec<Slot>)> {
     let mut used: HashMap<u32, usize> = HashMap::new();
     let (mut chosen, mut left) = (Vec::new(), Vec::new());
     for slot in slots {
         let n = used.entry(slot.value).or_insert(0);
-        if plan.of(&slot) == colour && *n < groups && chosen.len() < groups * plan.m {
+        if plan.of(&slot) == color && *n < groups && chosen.len() < groups * plan.m {
             *n += 1;
             chosen.push(slot);
         } else {
@@ -99,10 +99,10 @@ pub fn first_groups(
     if slots.is_empty() {
         return true;
     }
-    let identity: Vec<i32> = (0..plan.colours.len() as i32).collect();
+    let identity: Vec<i32> = (0..plan.colors.len() as i32).collect();
     let by_value = Plan {
         m: plan.m,
-        colours: &identity,
+        colors: &identity,
         knowledge: plan.knowledge,
     };
     let mut by = plan;
@@ -131,7 +131,7 @@ fn pad(plan: &Plan, slots: &mut Vec<Slot>, rng: &mut ChaCha20Rng) -> bool {
     let top = count.values().copied().max().unwrap_or(0);
     let groups = top.max(slots.len().div_ceil(plan.m));
     let real = slots.len();
-    let mut pool: Vec<u32> = (0..plan.colours.len() as u32).collect();
+    let mut pool: Vec<u32> = (0..plan.colors.len() as u32).collect();
     shuffle(&mut pool, rng);
     let mut at = 0;
     while slots.len() < groups * plan.m {
@@ -139,7 +139,7 @@ fn pad(plan: &Plan, slots: &mut Vec<Slot>, rng: &mut ChaCha20Rng) -> bool {
         let Some(&value) = pool.get(at) else {
             return false;
         };
-        let used = count.entry(plan.colours[value as usize]).or_insert(0);
+        let used = count.entry(plan.colors[value as usize]).or_insert(0);
         if *used >= groups {
             at += 1;
             continue;
@@ -171,14 +171,14 @@ fn form(plan: &Plan, space: &Space, slots: &mut [Slot], out: &mut Vec<Vec<Slot>>
         .map(|i| (ids.len() + i - 1) as f64 / i as f64)
         .product();
     if signatures * GROUPS_PER_SIGNATURE > (slots.len() / plan.m) as f64 {
-        dealt(plan, space, slots, out);
+        deal_columns(plan, space, slots, out);
     } else {
         groups(plan, space, slots, out);
     }
 }
 
 /// Lays the sorted slots out in m columns and splits each run of rows with the same values along the axes.
-fn dealt(plan: &Plan, space: &Space, slots: &mut [Slot], out: &mut Vec<Vec<Slot>>) {
+fn deal_columns(plan: &Plan, space: &Space, slots: &mut [Slot], out: &mut Vec<Vec<Slot>>) {
     slots.sort_by_key(|slot| (plan.of(slot), slot.value));
     let count = slots.len() / plan.m;
     let columns: Vec<&[Slot]> = slots.chunks(count).collect();
@@ -275,8 +275,8 @@ fn swap_out(plan: &Plan, from: Side, to: Side) {
     let (to, in_to, room_to) = to;
     let mut next = 0;
     for slot in from.iter_mut() {
-        let colour = plan.of(slot);
-        if in_from[&colour] <= room_from || in_to.get(&colour).copied().unwrap_or(0) >= room_to {
+        let color = plan.of(slot);
+        if in_from[&color] <= room_from || in_to.get(&color).copied().unwrap_or(0) >= room_to {
             continue;
         }
         let fits = |other: &Slot| in_from.get(&plan.of(other)).copied().unwrap_or(0) < room_from;
@@ -287,9 +287,9 @@ fn swap_out(plan: &Plan, from: Side, to: Side) {
         let other = plan.of(&to[next]);
         std::mem::swap(slot, &mut to[next]);
         next += 1;
-        *in_from.get_mut(&colour).expect("counted") -= 1;
+        *in_from.get_mut(&color).expect("counted") -= 1;
         *in_from.entry(other).or_insert(0) += 1;
         *in_to.get_mut(&other).expect("counted") -= 1;
-        *in_to.entry(colour).or_insert(0) += 1;
+        *in_to.entry(color).or_insert(0) += 1;
     }
 }

@@ -4,7 +4,7 @@
 use super::knowledge::Knowledge;
 
 /// Whether `n` things on the left can be matched to `n` on the right, `fits` saying who may be matched to whom.
-pub fn matched(n: usize, mut fits: impl FnMut(usize, usize) -> bool) -> bool {
+pub fn has_perfect_matching(n: usize, mut fits: impl FnMut(usize, usize) -> bool) -> bool {
     let mut owner = vec![usize::MAX; n];
     (0..n).all(|left| augment(left, &mut owner, &mut vec![false; n], &mut fits))
 }
@@ -66,7 +66,7 @@ impl Search<'_> {
 /// Whether all entries but `taken` can be represented by different values, none of them `value`.
 ///
 /// Without this a record could sit in an entry and leave the others without a legal completion.
-pub fn others_represented(
+pub fn can_represent_others(
     knowledge: &Knowledge,
     entries: &[u32],
     taken: usize,
@@ -86,8 +86,8 @@ pub fn others_represented(
 }
 
 /// Whether all entries can be represented by different values.
-pub fn represented(knowledge: &Knowledge, entries: &[u32]) -> bool {
-    others_represented(knowledge, entries, usize::MAX, u32::MAX)
+pub fn can_represent(knowledge: &Knowledge, entries: &[u32]) -> bool {
+    can_represent_others(knowledge, entries, usize::MAX, u32::MAX)
 }
 
 /// The intersection plan of two signatures with the highest share of overlapped elements, as sorted set ids.
@@ -98,7 +98,7 @@ pub fn best_plan(left: &[u32], right: &[u32], knowledge: &mut Knowledge) -> Opti
         return None;
     }
     let n = left.len();
-    if !matched(n, |i, j| knowledge.meet(left[i], right[j]).is_some()) {
+    if !has_perfect_matching(n, |i, j| knowledge.meet(left[i], right[j]).is_some()) {
         return None;
     }
     // A pair that does not meet costs more than any plan without one.
@@ -171,9 +171,9 @@ mod tests {
         // Value 0 stays 0; value 1 becomes 0 or 1.
         let knowledge = Knowledge::new(&[0, 1, 3], &[0, 0, 1], &[1.0, 0.5, 0.5]);
         let entries = [knowledge.id[0], knowledge.id[1]];
-        assert!(!others_represented(&knowledge, &entries, 1, 0));
-        assert!(others_represented(&knowledge, &entries, 1, 1));
-        assert!(others_represented(&knowledge, &entries, 0, 0));
+        assert!(!can_represent_others(&knowledge, &entries, 1, 0));
+        assert!(can_represent_others(&knowledge, &entries, 1, 1));
+        assert!(can_represent_others(&knowledge, &entries, 0, 0));
     }
 
     #[test]
@@ -182,15 +182,15 @@ mod tests {
         let all = [0, 1, 2];
         let indices: Vec<i32> = all.iter().chain(&all).chain(&all).copied().collect();
         let knowledge = Knowledge::new(&[0, 3, 6, 9], &indices, &[1.0; 9]);
-        assert!(represented(&knowledge, &[0; 3]));
-        assert!(!represented(&knowledge, &[0; 4]));
+        assert!(can_represent(&knowledge, &[0; 3]));
+        assert!(!can_represent(&knowledge, &[0; 4]));
     }
 
     #[test]
     fn an_entry_with_a_choice_makes_room_for_one_without() {
         let knowledge = Knowledge::new(&[0, 1, 3, 4], &[0, 0, 1, 2], &[1.0; 4]);
         let entries = [knowledge.id[2], knowledge.id[1], knowledge.id[0]];
-        assert!(others_represented(&knowledge, &entries, 0, 2));
+        assert!(can_represent_others(&knowledge, &entries, 0, 2));
     }
 
     #[test]

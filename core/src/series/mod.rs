@@ -3,7 +3,7 @@
 pub mod assign;
 pub mod bucket;
 pub mod buckets;
-pub mod colour;
+pub mod color;
 pub mod flow;
 pub mod fresh;
 pub mod knowledge;

@@ -18,13 +18,13 @@ use crate::random::shuffle;
 /// Groups of the next release, and for each row why it is held back (0: it is not).
 pub struct Outcome {
     pub groups: Vec<Vec<Slot>>,
-    pub held: Vec<u8>,
+    pub withheld: Vec<u8>,
 }
 
 /// What first groups must look like.
 pub struct First<'a> {
     pub m: usize,
-    pub colours: &'a [i32],
+    pub colors: &'a [i32],
     pub relax: bool,
 }
 
@@ -37,9 +37,9 @@ pub fn publish(
     key: [u8; 32],
 ) -> Option<Outcome> {
     let mut rng = ChaCha20Rng::from_seed(key);
-    let mut held = vec![0u8; table.values.len()];
+    let mut withheld = vec![0u8; table.values.len()];
     let mut places = buckets(table.previous, past, &mut knowledge);
-    let left = assign(table, &mut places, &knowledge, &mut held, &mut rng);
+    let left = assign(table, &mut places, &knowledge, &mut withheld, &mut rng);
     let balanced: Vec<_> = places
         .all
         .iter()
@@ -67,7 +67,7 @@ pub fn publish(
         .collect();
     let plan = Plan {
         m: first.m,
-        colours: first.colours,
+        colors: first.colors,
         knowledge: &knowledge,
     };
     if !first_groups(&plan, first.relax, &table.space, fresh, &mut rng, &mut out) {
@@ -78,7 +78,10 @@ pub fn publish(
     for group in &mut out {
         group.sort_unstable_by_key(|slot| slot.value);
     }
-    Some(Outcome { groups: out, held })
+    Some(Outcome {
+        groups: out,
+        withheld,
+    })
 }
 
 /// Whether the table, its past and the update knowledge agree in their sizes and codes.

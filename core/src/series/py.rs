@@ -21,15 +21,15 @@ type Matrix<'py> = (Longs<'py>, Ints<'py>, PyReadonlyArray1<'py, f64>);
 
 /// Groups of a release: where each starts; row, value and donor of each place; and why a row is held back (0: it is not).
 #[pyclass(frozen, get_all, module = "reticent._core.series")]
-pub struct Published {
+pub struct PublishedGroups {
     offsets: Py<PyArray1<i64>>,
     rows: Py<PyArray1<i32>>,
     values: Py<PyArray1<i32>>,
     donors: Py<PyArray1<i32>>,
-    held: Py<PyArray1<u8>>,
+    withheld: Py<PyArray1<u8>>,
 }
 
-impl Published {
+impl PublishedGroups {
     fn new(py: Python<'_>, outcome: Outcome) -> Self {
         let mut offsets = vec![0i64];
         let (mut rows, mut values, mut donors) = (Vec::new(), Vec::new(), Vec::new());
@@ -41,19 +41,19 @@ impl Published {
             }
             offsets.push(rows.len() as i64);
         }
-        Published {
+        PublishedGroups {
             offsets: offsets.into_pyarray(py).unbind(),
             rows: rows.into_pyarray(py).unbind(),
             values: values.into_pyarray(py).unbind(),
             donors: donors.into_pyarray(py).unbind(),
-            held: outcome.held.into_pyarray(py).unbind(),
+            withheld: outcome.withheld.into_pyarray(py).unbind(),
         }
     }
 }
 
 /// The groups of the next release of a series; None when the domain has fewer than m colours for first groups.
 #[pyfunction]
-#[pyo3(signature = (values, previous, before, points, *, past, sets, colours, relax, m, key))]
+#[pyo3(signature = (values, previous, before, points, *, past, sets, colors, relax, m, key))]
 #[allow(clippy::too_many_arguments)]
 fn publish(
     py: Python<'_>,
@@ -63,11 +63,11 @@ fn publish(
     points: Points<'_>,
     past: (Longs<'_>, Ints<'_>),
     sets: Matrix<'_>,
-    colours: Ints<'_>,
+    colors: Ints<'_>,
     relax: bool,
     m: usize,
     key: [u8; 32],
-) -> PyResult<Option<Published>> {
+) -> PyResult<Option<PublishedGroups>> {
     let (indptr, indices, weights) = (sets.0.as_slice()?, sets.1.as_slice()?, sets.2.as_slice()?);
     let table = Table {
         values: values.as_slice()?,
@@ -82,21 +82,21 @@ fn publish(
         offsets: past.0.as_slice()?,
         values: past.1.as_slice()?,
     };
-    let colours = colours.as_slice()?;
-    check(&table, &past, colours.len(), indptr, m).map_err(refuse)?;
+    let colors = colors.as_slice()?;
+    check(&table, &past, colors.len(), indptr, m).map_err(refuse)?;
     let outcome = py.detach(|| {
         let knowledge = Knowledge::new(indptr, indices, weights);
-        let first = First { m, colours, relax };
+        let first = First { m, colors, relax };
         super::publish::publish(&table, &past, knowledge, &first, key)
     });
-    Ok(outcome.map(|outcome| Published::new(py, outcome)))
+    Ok(outcome.map(|outcome| PublishedGroups::new(py, outcome)))
 }
 
 /// Per record: worst posterior of any candidate, risk of the true values, versions with one feasible value, versions.
 #[pyclass(frozen, get_all, module = "reticent._core.series")]
 pub struct Risks {
     worst: Py<PyArray1<f64>>,
-    own: Py<PyArray1<f64>>,
+    true_value: Py<PyArray1<f64>>,
     disclosed: Py<PyArray1<i32>>,
     versions: Py<PyArray1<i32>>,
 }
@@ -113,7 +113,7 @@ impl Risks {
         };
         Risks {
             worst: floats(|r| r.worst),
-            own: floats(|r| r.own),
+            true_value: floats(|r| r.true_value),
             disclosed: ints(|r| r.disclosed),
             versions: ints(|r| r.versions),
         }
@@ -198,7 +198,7 @@ fn count<'py>(
 
 /// The group of each row, and how many there are; -1 everywhere when the table itself is not l-diverse.
 #[pyclass(frozen, get_all, module = "reticent._core.series")]
-pub struct Grouped {
+pub struct Groups {
     groups: Py<PyArray1<i32>>,
     count: i32,
 }
@@ -206,7 +206,12 @@ pub struct Grouped {
 /// Mondrian cuts with at least l distinct values per part.
 #[pyfunction]
 #[pyo3(signature = (values, points, *, l))]
-fn l_diverse(py: Python<'_>, values: Ints<'_>, points: Points<'_>, l: usize) -> PyResult<Grouped> {
+fn group_l_diverse(
+    py: Python<'_>,
+    values: Ints<'_>,
+    points: Points<'_>,
+    l: usize,
+) -> PyResult<Groups> {
     let values = values.as_slice()?;
     let space = Space {
         points: points.as_slice()?,
@@ -216,7 +221,7 @@ fn l_diverse(py: Python<'_>, values: Ints<'_>, points: Points<'_>, l: usize) -> 
         return Err(refuse("l must be at least 1 and every row needs a point"));
     }
     let (groups, count) = py.detach(|| super::l_diverse::l_diverse(values, &space, l));
-    Ok(Grouped {
+    Ok(Groups {
         groups: groups.into_pyarray(py).unbind(),
         count,
     })
@@ -224,13 +229,13 @@ fn l_diverse(py: Python<'_>, values: Ints<'_>, points: Points<'_>, l: usize) -> 
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "series")?;
-    m.add_class::<Grouped>()?;
-    m.add_class::<Published>()?;
+    m.add_class::<Groups>()?;
+    m.add_class::<PublishedGroups>()?;
     m.add_class::<Risks>()?;
     m.add_function(wrap_pyfunction!(publish, &m)?)?;
     m.add_function(wrap_pyfunction!(risks, &m)?)?;
     m.add_function(wrap_pyfunction!(estimate, &m)?)?;
     m.add_function(wrap_pyfunction!(count, &m)?)?;
-    m.add_function(wrap_pyfunction!(l_diverse, &m)?)?;
+    m.add_function(wrap_pyfunction!(group_l_diverse, &m)?)?;
     parent.add_submodule(&m)
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::bucket::Slot;
-use super::colour::colour;
+use super::color::color;
 use super::space::Space;
 
 /// Entries of a bucket, each with the same number of slots.
@@ -19,7 +19,7 @@ pub fn split(space: &Space, entries: Entries, out: &mut Vec<Vec<Slot>>) {
         out.push(entries.iter().map(|e| e[0]).collect());
         return;
     }
-    let (left, right) = best_cut(space, &entries).unwrap_or_else(|| coloured_cut(space, &entries));
+    let (left, right) = best_cut(space, &entries).unwrap_or_else(|| color_cut(space, &entries));
     split(space, left, out);
     split(space, right, out);
 }
@@ -116,7 +116,7 @@ fn repair(from: &mut Entries, to: &mut Entries, side: usize, halves: &mut Halves
 }
 
 /// A cut that always exists: colour the bucket into groups, order them along the widest axis, halve the list.
-fn coloured_cut(space: &Space, entries: &Entries) -> (Entries, Entries) {
+fn color_cut(space: &Space, entries: &Entries) -> (Entries, Entries) {
     let (m, delta) = (entries.len(), entries[0].len());
     let mut codes: HashMap<u32, usize> = HashMap::new();
     let mut edges = Vec::with_capacity(m * delta);
@@ -126,9 +126,9 @@ fn coloured_cut(space: &Space, entries: &Entries) -> (Entries, Entries) {
             edges.push((*codes.entry(slot.value).or_insert(next), e));
         }
     }
-    let colours = colour(&edges, codes.len(), m, delta);
+    let colors = color(&edges, codes.len(), m, delta);
     let mut groups: Vec<Vec<Slot>> = vec![vec![entries[0][0]; m]; delta];
-    for (i, (&(_, e), &c)) in edges.iter().zip(&colours).enumerate() {
+    for (i, (&(_, e), &c)) in edges.iter().zip(&colors).enumerate() {
         groups[c][e] = entries[e][i - e * delta];
     }
     let whole = space.widths(entries.iter().flatten());

@@ -105,7 +105,7 @@ impl Versions<'_> {
             .windows(2)
             .map(|pair| self.edges(&pair[0], &pair[1]))
             .collect();
-        let mut forward = vec![normalised(layers[0].weights.clone())?];
+        let mut forward = vec![normalize(layers[0].weights.clone())?];
         for (i, layer) in layers.iter().enumerate().skip(1) {
             let (before, width) = (&forward[i - 1], layer.values.len());
             let next = (0..width)
@@ -118,12 +118,12 @@ impl Versions<'_> {
                     sum * layer.weights[v]
                 })
                 .collect();
-            forward.push(normalised(next)?);
+            forward.push(normalize(next)?);
         }
         let mut backward = vec![1.0; layers.last()?.values.len()];
         let mut out = vec![Vec::new(); layers.len()];
         for i in (0..layers.len()).rev() {
-            out[i] = normalised(
+            out[i] = normalize(
                 forward[i]
                     .iter()
                     .zip(&backward)
@@ -139,7 +139,7 @@ impl Versions<'_> {
                             .sum()
                     })
                     .collect();
-                backward = normalised(next)?;
+                backward = normalize(next)?;
             }
         }
         Some(out)
@@ -160,21 +160,21 @@ impl Versions<'_> {
         let Some(posteriors) = self.posteriors(&layers) else {
             return Risk {
                 worst: 1.0,
-                own: 1.0,
+                true_value: 1.0,
                 disclosed: layers.len() as i32,
                 versions: layers.len() as i32,
             };
         };
         let mut risk = Risk {
             worst: 0.0,
-            own: 0.0,
+            true_value: 0.0,
             disclosed: 0,
             versions: layers.len() as i32,
         };
         for (layer, posterior) in layers.iter().zip(&posteriors) {
             risk.worst = posterior.iter().copied().fold(risk.worst, f64::max);
             if let Ok(at) = layer.values.binary_search(&self.value[layer.version]) {
-                risk.own = risk.own.max(posterior[at]);
+                risk.true_value = risk.true_value.max(posterior[at]);
             }
             risk.disclosed += i32::from(posterior.iter().filter(|&&p| p > 0.0).count() == 1);
         }
@@ -183,7 +183,7 @@ impl Versions<'_> {
 }
 
 /// Scales to sum one, so that long series do not underflow.
-fn normalised(mut weights: Vec<f64>) -> Option<Vec<f64>> {
+fn normalize(mut weights: Vec<f64>) -> Option<Vec<f64>> {
     let sum: f64 = weights.iter().sum();
     if sum <= 0.0 {
         return None;
@@ -195,7 +195,7 @@ fn normalised(mut weights: Vec<f64>) -> Option<Vec<f64>> {
 /// Worst posterior of any candidate, risk of the true values, versions with one feasible value, versions.
 pub struct Risk {
     pub worst: f64,
-    pub own: f64,
+    pub true_value: f64,
     pub disclosed: i32,
     pub versions: i32,
 }
@@ -232,7 +232,7 @@ mod tests {
     fn values_that_never_change_are_found_by_intersection() {
         let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
         let risk = &risks(&graph(&step), &[1])[0];
-        assert_eq!((risk.worst, risk.own), (1.0, 1.0));
+        assert_eq!((risk.worst, risk.true_value), (1.0, 1.0));
         assert_eq!((risk.disclosed, risk.versions), (2, 2));
     }
 
@@ -242,7 +242,7 @@ mod tests {
         let weights = vec![0.75, 0.25, 0.75, 0.25, 1.0];
         let step = (vec![0, 2, 4, 5], vec![0, 2, 1, 2, 2], weights);
         let risk = &risks(&graph(&step), &[1])[0];
-        assert!((risk.own - 0.8).abs() < 1e-12, "{}", risk.own);
+        assert!((risk.true_value - 0.8).abs() < 1e-12, "{}", risk.true_value);
         assert_eq!(risk.disclosed, 0);
     }
 
@@ -257,7 +257,7 @@ mod tests {
         };
         let risk = &risks(&skewed, &[1])[0];
         assert!((risk.worst - 2.0 / 3.0).abs() < 1e-12);
-        assert!((risk.own - 0.5).abs() < 1e-12);
+        assert!((risk.true_value - 0.5).abs() < 1e-12);
     }
 
     #[test]
@@ -266,11 +266,11 @@ mod tests {
         assert!(graph(&step).check(&[1]).is_ok());
         assert!(graph(&step).check(&[2]).is_err());
         for previous in [&[0, 0], &[1, 0], &[-2, 0]] {
-            let bent = Versions {
+            let corrupt = Versions {
                 previous,
                 ..graph(&step)
             };
-            assert!(bent.check(&[1]).is_err());
+            assert!(corrupt.check(&[1]).is_err());
         }
     }
 }

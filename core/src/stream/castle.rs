@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::cluster::{Ladder, Point, Region, Space};
-use super::crowd::Crowd;
+use super::class_counts::ClassCounts;
+use super::cluster::{Hierarchy, Point, Region, Space};
 use super::draw::Draw;
 
 #[derive(Clone)]
-pub struct Held {
+pub struct PendingTuple {
     pub seq: u64,
     pub person: u64,
     pub value: u32,
@@ -21,7 +21,7 @@ pub struct Held {
 pub struct Cluster {
     pub region: Region,
     pub members: Vec<u32>,
-    pub crowd: Crowd,
+    pub counts: ClassCounts,
 }
 
 /// The parameters: k persons and l values per cluster, delay, live clusters, window of the loss threshold.
@@ -35,7 +35,7 @@ pub struct Settings {
 }
 
 /// A tuple on its way out; `None` as region: suppressed.
-pub struct Out {
+pub struct Output {
     pub seq: u64,
     pub region: Option<Region>,
 }
@@ -43,7 +43,7 @@ pub struct Out {
 pub struct Castle {
     pub settings: Settings,
     pub space: Space,
-    pub held: Vec<Option<Held>>,
+    pub pending: Vec<Option<PendingTuple>>,
     pub spare: Vec<u32>,
     /// Positions and numbers of tuples in order of arrival; released ones are skipped when they come up, though their numbers may
     /// have gone to later tuples.
@@ -75,11 +75,11 @@ impl Castle {
         Castle {
             settings,
             space: Space {
-                ladders: vec![Ladder::default(); categories],
+                hierarchies: vec![Hierarchy::default(); categories],
                 low: vec![f64::INFINITY; numbers],
                 high: vec![f64::NEG_INFINITY; numbers],
             },
-            held: Vec::new(),
+            pending: Vec::new(),
             spare: Vec::new(),
             order: VecDeque::new(),
             clusters: Vec::new(),
@@ -94,37 +94,41 @@ impl Castle {
     }
 
     /// The hierarchy of one category, which may only grow: published regions speak of its nodes.
-    pub fn set_ladder(&mut self, attribute: usize, ladder: Ladder) -> Result<(), &'static str> {
-        let known = self.space.ladders.get_mut(attribute);
+    pub fn set_hierarchy(
+        &mut self,
+        attribute: usize,
+        hierarchy: Hierarchy,
+    ) -> Result<(), &'static str> {
+        let known = self.space.hierarchies.get_mut(attribute);
         let known = known.ok_or("no such attribute")?;
-        let grows = known.leaves() <= ladder.leaves();
-        let deep = known.tables.is_empty() || known.tables.len() == ladder.tables.len();
-        if !ladder.whole() || !grows || !deep {
+        let grows = known.leaves() <= hierarchy.leaves();
+        let deep = known.tables.is_empty() || known.tables.len() == hierarchy.tables.len();
+        if !hierarchy.is_complete() || !grows || !deep {
             return Err("a hierarchy that does not fit");
         }
-        *known = ladder;
+        *known = hierarchy;
         Ok(())
     }
 
     /// Whether all columns are there and every leaf and number can be placed.
     pub fn fits(&self, batch: &Batch) -> bool {
-        let (rows, ladders) = (batch.seqs.len(), &self.space.ladders);
-        let bounds: Vec<usize> = ladders.iter().map(Ladder::leaves).collect();
+        let (rows, hierarchies) = (batch.seqs.len(), &self.space.hierarchies);
+        let bounds: Vec<usize> = hierarchies.iter().map(Hierarchy::leaves).collect();
         batch.persons.len() == rows
             && batch.values.len() == rows
-            && batch.leaves.len() == rows * ladders.len()
+            && batch.leaves.len() == rows * hierarchies.len()
             && batch.numbers.len() == rows * self.space.low.len()
             && batch.numbers.iter().all(|x| x.is_finite())
             && batch
                 .leaves
                 .iter()
                 .enumerate()
-                .all(|(i, &leaf)| (leaf as usize) < bounds[i % ladders.len()])
+                .all(|(i, &leaf)| (leaf as usize) < bounds[i % hierarchies.len()])
     }
 
     /// Takes the tuples of a batch in; gives back those that left, published or suppressed.
-    pub fn push(&mut self, batch: &Batch) -> Vec<Out> {
-        let (c, n) = (self.space.ladders.len(), self.space.low.len());
+    pub fn push(&mut self, batch: &Batch) -> Vec<Output> {
+        let (c, n) = (self.space.hierarchies.len(), self.space.low.len());
         let mut out = Vec::new();
         for (i, &seq) in batch.seqs.iter().enumerate() {
             let point = Point {
@@ -137,16 +141,16 @@ impl Castle {
     }
 
     /// Tuples held back now.
-    pub fn waiting(&self) -> usize {
-        self.held.len() - self.spare.len()
+    pub fn pending_count(&self) -> usize {
+        self.pending.len() - self.spare.len()
     }
 
-    pub(super) fn good(&self, crowd: &Crowd) -> bool {
-        crowd.good(self.settings.k, self.settings.l)
+    pub(super) fn satisfies(&self, counts: &ClassCounts) -> bool {
+        counts.satisfies(self.settings.k, self.settings.l)
     }
 
-    pub(super) fn tuple(&self, number: u32) -> &Held {
-        self.held[number as usize]
+    pub(super) fn tuple(&self, number: u32) -> &PendingTuple {
+        self.pending[number as usize]
             .as_ref()
             .expect("a member is held")
     }
@@ -173,20 +177,20 @@ impl Castle {
         }
     }
 
-    fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Out>) {
+    fn arrive(&mut self, seq: u64, person: u64, value: u32, point: Point, out: &mut Vec<Output>) {
         self.draw.at(seq);
         self.now = seq;
         self.space.see(&point);
         let chosen = self.select(&point);
         let number = self.spare.pop().unwrap_or_else(|| {
-            self.held.push(None);
-            self.held.len() as u32 - 1
+            self.pending.push(None);
+            self.pending.len() as u32 - 1
         });
         let cluster = match chosen {
             Some(c) => c,
             None => self.create(&point),
         };
-        self.held[number as usize] = Some(Held {
+        self.pending[number as usize] = Some(PendingTuple {
             seq,
             person,
             value,
@@ -210,7 +214,7 @@ impl Castle {
         let fresh = Cluster {
             region: Region::around(point),
             members: Vec::new(),
-            crowd: Crowd::default(),
+            counts: ClassCounts::default(),
         };
         self.keep(fresh)
     }
@@ -226,7 +230,7 @@ impl Castle {
     }
 
     pub(super) fn admit(&mut self, cluster: u32, number: u32) {
-        let tuple = self.held[number as usize]
+        let tuple = self.pending[number as usize]
             .as_mut()
             .expect("a member is held");
         tuple.cluster = cluster;
@@ -235,7 +239,7 @@ impl Castle {
             .expect("a listed cluster lives");
         self.space.extend(&mut into.region, &tuple.point);
         into.members.push(number);
-        into.crowd.add(tuple.person, tuple.value);
+        into.counts.add(tuple.person, tuple.value);
     }
 
     /// The smallest of the clusters that a tuple enlarges least, if it may grow; `None`: start a new one.
@@ -297,7 +301,7 @@ mod tests {
         (i % 23, (i % 5) as u32, (i * i % 97) as f64)
     }
 
-    fn push(castle: &mut Castle, from: u64, to: u64) -> Vec<Out> {
+    fn push(castle: &mut Castle, from: u64, to: u64) -> Vec<Output> {
         let rows: Vec<_> = (from..to).map(tuple).collect();
         let numbers: Vec<f64> = rows.iter().map(|r| r.2).collect();
         let batch = Batch {
@@ -342,7 +346,7 @@ mod tests {
         let mut rest = Vec::new();
         castle.flush(&mut rest);
         assert!(rest.iter().all(|out| left.insert(out.seq)));
-        assert_eq!((left.len(), castle.waiting()), (500, 0));
+        assert_eq!((left.len(), castle.pending_count()), (500, 0));
     }
 
     #[test]
@@ -354,7 +358,7 @@ mod tests {
         castle_snapshot::write(&half, &mut out);
         let mut again = castle();
         castle_snapshot::read(&mut again, &mut Reader(&out.0)).unwrap();
-        let seqs = |outs: Vec<Out>| outs.iter().map(|o| o.seq).collect::<Vec<_>>();
+        let seqs = |outs: Vec<Output>| outs.iter().map(|o| o.seq).collect::<Vec<_>>();
         let left = seqs(push(&mut whole, 100, 300));
         assert_eq!(seqs(push(&mut again, 100, 300)), left);
     }

@@ -1,9 +1,9 @@
 //! The state of CASTLE as bytes, and back.
 
 use super::bytes::{Read, Reader, Writer};
-use super::castle::{Castle, Cluster, Held};
+use super::castle::{Castle, Cluster, PendingTuple};
+use super::class_counts::ClassCounts;
 use super::cluster::{Point, Region};
-use super::crowd::Crowd;
 
 const BAD: &str = "the snapshot contradicts itself";
 
@@ -35,9 +35,9 @@ pub fn write(core: &Castle, out: &mut Writer) {
     for &x in core.space.low.iter().chain(&core.space.high) {
         out.f64(x);
     }
-    out.u64(core.held.len() as u64);
-    for held in &core.held {
-        let Some(t) = held else {
+    out.u64(core.pending.len() as u64);
+    for pending in &core.pending {
+        let Some(t) = pending else {
             out.u32(0);
             continue;
         };
@@ -87,14 +87,14 @@ pub fn read(core: &mut Castle, input: &mut Reader) -> Read<()> {
     for x in core.space.low.iter_mut().chain(&mut core.space.high) {
         *x = input.f64()?;
     }
-    core.held.clear();
+    core.pending.clear();
     for _ in 0..input.len(4)? {
-        let held = if input.u32()? == 0 {
+        let pending = if input.u32()? == 0 {
             None
         } else {
-            Some(read_held(input)?)
+            Some(read_pending(input)?)
         };
-        core.held.push(held);
+        core.pending.push(pending);
     }
     core.spare = input.u32s()?;
     core.order = (0..input.len(12)?)
@@ -123,24 +123,24 @@ pub fn read(core: &mut Castle, input: &mut Reader) -> Read<()> {
 /// Gives every held tuple its position: that of the last arrival under its number.
 fn place(core: &mut Castle) -> Read<()> {
     for &(position, number) in &core.order {
-        let held = core.held.get_mut(number as usize).ok_or(BAD)?;
-        held.iter_mut().for_each(|t| t.position = position);
+        let pending = core.pending.get_mut(number as usize).ok_or(BAD)?;
+        pending.iter_mut().for_each(|t| t.position = position);
     }
-    let waiting = |t: &Held| t.position != u64::MAX;
-    if core.held.iter().flatten().all(waiting) {
+    let waits = |t: &PendingTuple| t.position != u64::MAX;
+    if core.pending.iter().flatten().all(waits) {
         Ok(())
     } else {
         Err(BAD)
     }
 }
 
-fn read_held(input: &mut Reader) -> Read<Held> {
+fn read_pending(input: &mut Reader) -> Read<PendingTuple> {
     let (seq, person, value, cluster) = (input.u64()?, input.u64()?, input.u32()?, input.u32()?);
     let (leaves, numbers) = (
         input.u32s()?,
         input.u64s()?.into_iter().map(f64::from_bits).collect(),
     );
-    Ok(Held {
+    Ok(PendingTuple {
         seq,
         person,
         value,
@@ -151,15 +151,15 @@ fn read_held(input: &mut Reader) -> Read<Held> {
 }
 
 fn rebuild(core: &Castle, members: Vec<u32>, region: Region) -> Read<Cluster> {
-    let mut crowd = Crowd::default();
+    let mut counts = ClassCounts::default();
     for &member in &members {
-        let held = core.held.get(member as usize).and_then(Option::as_ref);
-        let held = held.ok_or(BAD)?;
-        crowd.add(held.person, held.value);
+        let pending = core.pending.get(member as usize).and_then(Option::as_ref);
+        let pending = pending.ok_or(BAD)?;
+        counts.add(pending.person, pending.value);
     }
     Ok(Cluster {
         region,
         members,
-        crowd,
+        counts,
     })
 }

@@ -1,8 +1,8 @@
 //! Splitting of CASTLE: a large cluster leaves as several small ones.
 
 use super::castle::{Castle, Cluster};
+use super::class_counts::ClassCounts;
 use super::cluster::Region;
-use super::crowd::Crowd;
 
 /// What a neighbour must bring; anything, where few persons have all the values.
 #[derive(Clone, Copy)]
@@ -15,19 +15,19 @@ enum Want {
 impl Castle {
     /// Cuts a large cluster into parts that are each good: around a random tuple, its nearest neighbours.
     pub(super) fn split(&mut self, whole: Cluster) -> Vec<Cluster> {
-        if whole.crowd.persons() < 2 * self.settings.k {
+        if whole.counts.persons() < 2 * self.settings.k {
             return vec![whole];
         }
         let mut rest = whole.members.clone();
-        let mut crowd = whole.crowd.clone();
+        let mut counts = whole.counts.clone();
         let mut parts: Vec<Cluster> = Vec::new();
-        while self.good(&crowd) {
+        while self.satisfies(&counts) {
             let seed = rest[self.draw.index(rest.len())];
             let part = self.grow(seed, &rest);
             rest.retain(|m| !part.members.contains(m));
             for &member in &part.members {
                 let tuple = self.tuple(member);
-                crowd.remove(tuple.person, tuple.value);
+                counts.remove(tuple.person, tuple.value);
             }
             parts.push(part);
         }
@@ -47,7 +47,7 @@ impl Castle {
         let tuple = self.tuple(number);
         self.space.extend(&mut part.region, &tuple.point);
         part.members.push(number);
-        part.crowd.add(tuple.person, tuple.value);
+        part.counts.add(tuple.person, tuple.value);
     }
 
     /// The smallest good cluster around a tuple: neighbours that bring a new person or a missing value.
@@ -62,20 +62,21 @@ impl Castle {
         let mut part = Cluster {
             region: around,
             members: vec![],
-            crowd: Crowd::default(),
+            counts: ClassCounts::default(),
         };
         self.put(&mut part, seed);
         for want in [Want::Value, Want::Person, Want::Any] {
             for &(_, number) in &near {
-                if self.good(&part.crowd) {
+                if self.satisfies(&part.counts) {
                     return part;
                 }
                 let tuple = self.tuple(number);
                 let brings = match want {
                     Want::Value => {
-                        part.crowd.values() < self.settings.l && !part.crowd.has_value(tuple.value)
+                        part.counts.values() < self.settings.l
+                            && !part.counts.has_value(tuple.value)
                     }
-                    Want::Person => !part.crowd.has_person(tuple.person),
+                    Want::Person => !part.counts.has_person(tuple.person),
                     Want::Any => true,
                 };
                 if brings && !part.members.contains(&number) {

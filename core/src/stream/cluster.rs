@@ -2,19 +2,19 @@
 
 /// A hierarchy on codes: per level the node of every leaf, and the loss of every node.
 #[derive(Default, Clone)]
-pub struct Ladder {
+pub struct Hierarchy {
     pub tables: Vec<Vec<u32>>,
     pub losses: Vec<Vec<f64>>,
 }
 
-impl Ladder {
+impl Hierarchy {
     /// Number of leaves.
     pub fn leaves(&self) -> usize {
         self.tables.first().map_or(0, Vec::len)
     }
 
     /// Whether every level has a node for every leaf and a loss for every node.
-    pub fn whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         let leaves = self.leaves();
         let level = |(table, losses): (&Vec<u32>, &Vec<f64>)| {
             table.len() == leaves && table.iter().all(|&node| (node as usize) < losses.len())
@@ -26,7 +26,7 @@ impl Ladder {
 /// The attributes of the stream: categories first, then numbers with the range seen so far.
 #[derive(Default)]
 pub struct Space {
-    pub ladders: Vec<Ladder>,
+    pub hierarchies: Vec<Hierarchy>,
     pub low: Vec<f64>,
     pub high: Vec<f64>,
 }
@@ -68,7 +68,7 @@ impl Space {
 
     /// The lowest level, from `from` up, on which two leaves share a node.
     fn meet(&self, attribute: usize, from: u32, a: u32, b: u32) -> u32 {
-        let tables = &self.ladders[attribute].tables;
+        let tables = &self.hierarchies[attribute].tables;
         let mut level = from as usize;
         while level + 1 < tables.len() && tables[level][a as usize] != tables[level][b as usize] {
             level += 1;
@@ -77,8 +77,8 @@ impl Space {
     }
 
     fn node_loss(&self, attribute: usize, level: u32, leaf: u32) -> f64 {
-        let ladder = &self.ladders[attribute];
-        ladder.losses[level as usize][ladder.tables[level as usize][leaf as usize] as usize]
+        let hierarchy = &self.hierarchies[attribute];
+        hierarchy.losses[level as usize][hierarchy.tables[level as usize][leaf as usize] as usize]
     }
 
     fn width_loss(&self, attribute: usize, low: f64, high: f64) -> f64 {
@@ -91,7 +91,7 @@ impl Space {
     }
 
     fn average(&self, sum: f64) -> f64 {
-        sum / (self.ladders.len() + self.low.len()).max(1) as f64
+        sum / (self.hierarchies.len() + self.low.len()).max(1) as f64
     }
 
     pub fn loss(&self, region: &Region) -> f64 {
@@ -143,7 +143,7 @@ impl Space {
 
     pub fn contains(&self, region: &Region, point: &Point) -> bool {
         let same = |i: usize| {
-            let table = &self.ladders[i].tables[region.levels[i] as usize];
+            let table = &self.hierarchies[i].tables[region.levels[i] as usize];
             table[region.leaves[i] as usize] == table[point.leaves[i] as usize]
         };
         let within =
@@ -160,7 +160,7 @@ mod tests {
     /// One category of four leaves in pairs, and one number from 0 to 10.
     fn space() -> Space {
         Space {
-            ladders: vec![Ladder {
+            hierarchies: vec![Hierarchy {
                 tables: vec![vec![0, 1, 2, 3], vec![0, 0, 1, 1], vec![0; 4]],
                 losses: vec![vec![0.0; 4], vec![0.5; 2], vec![1.0]],
             }],
@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn a_ladder_with_a_node_but_no_loss_is_not_whole() {
-        let ladder = |losses| Ladder {
+        let hierarchy = |losses| Hierarchy {
             tables: vec![vec![0, 1]],
             losses: vec![losses],
         };
-        assert!(ladder(vec![0.0; 2]).whole());
-        assert!(!ladder(vec![0.0]).whole());
+        assert!(hierarchy(vec![0.0; 2]).is_complete());
+        assert!(!hierarchy(vec![0.0]).is_complete());
     }
 }

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::column::{Cell, Column};
+use super::fast_hash::FastHash;
 use super::hash::{Hasher, text_of};
-use super::quick::Quick;
 
 /// Texts up to this length are cut.
 const SHORT: usize = 64;
@@ -15,7 +15,7 @@ const SHORT: usize = 64;
 /// Codes of one column by raw text; several texts may have the same.
 #[derive(Default)]
 struct Field {
-    codes: HashMap<Vec<u8>, i32, Quick>,
+    codes: HashMap<Vec<u8>, i32, FastHash>,
     missing: Option<i32>,
     /// How many characters say, together with the length, what a text stands for; none: all of them.
     leading: Option<usize>,
@@ -31,16 +31,16 @@ impl Field {
     }
 
     fn find(&self, text: &[u8]) -> Option<i32> {
-        self.keyed(text, |key| self.codes.get(key).copied())
+        self.with_key(text, |key| self.codes.get(key).copied())
     }
 
     fn learn(&mut self, text: &[u8], code: i32) {
-        let key = self.keyed(text, <[u8]>::to_vec);
+        let key = self.with_key(text, <[u8]>::to_vec);
         self.codes.insert(key, code);
     }
 
     /// What a text is remembered by: stars in the place of characters that say nothing.
-    fn keyed<T>(&self, text: &[u8], with: impl FnOnce(&[u8]) -> T) -> T {
+    fn with_key<T>(&self, text: &[u8], with: impl FnOnce(&[u8]) -> T) -> T {
         match self.leading {
             Some(leading) if leading < text.len() && text.len() <= SHORT && text.is_ascii() => {
                 let mut key = [b'*'; SHORT];
@@ -55,20 +55,20 @@ impl Field {
     fn read(&self, column: &Column) -> Result<Vec<i32>, Vec<Raw>> {
         let cells = || (0..column.len()).map(|row| column.cell(row));
         let codes: Option<Vec<i32>> = cells().map(|cell| self.code(&cell)).collect();
-        codes.ok_or_else(|| self.strange(cells()))
+        codes.ok_or_else(|| self.unknown(cells()))
     }
 
     /// Raw values that have no code, those that are remembered by the same key once.
-    fn strange<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> Vec<Raw> {
-        let (mut met, mut strange) = (HashSet::<Option<Vec<u8>>, Quick>::default(), Vec::new());
+    fn unknown<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> Vec<Raw> {
+        let (mut met, mut unknown) = (HashSet::<Option<Vec<u8>>, FastHash>::default(), Vec::new());
         for cell in cells.filter(|cell| self.code(cell).is_none()) {
             let raw = (cell != Cell::Null).then(|| text_of(&cell));
-            let key = raw.as_ref().map(|text| self.keyed(text, <[u8]>::to_vec));
+            let key = raw.as_ref().map(|text| self.with_key(text, <[u8]>::to_vec));
             if met.insert(key) {
-                strange.push(raw.map(Cow::into_owned));
+                unknown.push(raw.map(Cow::into_owned));
             }
         }
-        strange
+        unknown
     }
 }
 
@@ -80,25 +80,25 @@ pub struct Coder {
     fields: Vec<Field>,
     /// Fields whose labels together lead to a row of the prior.
     by: Vec<usize>,
-    rows: HashMap<Vec<i32>, u32, Quick>,
+    strata: HashMap<Vec<i32>, u32, FastHash>,
 }
 
 /// The columns of a batch.
 pub struct Columns<'a> {
     pub person: Column<'a>,
-    pub unit: Option<Column<'a>>,
+    pub household: Option<Column<'a>>,
     pub fields: Vec<Column<'a>>,
 }
 
 /// A batch on codes.
-pub struct Coded {
+pub struct CodedRecords {
     pub persons: Vec<u64>,
-    pub units: Option<Vec<u64>>,
+    pub households: Option<Vec<u64>>,
     pub codes: Vec<Vec<i32>>,
-    pub rows: Vec<u32>,
+    pub strata: Vec<u32>,
 }
 
-impl Coded {
+impl CodedRecords {
     /// Codes of the sensitive values, the last field.
     pub fn values(&self) -> &[i32] {
         self.codes.last().map_or(&[], |codes| codes)
@@ -106,7 +106,7 @@ impl Coded {
 }
 
 /// Why a batch is not read yet, or not at all.
-pub enum Strange {
+pub enum Unread {
     /// Persons or units that may be written in several ways.
     Names,
     /// Records without a person or a unit.
@@ -114,7 +114,7 @@ pub enum Strange {
     /// Raw values by field.
     Values(Vec<(usize, Vec<Raw>)>),
     /// Codes of the fields that lead to rows.
-    Rows(Vec<Vec<i32>>),
+    Combinations(Vec<Vec<i32>>),
 }
 
 impl Coder {
@@ -130,7 +130,7 @@ impl Coder {
                 hasher: Hasher::new(key),
                 fields: leading.iter().map(field).collect(),
                 by,
-                rows: HashMap::default(),
+                strata: HashMap::default(),
             })
     }
 
@@ -145,8 +145,8 @@ impl Coder {
     }
 
     /// The row that the codes of the fields lead to from now on.
-    pub fn learn_row(&mut self, codes: Vec<i32>, row: u32) {
-        self.rows.insert(codes, row);
+    pub fn learn_stratum(&mut self, codes: Vec<i32>, stratum: u32) {
+        self.strata.insert(codes, stratum);
     }
 
     /// Forgets what was taught; codes of the past mean nothing any more.
@@ -155,7 +155,7 @@ impl Coder {
             field.codes.clear();
             field.missing = None;
         }
-        self.rows.clear();
+        self.strata.clear();
     }
 
     pub fn fields(&self) -> usize {
@@ -163,7 +163,7 @@ impl Coder {
     }
 
     /// How many raw values are remembered of the field that has most.
-    pub fn remembered(&self) -> usize {
+    pub fn cache_size(&self) -> usize {
         self.fields
             .iter()
             .map(|field| field.codes.len())
@@ -172,58 +172,60 @@ impl Coder {
     }
 
     /// A batch on codes; `named`: each person and unit is written in one way.
-    pub fn read(&self, columns: &Columns, named: bool) -> Result<Coded, Strange> {
-        let mut names = std::iter::once(&columns.person).chain(&columns.unit);
-        if !named && !names.all(Column::is_plain) {
-            return Err(Strange::Names);
+    pub fn read(&self, columns: &Columns, normalized: bool) -> Result<CodedRecords, Unread> {
+        let mut names = std::iter::once(&columns.person).chain(&columns.household);
+        if !normalized && !names.all(Column::is_plain) {
+            return Err(Unread::Names);
         }
         let (persons, missing) = self.hasher.persons(&columns.person);
-        let (units, alone) = columns
-            .unit
+        let (households, alone) = columns
+            .household
             .as_ref()
-            .map(|unit| self.hasher.persons(unit))
+            .map(|household| self.hasher.persons(household))
             .unzip();
         if missing + alone.unwrap_or(0) > 0 {
-            return Err(Strange::Nobody(missing + alone.unwrap_or(0)));
+            return Err(Unread::Nobody(missing + alone.unwrap_or(0)));
         }
-        let (mut codes, mut strange) = (Vec::new(), Vec::new());
+        let (mut codes, mut unknown) = (Vec::new(), Vec::new());
         for (at, (field, column)) in self.fields.iter().zip(&columns.fields).enumerate() {
             match field.read(column) {
                 Ok(own) => codes.push(own),
-                Err(raw) => strange.push((at, raw)),
+                Err(raw) => unknown.push((at, raw)),
             }
         }
-        if !strange.is_empty() {
-            return Err(Strange::Values(strange));
+        if !unknown.is_empty() {
+            return Err(Unread::Values(unknown));
         }
-        let rows = self.row_of(&codes, persons.len()).map_err(Strange::Rows)?;
-        Ok(Coded {
+        let strata = self
+            .strata_of(&codes, persons.len())
+            .map_err(Unread::Combinations)?;
+        Ok(CodedRecords {
             persons,
-            units,
+            households,
             codes,
-            rows,
+            strata,
         })
     }
 
-    fn row_of(&self, codes: &[Vec<i32>], size: usize) -> Result<Vec<u32>, Vec<Vec<i32>>> {
+    fn strata_of(&self, codes: &[Vec<i32>], size: usize) -> Result<Vec<u32>, Vec<Vec<i32>>> {
         let by: Vec<&[i32]> = self.by.iter().map(|&field| &codes[field][..]).collect();
         let mut key = vec![0; by.len()];
-        let (mut rows, mut strange) = (Vec::with_capacity(size), HashSet::new());
+        let (mut strata, mut unknown) = (Vec::with_capacity(size), HashSet::new());
         for record in 0..size {
             for (part, column) in key.iter_mut().zip(&by) {
                 *part = column[record];
             }
-            match self.rows.get(&key) {
-                Some(&row) => rows.push(row),
+            match self.strata.get(&key) {
+                Some(&stratum) => strata.push(stratum),
                 None => {
-                    strange.insert(key.clone());
+                    unknown.insert(key.clone());
                 }
             }
         }
-        if strange.is_empty() {
-            Ok(rows)
+        if unknown.is_empty() {
+            Ok(strata)
         } else {
-            Err(strange.into_iter().collect())
+            Err(unknown.into_iter().collect())
         }
     }
 }
@@ -241,10 +243,10 @@ mod tests {
         let age = Sample::ints(&[30, 31, 30]);
         let columns = Columns {
             person: who.column().unwrap(),
-            unit: None,
+            household: None,
             fields: vec![ill.column().unwrap(), age.column().unwrap()],
         };
-        let Err(Strange::Values(values)) = coder.read(&columns, false) else {
+        let Err(Unread::Values(values)) = coder.read(&columns, false) else {
             panic!()
         };
         let raw = |text: &str| Some(text.as_bytes().to_vec());
@@ -260,29 +262,29 @@ mod tests {
         ] {
             coder.learn(field, text, code).unwrap();
         }
-        let Err(Strange::Rows(rows)) = coder.read(&columns, false) else {
+        let Err(Unread::Combinations(strata)) = coder.read(&columns, false) else {
             panic!()
         };
-        assert_eq!(rows, [[0]]);
-        coder.learn_row(vec![0], 5);
+        assert_eq!(strata, [[0]]);
+        coder.learn_stratum(vec![0], 5);
         let coded = coder.read(&columns, false).ok().unwrap();
         assert_eq!(
-            (coded.codes, coded.rows),
+            (coded.codes, coded.strata),
             (vec![vec![-1, 7, -1], vec![0, 0, 0]], vec![5, 5, 5])
         );
         assert!(coded.persons[0] == coded.persons[2] && coded.persons[0] != coded.persons[1]);
-        assert_eq!(coder.remembered(), 2);
+        assert_eq!(coder.cache_size(), 2);
         coder.forget();
         assert!(matches!(
             coder.read(&columns, false),
-            Err(Strange::Values(_))
+            Err(Unread::Values(_))
         ));
     }
 
     #[test]
     fn texts_that_agree_in_what_counts_are_taught_once() {
         let mut coder = Coder::new([1; 32], &[Some(2)], vec![]).unwrap();
-        coder.learn_row(vec![], 0);
+        coder.learn_stratum(vec![], 0);
         let long = "81".repeat(40);
         let texts = [
             "81234",
@@ -297,10 +299,10 @@ mod tests {
         let places = Sample::text(&texts.map(Some));
         let columns = Columns {
             person: who.column().unwrap(),
-            unit: None,
+            household: None,
             fields: vec![places.column().unwrap()],
         };
-        let Err(Strange::Values(values)) = coder.read(&columns, false) else {
+        let Err(Unread::Values(values)) = coder.read(&columns, false) else {
             panic!()
         };
         assert_eq!(values[0].1.len(), 6);
@@ -317,12 +319,12 @@ mod tests {
         let who = Sample::text(&[Some("p"), None]);
         let columns = Columns {
             person: who.column().unwrap(),
-            unit: Some(who.column().unwrap()),
+            household: Some(who.column().unwrap()),
             fields: vec![],
         };
         assert!(matches!(
             coder.read(&columns, false),
-            Err(Strange::Nobody(2))
+            Err(Unread::Nobody(2))
         ));
         assert!(Coder::new([1; 32], &[None], vec![1]).is_none());
     }
@@ -330,20 +332,20 @@ mod tests {
     #[test]
     fn names_that_may_be_written_otherwise_are_told_once() {
         let mut coder = Coder::new([1; 32], &[], vec![]).unwrap();
-        coder.learn_row(vec![], 0);
+        coder.learn_stratum(vec![], 0);
         let (plain, other) = (Sample::text(&[Some("p")]), Sample::text(&[Some("p.0")]));
-        for (person, unit, strange) in [
+        for (person, household, unknown) in [
             (&plain, None, false),
             (&other, None, true),
             (&plain, Some(&other), true),
         ] {
             let columns = Columns {
                 person: person.column().unwrap(),
-                unit: unit.map(|unit| unit.column().unwrap()),
+                household: household.map(|household| household.column().unwrap()),
                 fields: vec![],
             };
             let read = coder.read(&columns, false);
-            assert_eq!(matches!(read, Err(Strange::Names)), strange);
+            assert_eq!(matches!(read, Err(Unread::Names)), unknown);
             assert!(coder.read(&columns, true).is_ok());
         }
     }

@@ -45,7 +45,7 @@ pub enum Unreadable {
 
 pub type Readable<T> = Result<T, Unreadable>;
 
-fn broken<T>(message: &'static str) -> Readable<T> {
+fn invalid<T>(message: &'static str) -> Readable<T> {
     Err(Unreadable::Shape(message))
 }
 
@@ -95,10 +95,10 @@ impl<'a> Buffers<'a> {
     unsafe fn new(array: &'a ArrowArray, count: usize) -> Readable<Self> {
         let sizes = (usize::try_from(array.length), usize::try_from(array.offset));
         let (Ok(len), Ok(offset)) = sizes else {
-            return broken("an Arrow array of negative length");
+            return invalid("an Arrow array of negative length");
         };
         if array.n_buffers != count as i64 || (count > 0 && array.buffers.is_null()) {
-            return broken("an Arrow array without its buffers");
+            return invalid("an Arrow array without its buffers");
         }
         let all = match count {
             0 => &[][..],
@@ -119,10 +119,10 @@ impl<'a> Buffers<'a> {
         let start = self.all[number].cast::<T>();
         let bytes = from.checked_add(len).map(|n| n.checked_mul(size_of::<T>()));
         if !matches!(bytes, Some(Some(n)) if n <= isize::MAX as usize) {
-            return broken("an Arrow array that is too long");
+            return invalid("an Arrow array that is too long");
         }
         if start.is_null() || !start.is_aligned() {
-            return broken("an Arrow buffer that is missing or not aligned");
+            return invalid("an Arrow buffer that is missing or not aligned");
         }
         // SAFETY: not null, aligned, no longer than an allocation can be; the rest is the caller's word.
         Ok(unsafe { std::slice::from_raw_parts(start.add(from), len) })
@@ -152,10 +152,10 @@ impl<'a> Buffers<'a> {
         let offsets: &[T] = unsafe { self.view(1, self.offset, count) }?;
         let end = |at: Option<&T>| at.map_or(Some(0), |&x| x.try_into().ok());
         let (Some(_), Some(end)) = (end(offsets.first()), end(offsets.last())) else {
-            return broken("an Arrow array with a negative offset");
+            return invalid("an Arrow array with a negative offset");
         };
         if !offsets.is_sorted_by(|a, b| a <= b) {
-            return broken("an Arrow array whose offsets go back");
+            return invalid("an Arrow array whose offsets go back");
         }
         // SAFETY: the caller's word.
         Ok((offsets, unsafe { self.view(2, 0, end) }?))
@@ -170,7 +170,7 @@ impl<'a> Column<'a> {
     /// are for `'a`.
     pub unsafe fn new(schema: &'a ArrowSchema, array: &'a ArrowArray) -> Readable<Self> {
         if schema.release.is_null() || array.release.is_null() {
-            return broken("the Arrow column was already released");
+            return invalid("the Arrow column was already released");
         }
         // The codes of a dictionary would pass for numbers.
         if !schema.dictionary.is_null() || !array.dictionary.is_null() {
@@ -247,7 +247,7 @@ impl<'a> Column<'a> {
 /// `schema` is live for `'a`.
 unsafe fn format(schema: &ArrowSchema) -> Readable<&[u8]> {
     if schema.format.is_null() {
-        return broken("an Arrow type without its format");
+        return invalid("an Arrow type without its format");
     }
     // SAFETY: not null, and the format of a live schema is a C string.
     Ok(unsafe { CStr::from_ptr(schema.format) }.to_bytes())
@@ -302,7 +302,7 @@ impl<'a> Batch<'a> {
     /// As for `Column::new`, the children of both structures included.
     pub unsafe fn new(schema: &'a ArrowSchema, array: &'a ArrowArray) -> Readable<Self> {
         if schema.release.is_null() || array.release.is_null() {
-            return broken("the Arrow batch was already released");
+            return invalid("the Arrow batch was already released");
         }
         // SAFETY: the caller's word.
         let whole = unsafe { format(schema) }? == b"+s"
@@ -317,7 +317,7 @@ impl<'a> Batch<'a> {
             return Err(Unreadable::Type("not a record batch"));
         };
         if count > 0 && (schema.children.is_null() || array.children.is_null()) {
-            return broken("an Arrow batch without its columns");
+            return invalid("an Arrow batch without its columns");
         }
         let (schemas, arrays) = match count {
             0 => (&[][..], &[][..]),
@@ -339,17 +339,17 @@ impl<'a> Batch<'a> {
     pub fn column(&self, number: usize) -> Readable<Column<'a>> {
         let (Some(schema), Some(array)) = (self.schemas.get(number), self.arrays.get(number))
         else {
-            return broken("the batch has no such column");
+            return invalid("the batch has no such column");
         };
         // SAFETY: whoever borrowed the batch has said that its children live for `'a`; null ones are refused.
         let column = unsafe {
             match (schema.as_ref(), array.as_ref()) {
                 (Some(schema), Some(array)) => Column::new(schema, array)?,
-                _ => return broken("an Arrow batch without its columns"),
+                _ => return invalid("an Arrow batch without its columns"),
             }
         };
         if column.len() != self.rows {
-            return broken("columns of different length");
+            return invalid("the columns differ in length");
         }
         Ok(column)
     }
@@ -360,7 +360,7 @@ mod tests {
     use super::super::sample::Sample;
     use super::*;
 
-    fn refused(sample: &Sample) -> Unreadable {
+    fn refusal(sample: &Sample) -> Unreadable {
         sample.column().err().expect("a column that is refused")
     }
 
@@ -414,38 +414,38 @@ mod tests {
         let mut numbers = Sample::ints(&[1]);
         numbers.array.release = std::ptr::null();
         numbers.pointers.clear();
-        assert!(matches!(refused(&numbers), Unreadable::Shape(m) if m.contains("released")));
+        assert!(matches!(refusal(&numbers), Unreadable::Shape(m) if m.contains("released")));
         let mut numbers = Sample::ints(&[1]);
         numbers.schema.release = std::ptr::null();
-        assert!(matches!(refused(&numbers), Unreadable::Shape(m) if m.contains("released")));
+        assert!(matches!(refusal(&numbers), Unreadable::Shape(m) if m.contains("released")));
     }
 
     #[test]
     fn missing_and_bent_buffers_are_refused() {
-        let broken = |change: fn(&mut Sample)| {
+        let invalid = |change: fn(&mut Sample)| {
             let mut words = Sample::text(&[Some("ab"), None, Some("cd")]);
             change(&mut words);
-            assert!(matches!(refused(&words), Unreadable::Shape(_)));
+            assert!(matches!(refusal(&words), Unreadable::Shape(_)));
         };
-        broken(|s| s.array.length = -1);
-        broken(|s| s.array.offset = -1);
-        broken(|s| s.array.n_buffers = 2);
-        broken(|s| s.schema.format = std::ptr::null());
-        broken(|s| s.pointers[0] = std::ptr::null());
-        broken(|s| s.pointers[1] = std::ptr::null());
-        broken(|s| s.pointers[2] = std::ptr::null());
-        broken(|s| s.pointers[1] = s.pointers[1].wrapping_byte_add(1));
-        broken(|s| s.offsets[1] = 99);
-        broken(|s| s.offsets[0] = -1);
+        invalid(|s| s.array.length = -1);
+        invalid(|s| s.array.offset = -1);
+        invalid(|s| s.array.n_buffers = 2);
+        invalid(|s| s.schema.format = std::ptr::null());
+        invalid(|s| s.pointers[0] = std::ptr::null());
+        invalid(|s| s.pointers[1] = std::ptr::null());
+        invalid(|s| s.pointers[2] = std::ptr::null());
+        invalid(|s| s.pointers[1] = s.pointers[1].wrapping_byte_add(1));
+        invalid(|s| s.offsets[1] = 99);
+        invalid(|s| s.offsets[0] = -1);
     }
 
     #[test]
     fn other_types_and_dictionaries_are_refused() {
         let mut numbers = Sample::ints(&[1]);
         numbers.schema.format = c"c".as_ptr();
-        assert!(matches!(refused(&numbers), Unreadable::Type(_)));
+        assert!(matches!(refusal(&numbers), Unreadable::Type(_)));
         let mut codes = Sample::ints(&[1]);
         codes.schema.dictionary = std::ptr::dangling_mut();
-        assert!(matches!(refused(&codes), Unreadable::Type(_)));
+        assert!(matches!(refusal(&codes), Unreadable::Type(_)));
     }
 }

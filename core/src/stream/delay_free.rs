@@ -2,7 +2,7 @@
 
 use super::bytes::{Read, Reader, Writer};
 use super::draw::{Draw, derive};
-use super::placed::{Ids, Placed};
+use super::placement::{Ids, Placement};
 use super::pools::{Kind, Pool};
 use super::slots::Slots;
 
@@ -34,7 +34,7 @@ pub struct DelayFree {
     slots: Slots,
     pool: Pool,
     rank: Vec<u32>,
-    seen: Vec<u64>,
+    value_counts: Vec<u64>,
     ids: Ids,
     draw: Draw,
     retire_after: u64,
@@ -52,14 +52,14 @@ impl DelayFree {
         if l == 0 || domain < l || settings.rank.len() != domain {
             return Err("the domain holds fewer than l values");
         }
-        let orders = Draw::new(derive(key, 2), shard);
+        let permutation_draw = Draw::new(derive(key, 2), shard);
         let mut slots = Slots::new(l);
         slots.grow(domain);
         Ok(DelayFree {
             slots,
-            pool: Pool::new(settings.pool, l, settings.weights, orders)?,
+            pool: Pool::new(settings.pool, l, settings.weights, permutation_draw)?,
             rank: settings.rank,
-            seen: vec![0; domain],
+            value_counts: vec![0; domain],
             ids: Ids::new(key, shard),
             draw: Draw::new(key, shard),
             retire_after: settings.retire_after,
@@ -82,7 +82,7 @@ impl DelayFree {
         }
         self.rank = rank.to_vec();
         self.pool.grow(rank.len());
-        self.seen.resize(rank.len(), 0);
+        self.value_counts.resize(rank.len(), 0);
         self.slots.grow(rank.len());
         Ok(())
     }
@@ -99,12 +99,12 @@ impl DelayFree {
     pub fn push(
         &mut self,
         seqs: &[u64],
-        qis: &[u64],
+        quasi: &[u64],
         codes: &[i32],
-    ) -> Result<Placed, &'static str> {
-        let mut out = Placed::with_capacity(seqs.len());
-        for ((&seq, &qi), &code) in seqs.iter().zip(qis).zip(codes) {
-            self.place(seq, qi, code as u32, &mut out)?;
+    ) -> Result<Placement, &'static str> {
+        let mut out = Placement::with_capacity(seqs.len());
+        for ((&seq, &quasi), &code) in seqs.iter().zip(quasi).zip(codes) {
+            self.place(seq, quasi, code as u32, &mut out)?;
         }
         Ok(out)
     }
@@ -116,13 +116,13 @@ impl DelayFree {
             groups: self.ids.next,
             open: self.slots.open_groups(),
             retired: self.retired,
-            top: self.seen.iter().copied().max().unwrap_or(0),
+            top: self.value_counts.iter().copied().max().unwrap_or(0),
         }
     }
 
     /// Tuples seen per code.
-    pub fn seen(&self) -> &[u64] {
-        &self.seen
+    pub fn value_counts(&self) -> &[u64] {
+        &self.value_counts
     }
 
     pub fn snapshot(&self) -> Vec<u8> {
@@ -130,7 +130,7 @@ impl DelayFree {
         for x in [self.tuples, self.offered, self.retired, self.ids.next] {
             out.u64(x);
         }
-        out.u64s(&self.seen);
+        out.u64s(&self.value_counts);
         self.slots.write(&mut out);
         out.0
     }
@@ -139,34 +139,34 @@ impl DelayFree {
     pub fn restore(&mut self, state: &[u8]) -> Read<()> {
         let mut input = Reader(state);
         let numbers = (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
-        let seen = input.u64s()?;
+        let value_counts = input.u64s()?;
         let slots = Slots::read(&mut input)?;
         input.end()?;
-        if seen.len() != self.domain() || slots.lists() != seen.len() {
+        if value_counts.len() != self.domain() || slots.lists() != value_counts.len() {
             return Err("the snapshot is of another domain");
         }
         (self.tuples, self.offered, self.retired, self.ids.next) = numbers;
-        (self.seen, self.slots) = (seen, slots);
+        (self.value_counts, self.slots) = (value_counts, slots);
         Ok(())
     }
 
     fn place(
         &mut self,
         seq: u64,
-        qi: u64,
+        quasi: u64,
         code: u32,
-        out: &mut Placed,
+        out: &mut Placement,
     ) -> Result<(), &'static str> {
         if self.retire_after > 0 {
             self.retired += self.slots.retire(seq.saturating_sub(self.retire_after));
         }
         self.draw.at(seq);
-        let group = match self.slots.join(code, qi, &mut self.draw) {
+        let group = match self.slots.join(code, quasi, &mut self.draw) {
             Some(id) => id,
-            None => self.open(seq, qi, code, out)?,
+            None => self.open(seq, quasi, code, out)?,
         };
         self.tuples += 1;
-        self.seen[code as usize] += 1;
+        self.value_counts[code as usize] += 1;
         out.groups.push(group);
         Ok(())
     }
@@ -174,9 +174,9 @@ impl DelayFree {
     fn open(
         &mut self,
         seq: u64,
-        qi: u64,
+        quasi: u64,
         code: u32,
-        out: &mut Placed,
+        out: &mut Placement,
     ) -> Result<u64, &'static str> {
         let mut cells = self.generate(code)?;
         // Sorted, or the order of drawing would print the true value first.
@@ -187,7 +187,7 @@ impl DelayFree {
             .expect("the own value is a candidate");
         let id = self.ids.draw();
         self.slots
-            .open(id, seq, &cells, Some((own, qi)), self.retire_after > 0);
+            .open(id, seq, &cells, Some((own, quasi)), self.retire_after > 0);
         self.offered += cells.iter().map(|&(_, n)| u64::from(n)).sum::<u64>();
         out.announce(id, cells.iter().map(|&(c, n)| (c as i32, n as i32)));
         Ok(id)
@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn every_tuple_finds_its_value_among_l_candidates_and_no_one_of_its_kind() {
-        let (seqs, qis, codes) = columns(2000);
-        let placed = stream().push(&seqs, &qis, &codes).unwrap();
+        let (seqs, quasi, codes) = columns(2000);
+        let placed = stream().push(&seqs, &quasi, &codes).unwrap();
         let mut offered = HashMap::new();
         for (i, &id) in placed.opened.iter().enumerate() {
             let span = placed.offsets[i] as usize..placed.offsets[i + 1] as usize;
@@ -248,23 +248,26 @@ mod tests {
             offered.insert(id, candidates);
         }
         let mut members = HashSet::new();
-        for ((group, &qi), code) in placed.groups.iter().zip(&qis).zip(&codes) {
+        for ((group, &quasi), code) in placed.groups.iter().zip(&quasi).zip(&codes) {
             assert!(offered[group].contains(code));
-            assert!(members.insert((group, qi)), "a quasi-identifier came twice");
+            assert!(
+                members.insert((group, quasi)),
+                "a quasi-identifier came twice"
+            );
         }
     }
 
     #[test]
     fn batches_and_restarts_change_nothing() {
-        let (seqs, qis, codes) = columns(300);
-        let whole = stream().push(&seqs, &qis, &codes).unwrap();
+        let (seqs, quasi, codes) = columns(300);
+        let whole = stream().push(&seqs, &quasi, &codes).unwrap();
         let (mut parts, mut groups) = (stream(), Vec::new());
         for at in (0..300).step_by(60) {
             let mut again = stream();
             again.restore(&parts.snapshot()).unwrap();
             parts = again;
             let to = at + 60;
-            let placed = parts.push(&seqs[at..to], &qis[at..to], &codes[at..to]);
+            let placed = parts.push(&seqs[at..to], &quasi[at..to], &codes[at..to]);
             groups.extend(placed.unwrap().groups);
         }
         assert_eq!(groups, whole.groups);
@@ -274,8 +277,8 @@ mod tests {
     #[test]
     fn totals_count_what_was_offered() {
         let mut stream = stream();
-        let (seqs, qis, codes) = columns(100);
-        let placed = stream.push(&seqs, &qis, &codes).unwrap();
+        let (seqs, quasi, codes) = columns(100);
+        let placed = stream.push(&seqs, &quasi, &codes).unwrap();
         let totals = stream.totals();
         assert_eq!(totals.tuples, 100);
         assert_eq!(totals.groups, placed.opened.len() as u64);

@@ -35,7 +35,7 @@ pub fn derive(key: [u8; 32], purpose: u64) -> [u8; 32] {
 
 /// Scales 64 random bits to a number below `n`; `None` for the few that would favour some numbers.
 #[inline]
-pub fn scaled(random: u64, n: u64) -> Option<u64> {
+pub fn scale(random: u64, n: u64) -> Option<u64> {
     let wide = u128::from(random) * u128::from(n);
     let low = wide as u64;
     (low >= n || low >= n.wrapping_neg() % n).then_some((wide >> 64) as u64)
@@ -94,7 +94,7 @@ impl Draw {
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         loop {
-            if let Some(x) = scaled(self.u64(), n) {
+            if let Some(x) = scale(self.u64(), n) {
                 return x;
             }
         }

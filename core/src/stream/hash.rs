@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::column::{Cell, Column};
 use super::draw::derive;
-use super::quick::Quick;
+use super::fast_hash::FastHash;
 use super::sip::Sip;
 
 /// A cell is the same whatever type its column came with, hence whatever its neighbours are: 5, 5.0 and "5" are one.
@@ -45,14 +45,14 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
 pub struct Hasher {
     quasi: Sip,
     person: Sip,
-    codes: HashMap<Vec<u8>, i32, Quick>,
+    codes: HashMap<Vec<u8>, i32, FastHash>,
     missing: Option<i32>,
     known: i32,
 }
 
 /// Hashes of quasi-identifiers and of persons, rows without one, and codes, unless a value is not known.
 pub struct Hashes {
-    pub qis: Vec<u64>,
+    pub quasi: Vec<u64>,
     pub persons: Option<Vec<u64>>,
     pub missing: usize,
     pub codes: Option<Vec<i32>>,
@@ -87,7 +87,7 @@ impl Hasher {
         let rows = sensitive.len();
         let (persons, missing) = person.map(|column| self.persons(column)).unzip();
         Hashes {
-            qis: (0..rows).map(|r| record(&self.quasi, quasi, r)).collect(),
+            quasi: (0..rows).map(|r| record(&self.quasi, quasi, r)).collect(),
             persons,
             missing: missing.unwrap_or(0),
             codes: (0..rows).map(|r| self.code(&sensitive.cell(r))).collect(),
@@ -122,7 +122,7 @@ mod tests {
 
     fn read(hasher: &Hasher, quasi: &[Sample]) -> Vec<u64> {
         let columns: Vec<Column> = quasi.iter().map(|s| s.column().unwrap()).collect();
-        hasher.read(&columns, None, &columns[0]).qis
+        hasher.read(&columns, None, &columns[0]).quasi
     }
 
     #[test]

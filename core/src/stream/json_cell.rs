@@ -44,7 +44,7 @@ fn bare(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Text between quotes, escaped where JSON wants it.
-pub fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+pub fn quote(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     // Nearly all text goes out as it is: one look at all of it, without a branch per byte.
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
@@ -102,7 +102,7 @@ pub fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
         Cell::Null => out.extend_from_slice(b"null"),
         Cell::Text(text) if form == TOKEN => out.extend_from_slice(text),
         Cell::Text(text) if form == NUMBER && is_number(text) => bare(out, text),
-        Cell::Text(text) => quoted(out, text),
+        Cell::Text(text) => quote(out, text),
         Cell::Int(x) if x >= 0 => number(out, x as u64),
         Cell::Int(x) => out.extend_from_slice(x.to_string().as_bytes()),
         Cell::Float(x) if x.is_finite() => out.extend_from_slice(format!("{x:?}").as_bytes()),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_as_json_wants_it() {
-        let quote = |text: &str| text_of(|out| quoted(out, text.as_bytes()));
+        let quote = |text: &str| text_of(|out| quote(out, text.as_bytes()));
         assert_eq!(quote("plain é"), r#""plain é""#);
         assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
         assert_eq!(quote("\n\r\t\u{1}\u{1f}"), r#""\n\r\t\u0001\u001f""#);

@@ -2,21 +2,21 @@
 
 pub mod bytes;
 pub mod castle;
-mod castle_leave;
+mod castle_release;
 pub mod castle_snapshot;
 mod castle_split;
+mod class_counts;
 pub mod cluster;
 pub mod coder;
 pub mod column;
-mod crowd;
 pub mod delay_free;
 pub mod draw;
+mod fast_hash;
 pub mod hash;
 pub mod json_cell;
 pub mod ndjson;
-pub mod placed;
+pub mod placement;
 pub mod pools;
-mod quick;
 #[cfg(test)]
 mod sample;
 pub mod sip;

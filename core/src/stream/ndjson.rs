@@ -1,7 +1,7 @@
 //! The stream on the wire: one JSON object per line, written straight from Arrow columns.
 
 use super::column::{Cell, Column};
-use super::json_cell::{TOKEN, number, quoted, value};
+use super::json_cell::{TOKEN, number, quote, value};
 
 /// Lines that tell how long the others will be.
 const SAMPLE: usize = 64;
@@ -54,17 +54,17 @@ impl Piece {
 }
 
 /// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
-pub struct Lines {
+pub struct LineWriter {
     /// `"name":` per column, quasi-identifiers first.
     names: Vec<Vec<u8>>,
     quasi: usize,
     labels: Vec<Vec<u8>>,
     /// The same with a comma behind each.
-    listed: Vec<Piece>,
+    list_items: Vec<Piece>,
 }
 
 /// Opened groups as the engines give them, their candidates in compressed rows; `at` is the row before which one is announced.
-pub struct Opened<'a> {
+pub struct OpenedGroups<'a> {
     pub ids: &'a [u64],
     pub at: &'a [i64],
     pub offsets: &'a [i64],
@@ -72,8 +72,8 @@ pub struct Opened<'a> {
     pub counts: &'a [i32],
 }
 
-impl Opened<'_> {
-    fn shaped(&self) -> bool {
+impl OpenedGroups<'_> {
+    fn is_consistent(&self) -> bool {
         self.offsets.len() == self.ids.len() + 1
             && self.at.len() == self.ids.len()
             && self.codes.len() == self.counts.len()
@@ -85,15 +85,15 @@ impl Opened<'_> {
 }
 
 /// Veiled records side by side: the row of the prior, the event of the person, l candidates each, and perhaps pseudonyms.
-pub struct Veiled<'a> {
+pub struct VeiledRecords<'a> {
     pub seqs: &'a [u64],
-    pub rows: &'a [u32],
+    pub strata: &'a [u32],
     pub events: &'a [u32],
     pub candidates: &'a [u16],
     pub persons: Option<&'a [u64]>,
 }
 
-impl Lines {
+impl LineWriter {
     /// Columns by name, the first `quasi` of them quasi-identifiers.
     pub fn new(names: &[String], quasi: usize) -> Result<Self, &'static str> {
         if quasi > names.len() {
@@ -101,33 +101,39 @@ impl Lines {
         }
         let escape = |name: &String| {
             let mut out = Vec::new();
-            quoted(&mut out, name.as_bytes());
+            quote(&mut out, name.as_bytes());
             out.push(b':');
             out
         };
-        Ok(Lines {
+        Ok(LineWriter {
             names: names.iter().map(escape).collect(),
             quasi,
             labels: Vec::new(),
-            listed: Vec::new(),
+            list_items: Vec::new(),
         })
     }
 
     /// The JSON text of every value a group can offer, by code.
     pub fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
-        let listed = labels.iter().map(|label| [label, &b","[..]].concat());
-        self.listed = listed.map(Piece::new).collect();
+        let list_items = labels.iter().map(|label| [label, &b","[..]].concat());
+        self.list_items = list_items.map(Piece::new).collect();
         self.labels = labels;
     }
 
     /// Whether every tuple has its cells and its group, and every group candidates with a label.
-    pub fn fits(&self, columns: &[Field], seqs: &[u64], groups: &[u64], opened: &Opened) -> bool {
-        let labelled = |&code: &i32| code >= 0 && (code as usize) < self.labels.len();
+    pub fn fits(
+        &self,
+        columns: &[Field],
+        seqs: &[u64],
+        groups: &[u64],
+        opened: &OpenedGroups,
+    ) -> bool {
+        let has_label = |&code: &i32| code >= 0 && (code as usize) < self.labels.len();
         columns.len() == self.names.len()
             && columns.iter().all(|field| field.fits(seqs.len()))
             && groups.len() == seqs.len()
-            && opened.shaped()
-            && opened.codes.iter().all(labelled)
+            && opened.is_consistent()
+            && opened.codes.iter().all(has_label)
     }
 
     /// The lines of one batch, each group before its first tuple.
@@ -136,7 +142,7 @@ impl Lines {
         columns: &[Field],
         seqs: &[u64],
         groups: &[u64],
-        opened: &Opened,
+        opened: &OpenedGroups,
     ) -> Vec<u8> {
         let mut out = Vec::with_capacity(seqs.len() * 200);
         let mut next = 0;
@@ -155,20 +161,20 @@ impl Lines {
     }
 
     /// Whether every record has its cells, and candidates with a label.
-    pub fn fits_veiled(&self, columns: &[Field], veiled: &Veiled) -> bool {
+    pub fn fits_veil(&self, columns: &[Field], veiled: &VeiledRecords) -> bool {
         let size = veiled.seqs.len();
-        let labelled = |&code: &u16| usize::from(code) < self.labels.len();
+        let has_label = |&code: &u16| usize::from(code) < self.labels.len();
         columns.len() == self.names.len()
             && columns.iter().all(|field| field.fits(size))
-            && veiled.rows.len() == size
+            && veiled.strata.len() == size
             && veiled.events.len() == size
             && veiled.persons.is_none_or(|persons| persons.len() == size)
             && veiled.candidates.len() % size.max(1) == 0
-            && veiled.candidates.iter().all(labelled)
+            && veiled.candidates.iter().all(has_label)
     }
 
     /// The lines of veiled records, behind what is written already.
-    pub fn write_veiled(&self, out: &mut Vec<u8>, columns: &[Field], veiled: &Veiled) {
+    pub fn write_veil(&self, out: &mut Vec<u8>, columns: &[Field], veiled: &VeiledRecords) {
         let size = veiled.seqs.len();
         let width = veiled.candidates.len() / size.max(1);
         let fields: Vec<Cells> = self.names.iter().zip(columns).map(Cells::new).collect();
@@ -191,12 +197,12 @@ impl Lines {
             } else {
                 out.extend_from_slice(b"},\"row\":");
             }
-            number(out, veiled.rows[row].into());
+            number(out, veiled.strata[row].into());
             out.extend_from_slice(b",\"event\":");
             number(out, veiled.events[row].into());
             out.extend_from_slice(b",\"candidates\":[");
             for &code in &veiled.candidates[row * width..][..width] {
-                self.listed[usize::from(code)].write(out);
+                self.list_items[usize::from(code)].write(out);
             }
             out.truncate(out.len() - usize::from(width > 0));
             out.extend_from_slice(b"]}\n");
@@ -336,14 +342,14 @@ mod tests {
 
     #[test]
     fn a_group_stands_before_its_first_tuple() {
-        let mut lines = Lines::new(&["zip".into(), "note".into()], 1).unwrap();
+        let mut lines = LineWriter::new(&["zip".into(), "note".into()], 1).unwrap();
         lines.set_labels(vec![b"\"x\"".to_vec(), b"null".to_vec()]);
         let (zips, notes) = (Sample::ints(&[7, 8]), Sample::text(&[Some("a\"b"), None]));
         let columns = [
             Field::new(zips.column().unwrap(), TEXT),
             Field::new(notes.column().unwrap(), TEXT),
         ];
-        let mut opened = Opened {
+        let mut opened = OpenedGroups {
             ids: &[255],
             at: &[1],
             offsets: &[0, 2],
@@ -361,7 +367,7 @@ mod tests {
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         opened.codes = &[0, 2];
         assert!(!lines.fits(&columns, &seqs, &groups, &opened), "no label");
-        opened = Opened {
+        opened = OpenedGroups {
             offsets: &[1, 2],
             codes: &[0, 1],
             ..opened
@@ -371,30 +377,30 @@ mod tests {
 
     #[test]
     fn a_veiled_record_stands_for_itself() {
-        let mut lines = Lines::new(&["zip".into(), "note".into()], 1).unwrap();
+        let mut lines = LineWriter::new(&["zip".into(), "note".into()], 1).unwrap();
         lines.set_labels(vec![b"\"x\"".to_vec(), b"\"y\"".to_vec()]);
         let (zips, notes) = (Sample::ints(&[7]), Sample::text(&[None]));
         let mut columns = [
             Field::new(zips.column().unwrap(), TEXT),
             Field::new(notes.column().unwrap(), TEXT),
         ];
-        let mut veiled = Veiled {
+        let mut veiled = VeiledRecords {
             seqs: &[3],
-            rows: &[2],
+            strata: &[2],
             events: &[0],
             candidates: &[0, 1, 1],
             persons: None,
         };
-        let text = |columns: &[Field], veiled: &Veiled| {
-            assert!(lines.fits_veiled(columns, veiled));
-            text_of(|out| lines.write_veiled(out, columns, veiled))
+        let text = |columns: &[Field], veiled: &VeiledRecords| {
+            assert!(lines.fits_veil(columns, veiled));
+            text_of(|out| lines.write_veil(out, columns, veiled))
         };
         let expected = r#"{"type":"record","seq":3,"qi":{"zip":7},"plain":{"note":null},"row":2,"event":0,"candidates":["x","y","y"]}"#;
         assert_eq!(text(&columns, &veiled).trim_end(), expected);
         veiled.persons = Some(&[255]);
         assert!(text(&columns, &veiled).contains(r#","person":"p00000000000000ff","row":2,"#));
         veiled.candidates = &[0, 1, 2];
-        assert!(!lines.fits_veiled(&columns, &veiled), "no label");
+        assert!(!lines.fits_veil(&columns, &veiled), "no label");
         veiled.candidates = &[0, 1, 1];
         let labels = Sample::text(&[Some("[0, 9]"), Some("10+")]);
         for (codes, fits) in [
@@ -409,7 +415,7 @@ mod tests {
                 form: TEXT,
                 codes,
             };
-            assert_eq!(lines.fits_veiled(&columns, &veiled), fits);
+            assert_eq!(lines.fits_veil(&columns, &veiled), fits);
             assert!(!fits || text(&columns, &veiled).contains(r#"{"zip":"10+"}"#));
         }
     }

@@ -35,10 +35,10 @@ pub struct Pool {
     weights: Vec<u64>,
     /// Running sums of the weights, in `order`.
     sums: Vec<u64>,
-    order: Vec<u32>,
+    permutation: Vec<u32>,
     place: Vec<u32>,
     shuffled: Option<u64>,
-    orders: Draw,
+    permutation_draw: Draw,
 }
 
 impl Pool {
@@ -46,19 +46,19 @@ impl Pool {
         kind: Kind,
         l: usize,
         weights: Vec<u64>,
-        orders: Draw,
+        permutation_draw: Draw,
     ) -> Result<Self, &'static str> {
-        let order: Vec<u32> = (0..weights.len() as u32).collect();
-        let (sums, place) = (Vec::new(), order.clone());
+        let permutation: Vec<u32> = (0..weights.len() as u32).collect();
+        let (sums, place) = (Vec::new(), permutation.clone());
         let mut pool = Pool {
             kind,
             l,
             sums,
             place,
-            order,
+            permutation,
             weights: Vec::new(),
             shuffled: None,
-            orders,
+            permutation_draw,
         };
         pool.reweigh(weights)?;
         Ok(pool)
@@ -84,8 +84,8 @@ impl Pool {
     pub fn grow(&mut self, domain: usize) {
         for code in self.weights.len()..domain {
             self.weights.push(0);
-            self.order.push(code as u32);
-            self.place.push(self.order.len() as u32 - 1);
+            self.permutation.push(code as u32);
+            self.place.push(self.permutation.len() as u32 - 1);
         }
         self.shuffled = None;
         self.sum();
@@ -94,7 +94,7 @@ impl Pool {
     fn sum(&mut self) {
         self.sums.clear();
         let mut total = 0u64;
-        for &code in &self.order {
+        for &code in &self.permutation {
             total += self.weights[code as usize];
             self.sums.push(total);
         }
@@ -151,7 +151,7 @@ impl Pool {
             return draw.index(self.domain()) as u32;
         }
         let point = draw.below(total);
-        self.order[self.sums.partition_point(|&s| s <= point)]
+        self.permutation[self.sums.partition_point(|&s| s <= point)]
     }
 
     /// Systematic sampling on a circle in random order, given that `own` is hit.
@@ -170,7 +170,7 @@ impl Pool {
         };
         for i in 0..self.l as u64 {
             let point = start + i * ARC;
-            let code = self.order[self.sums.partition_point(|&s| s <= point)];
+            let code = self.permutation[self.sums.partition_point(|&s| s <= point)];
             if code != own {
                 out.push(code);
             }
@@ -188,10 +188,10 @@ impl Pool {
             return;
         }
         self.shuffled = Some(turn);
-        self.order.sort_unstable();
-        self.orders.at(turn);
-        self.orders.shuffle(&mut self.order);
-        for (at, &code) in self.order.iter().enumerate() {
+        self.permutation.sort_unstable();
+        self.permutation_draw.at(turn);
+        self.permutation_draw.shuffle(&mut self.permutation);
+        for (at, &code) in self.permutation.iter().enumerate() {
             self.place[code as usize] = at as u32;
         }
         self.sum();

@@ -11,9 +11,9 @@ struct State([u64; 4]);
 
 /// A hash of three words whose first is known: many that begin alike share the work on it.
 #[derive(Clone, Copy)]
-pub struct Begun(State);
+pub struct SipPrefix(State);
 
-impl Begun {
+impl SipPrefix {
     #[inline]
     pub fn words(&self, words: [u64; 2]) -> u64 {
         let mut state = self.0;
@@ -25,7 +25,7 @@ impl Begun {
     }
 }
 
-impl Begun {
+impl SipPrefix {
     /// Turns each word into `words([word, 0])`: a processor that can works on several at once.
     #[inline]
     pub fn each(&self, words: &mut [u64]) {
@@ -105,10 +105,10 @@ impl Sip {
     }
 
     #[inline]
-    pub fn begin(&self, word: u64) -> Begun {
+    pub fn begin(&self, word: u64) -> SipPrefix {
         let mut state = self.start();
         state.take(word);
-        Begun(state)
+        SipPrefix(state)
     }
 
     pub fn words(&self, [first, second, third]: [u64; 3]) -> u64 {
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn hashes_abreast_are_those_made_one_by_one() {
-        let begun = Sip::new(&[7; 32]).begin(5);
+        let prefix = Sip::new(&[7; 32]).begin(5);
         for size in 0..20 {
             let words: Vec<u64> = (0..size).map(|i| u64::MAX / (i + 1)).collect();
             let mut hashes = words.clone();
-            begun.each(&mut hashes);
-            let one_by_one = words.iter().map(|&word| begun.words([word, 0]));
+            prefix.each(&mut hashes);
+            let one_by_one = words.iter().map(|&word| prefix.words([word, 0]));
             assert!(one_by_one.eq(hashes));
         }
     }

@@ -55,14 +55,14 @@ unsafe fn rounds<const N: usize>(states: &mut [Halves; 4]) {
         for _ in 0..N {
             let [mut a, mut b, mut c, mut d] = *states;
             a = add(a, b);
-            b = xor(turn::<13, 51>(b), a);
+            b = xor(rotate::<13, 51>(b), a);
             a = swap(a);
             c = add(c, d);
-            d = xor(turn::<16, 48>(d), c);
+            d = xor(rotate::<16, 48>(d), c);
             a = add(a, d);
-            d = xor(turn::<21, 43>(d), a);
+            d = xor(rotate::<21, 43>(d), a);
             c = add(c, b);
-            b = xor(turn::<17, 47>(b), c);
+            b = xor(rotate::<17, 47>(b), c);
             c = swap(c);
             *states = [a, b, c, d];
         }
@@ -84,14 +84,14 @@ unsafe fn xor(a: Halves, b: Halves) -> Halves {
 /// Turns every word left by `LEFT` bits; both numbers are 64 together.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn turn<const LEFT: i32, const RIGHT: i32>(words: Halves) -> Halves {
-    let turned = |half| {
+unsafe fn rotate<const LEFT: i32, const RIGHT: i32>(words: Halves) -> Halves {
+    let rotated = |half| {
         _mm256_or_si256(
             _mm256_slli_epi64::<LEFT>(half),
             _mm256_srli_epi64::<RIGHT>(half),
         )
     };
-    [turned(words[0]), turned(words[1])]
+    [rotated(words[0]), rotated(words[1])]
 }
 
 /// Turns every word by half.

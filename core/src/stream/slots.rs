@@ -82,17 +82,17 @@ impl Slots {
     }
 
     /// Joins a random group that has a free cell of this list and lacks these quasi-identifiers; gives its id.
-    pub fn join(&mut self, list: u32, qi: u64, draw: &mut Draw) -> Option<u64> {
+    pub fn join(&mut self, list: u32, quasi: u64, draw: &mut Draw) -> Option<u64> {
         let entries = &self.lists[list as usize];
-        let entry = self.pick(entries, qi, draw)?;
-        Some(self.fill(entry, qi))
+        let entry = self.pick(entries, quasi, draw)?;
+        Some(self.fill(entry, quasi))
     }
 
-    fn pick(&self, entries: &[Entry], qi: u64, draw: &mut Draw) -> Option<Entry> {
+    fn pick(&self, entries: &[Entry], quasi: u64, draw: &mut Draw) -> Option<Entry> {
         if entries.is_empty() {
             return None;
         }
-        let lacks = |e: &Entry| !self.members(e.group).contains(&qi);
+        let lacks = |e: &Entry| !self.members(e.group).contains(&quasi);
         let tries = if entries.len() > SCAN { SCAN } else { TRIES };
         for _ in 0..tries {
             let entry = entries[draw.index(entries.len())];
@@ -111,9 +111,9 @@ impl Slots {
         }
     }
 
-    fn fill(&mut self, entry: Entry, qi: u64) -> u64 {
+    fn fill(&mut self, entry: Entry, quasi: u64) -> u64 {
         let group = &mut self.groups[entry.group as usize];
-        self.members[entry.group as usize * self.stride + group.members as usize] = qi;
+        self.members[entry.group as usize * self.stride + group.members as usize] = quasi;
         group.members += 1;
         group.free -= 1;
         let (id, full) = (group.id, group.free == 0);
@@ -174,13 +174,13 @@ impl Slots {
         if aging {
             self.note_age(seq, number, id);
         }
-        if let Some((cell, qi)) = member {
+        if let Some((cell, quasi)) = member {
             self.fill(
                 Entry {
                     group: number,
                     cell: cell as u32,
                 },
-                qi,
+                quasi,
             );
         }
     }

@@ -65,9 +65,9 @@ impl Axis {
             if extent.low == u32::MAX {
                 extent.low = code;
             }
-            let apart =
+            let differs =
                 |level: &Level| level.nodes[code as usize] != level.nodes[extent.low as usize];
-            while apart(&levels[extent.level as usize]) {
+            while differs(&levels[extent.level as usize]) {
                 extent.level += 1;
             }
             return;
@@ -93,9 +93,9 @@ impl Axis {
             }
             Shape::Ordered(scale) => {
                 let span = scale[extent.high as usize] - scale[extent.low as usize];
-                let beside = 1.0 / (self.domain.max(2) - 1) as f64;
+                let missing_cost = 1.0 / (self.domain.max(2) - 1) as f64;
                 if extent.gap {
-                    (span + beside).min(1.0)
+                    (span + missing_cost).min(1.0)
                 } else {
                     span
                 }
@@ -123,8 +123,8 @@ impl Axis {
             return Vec::new();
         }
         let mut cuts = match &self.shape {
-            Shape::Ordered(_) => self.neighbours(entries, least),
-            Shape::Set(_) => self.frequent(entries, least),
+            Shape::Ordered(_) => self.neighbor_cuts(entries, least),
+            Shape::Set(_) => self.frequent_cuts(entries, least),
             Shape::Tree(levels) => self.children(levels, entries, least),
         };
         // Between equal gains the first stands: sorting is stable.
@@ -134,7 +134,7 @@ impl Axis {
     }
 
     /// Between two neighbouring values.
-    fn neighbours(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
+    fn neighbor_cuts(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
         let n: u32 = entries.iter().map(|e| e.1).sum();
         let cost = |part: &[Entry]| {
             let gap = self.missing && part[0].0 == 0;
@@ -160,7 +160,7 @@ impl Axis {
     }
 
     /// The most frequent values from the others: of all sets of that many they win most.
-    fn frequent(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
+    fn frequent_cuts(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
         let n: u32 = entries.iter().map(|e| e.1).sum();
         let mut order = entries.to_vec();
         order.sort_by_key(|&(code, count)| (std::cmp::Reverse(count), code));

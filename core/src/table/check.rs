@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, RwLock};
 
+use super::counterexample::Counterexample;
 use super::grouping::{Grouping, Scratch};
 use super::loss::Tally;
 use super::model::{Model, Sensitive};
 use super::space::{Levels, Space, covers};
-use super::witness::Witness;
 
 /// The collapsed table: distinct quasi-identifier combinations with their sensitive histograms.
 pub struct Table {
@@ -19,8 +19,8 @@ pub struct Table {
 }
 
 /// Groupings kept to roll up from.
-pub struct Hubs {
-    kept: RwLock<Vec<(Levels, Arc<Grouping>)>>,
+pub struct GroupingCache {
+    groupings: RwLock<Vec<(Levels, Arc<Grouping>)>>,
     room: usize,
 }
 
@@ -30,28 +30,28 @@ const SHRINK: f64 = 0.7;
 const ROOM: usize = 4;
 const ROOM_FLOOR: usize = 32 << 20;
 
-impl Hubs {
+impl GroupingCache {
     pub fn new(table: &Table) -> Self {
-        Self::within(table, usize::MAX)
+        Self::with_limit(table, usize::MAX)
     }
 
     /// With at most this many bytes beside the table's own grouping.
-    pub fn within(table: &Table, most: usize) -> Self {
-        let kept = vec![(table.space.bottom(), Arc::clone(&table.base))];
+    pub fn with_limit(table: &Table, most: usize) -> Self {
+        let groupings = vec![(table.space.bottom(), Arc::clone(&table.base))];
         let own = table.base.bytes();
         Self {
-            kept: RwLock::new(kept),
+            groupings: RwLock::new(groupings),
             room: (ROOM * own).max(ROOM_FLOOR).min(most.saturating_add(own)),
         }
     }
 
     /// The smallest kept grouping that is still fine enough.
     pub fn source(&self, levels: &[u8]) -> Arc<Grouping> {
-        let kept = self
-            .kept
+        let groupings = self
+            .groupings
             .read()
             .expect("no thread panics while it holds the lock");
-        let fine = kept.iter().filter(|(at, _)| covers(levels, at));
+        let fine = groupings.iter().filter(|(at, _)| covers(levels, at));
         Arc::clone(
             &fine
                 .min_by_key(|(_, g)| g.len())
@@ -62,14 +62,14 @@ impl Hubs {
 
     /// Bytes of the kept groupings, the table's own among them.
     pub fn bytes(&self) -> usize {
-        let kept = self.kept.read().expect("as above");
-        kept.iter().map(|(_, g)| g.bytes()).sum()
+        let groupings = self.groupings.read().expect("as above");
+        groupings.iter().map(|(_, g)| g.bytes()).sum()
     }
 
-    fn offer(&self, levels: &[u8], make: impl FnOnce() -> Grouping) {
+    fn insert(&self, levels: &[u8], make: impl FnOnce() -> Grouping) {
         if self.bytes() < self.room {
             let made = Arc::new(make());
-            self.kept
+            self.groupings
                 .write()
                 .expect("as above")
                 .push((levels.to_vec(), made));
@@ -81,7 +81,7 @@ impl Hubs {
 pub struct Checker<'a> {
     pub table: &'a Table,
     pub model: &'a Model,
-    pub hubs: &'a Hubs,
+    pub cache: &'a GroupingCache,
 }
 
 impl Checker<'_> {
@@ -91,50 +91,50 @@ impl Checker<'_> {
         &self,
         levels: &[u8],
         scratch: &mut Scratch,
-        keep_on: impl Fn(u64) -> bool,
+        should_continue: impl Fn(u64) -> bool,
     ) -> Tally {
-        self.judged(levels, scratch, keep_on).0
+        self.evaluate(levels, scratch, should_continue).0
     }
 
     /// The same, with up to `most` records (one code per pack) whose classes violate the model.
-    pub fn check_with_witnesses(
+    pub fn check_with_counterexamples(
         &self,
         levels: &[u8],
         scratch: &mut Scratch,
         most: usize,
-    ) -> (Tally, Vec<Witness>) {
-        let (tally, bad, source) = self.judged(levels, scratch, |_| true);
+    ) -> (Tally, Vec<Counterexample>) {
+        let (tally, bad, source) = self.evaluate(levels, scratch, |_| true);
         let mut found: Vec<usize> = (0..bad.len()).filter(|&g| bad[g]).collect();
         // Small classes violate at many finer nodes, large ones at many coarser.
         found.sort_by_key(|&g| (scratch.counts[g], g));
         let last = found.len().saturating_sub(1);
         let chosen = (0..most.min(found.len()))
             .map(|i| found[if i % 2 == 0 { i / 2 } else { last - i / 2 }]);
-        let witness = |group: usize| {
+        let counterexample = |group: usize| {
             let at = scratch
                 .ids
                 .iter()
                 .position(|&id| id as usize == group)
                 .expect("no group is empty");
             let by_size = scratch.counts[group] < self.model.smallest();
-            Witness {
+            Counterexample {
                 codes: source.columns.iter().map(|column| column[at]).collect(),
                 by_size,
             }
         };
-        let witnesses = chosen.map(witness).collect();
-        (tally, witnesses)
+        let counterexamples = chosen.map(counterexample).collect();
+        (tally, counterexamples)
     }
 
     /// Class of every combination at a node, -1 where it violates the model.
     pub fn classes(&self, levels: &[u8]) -> Vec<i32> {
-        let fresh = Hubs::new(self.table);
+        let fresh = GroupingCache::new(self.table);
         let checker = Checker {
-            hubs: &fresh,
+            cache: &fresh,
             ..*self
         };
         let mut scratch = Scratch::default();
-        let (_, bad, _) = checker.judged(levels, &mut scratch, |_| true);
+        let (_, bad, _) = checker.evaluate(levels, &mut scratch, |_| true);
         scratch
             .ids
             .iter()
@@ -142,19 +142,19 @@ impl Checker<'_> {
             .collect()
     }
 
-    fn judged(
+    fn evaluate(
         &self,
         levels: &[u8],
         scratch: &mut Scratch,
-        keep_on: impl Fn(u64) -> bool,
+        should_continue: impl Fn(u64) -> bool,
     ) -> (Tally, Vec<bool>, Arc<Grouping>) {
-        let source = self.hubs.source(levels);
+        let source = self.cache.source(levels);
         let space = &self.table.space;
         let groups = scratch.assign(space, &source.columns, source.len(), levels);
         scratch.count(&source.counts, groups);
         let mut tally = self.sizes(scratch, groups);
         let mut bad = vec![false; groups];
-        if !keep_on(tally.lost) {
+        if !should_continue(tally.unpublishable) {
             return (tally, bad, source);
         }
         if self.model.counts_only() {
@@ -163,14 +163,14 @@ impl Checker<'_> {
                 .for_each(|(b, &n)| *b = n < self.model.smallest());
         } else {
             scratch.sort(groups);
-            self.judge(&source, scratch, &mut bad, &mut tally);
+            self.evaluate_classes(&source, scratch, &mut bad, &mut tally);
         }
         self.tally(&source, scratch, &bad, &mut tally);
         if (groups as f64) < SHRINK * source.len() as f64 {
             if self.model.counts_only() {
                 scratch.sort(groups);
             }
-            self.hubs.offer(levels, || {
+            self.cache.insert(levels, || {
                 scratch.collect(&source, groups, self.table.domain)
             });
         }
@@ -185,12 +185,18 @@ impl Checker<'_> {
         };
         for &n in &scratch.counts {
             tally.all_squares += u128::from(n) * u128::from(n);
-            tally.lost += u64::from(if n < smallest { n } else { 0 });
+            tally.unpublishable += u64::from(if n < smallest { n } else { 0 });
         }
         tally
     }
 
-    fn judge(&self, source: &Grouping, scratch: &mut Scratch, bad: &mut [bool], tally: &mut Tally) {
+    fn evaluate_classes(
+        &self,
+        source: &Grouping,
+        scratch: &mut Scratch,
+        bad: &mut [bool],
+        tally: &mut Tally,
+    ) {
         let table = self.table;
         for (group, bad) in bad.iter_mut().enumerate() {
             let n = scratch.counts[group];
@@ -201,8 +207,11 @@ impl Checker<'_> {
                 *bad = !self.model.plausible(class, n, &table.sensitive)
                     || !self.model.holds(class, n, table.rows, &table.sensitive);
                 if *bad {
-                    tally.lost +=
-                        u64::from(self.model.lost(class, n, table.rows, &table.sensitive));
+                    tally.unpublishable +=
+                        u64::from(
+                            self.model
+                                .unpublishable(class, n, table.rows, &table.sensitive),
+                        );
                 }
             }
         }

@@ -10,7 +10,7 @@ use super::model::Sensitive;
 use super::space::Space;
 
 /// A collapsed table, and where each row went.
-pub struct Collapsed {
+pub struct CollapsedTable {
     pub table: Table,
     /// Combination of each row.
     pub combinations: Vec<u32>,
@@ -29,7 +29,7 @@ pub fn collapse(
     quasi: &[&[i32]],
     sensitive: Vec<SensitiveColumn<'_>>,
     times: Option<&[u32]>,
-) -> Collapsed {
+) -> CollapsedTable {
     match times {
         None => gather(space, quasi, sensitive, &|_| 1),
         Some(times) => gather(space, quasi, sensitive, &|row| times[row]),
@@ -41,7 +41,7 @@ fn gather(
     quasi: &[&[i32]],
     sensitive: Vec<SensitiveColumn<'_>>,
     records: &impl Fn(usize) -> u32,
-) -> Collapsed {
+) -> CollapsedTable {
     let rows = quasi.first().map_or_else(
         || sensitive.first().map_or(0, |s| s.codes.len()),
         |c| c.len(),
@@ -51,7 +51,7 @@ fn gather(
     let groups = scratch.assign(&space, &columns, rows, &space.bottom());
     let domain = sensitive.iter().map(|s| s.domain).sum();
     let base = if groups.saturating_mul(domain) <= DENSE_FLOOR + DENSE_PER_ROW * rows {
-        counted(
+        count_dense(
             &columns,
             &sensitive,
             &scratch.ids,
@@ -75,7 +75,7 @@ fn gather(
         base: Arc::new(base),
         space,
     };
-    Collapsed {
+    CollapsedTable {
         table,
         combinations: std::mem::take(&mut scratch.ids),
     }
@@ -86,7 +86,7 @@ const DENSE_FLOOR: usize = 1 << 20;
 const DENSE_PER_ROW: usize = 2;
 
 /// Histograms by one pass over the rows in their own order.
-fn counted(
+fn count_dense(
     columns: &[Vec<u32>],
     sensitive: &[SensitiveColumn<'_>],
     ids: &[u32],

@@ -138,7 +138,7 @@ impl Scratch {
         if radix <= DENSE_FLOOR.max(DENSE_PER_GROUP * self.acc.len() as u64) {
             self.renumber_dense(radix as usize)
         } else {
-            self.renumber_hashed()
+            self.renumber_sparse()
         }
     }
 
@@ -162,7 +162,7 @@ impl Scratch {
     }
 
     /// The table starts small and doubles: its size follows the groups, not the rows.
-    fn renumber_hashed(&mut self) -> usize {
+    fn renumber_sparse(&mut self) -> usize {
         let mut bits = 12;
         self.slots.clear();
         self.slots.resize(1 << bits, (0, EMPTY));
@@ -175,7 +175,7 @@ impl Scratch {
                 *id = made - 1;
                 if made as usize * 2 > self.slots.len() {
                     bits += 2;
-                    self.slots = grown(&self.slots, bits);
+                    self.slots = grow_table(&self.slots, bits);
                 }
             } else {
                 *id = self.slots[at].1;
@@ -256,7 +256,7 @@ fn find(slots: &[(u64, u32)], bits: u32, key: u64) -> usize {
     at
 }
 
-fn grown(slots: &[(u64, u32)], bits: u32) -> Vec<(u64, u32)> {
+fn grow_table(slots: &[(u64, u32)], bits: u32) -> Vec<(u64, u32)> {
     let mut larger = vec![(0, EMPTY); 1 << bits];
     for &slot in slots.iter().filter(|slot| slot.1 != EMPTY) {
         let at = find(&larger, bits, slot.0);

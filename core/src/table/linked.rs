@@ -10,7 +10,12 @@ pub struct Column<'a> {
 }
 
 /// The rows (class -1: not published) that would take their person below l common values.
-pub fn breaking(classes: &[i64], persons: &[u32], columns: &[Column<'_>], l: u32) -> Vec<bool> {
+pub fn find_violations(
+    classes: &[i64],
+    persons: &[u32],
+    columns: &[Column<'_>],
+    l: u32,
+) -> Vec<bool> {
     let count = classes.iter().max().map_or(0, |&c| (c + 1).max(0) as usize);
     let sets: Vec<Sets> = columns
         .iter()
@@ -91,9 +96,9 @@ mod tests {
             codes: &[0, 1, 2, 0, 3],
             domain: 4,
         };
-        let one = breaking(&classes, &persons, std::slice::from_ref(&column), 1);
+        let one = find_violations(&classes, &persons, std::slice::from_ref(&column), 1);
         assert_eq!(one, [false; 5]);
-        let two = breaking(&classes, &persons, &[column], 2);
+        let two = find_violations(&classes, &persons, &[column], 2);
         assert_eq!(two, [false, false, false, true, false]);
     }
 }

@@ -19,14 +19,14 @@ use super::persons;
 use super::space::Levels;
 
 /// Node of every record: by combination, except for the records that left in part.
-pub struct Recoded {
+pub struct LocalRecoding {
     pub nodes: Vec<Levels>,
     pub node: Vec<u32>,
     /// (combination, sensitive value) -> how many records went to which node.
     pub parts: HashMap<(u32, u32), Vec<(u32, u32)>>,
     /// Node of the records that no class took; they must be suppressed if `spoiled`.
     pub last: u32,
-    pub spoiled: bool,
+    pub must_suppress: bool,
 }
 
 /// Pieces of rows: rows that left in part are several.
@@ -41,7 +41,7 @@ pub struct Pieces {
     pub suppressed: Vec<bool>,
 }
 
-impl Recoded {
+impl LocalRecoding {
     /// Levels of the pieces of each row, and those to suppress; a row of one record is one piece.
     pub fn of_rows(
         mut self,
@@ -67,7 +67,7 @@ impl Recoded {
             levels.map(i64::from).collect()
         };
         pieces.levels = (0..self.nodes[0].len()).map(level).collect();
-        let gone = |&n: &u32| self.spoiled && n == self.last;
+        let gone = |&n: &u32| self.must_suppress && n == self.last;
         pieces.suppressed = nodes.iter().map(gone).collect();
         pieces
     }
@@ -93,24 +93,24 @@ impl Recoded {
 const SHARES: [f64; 4] = [1.0, 0.8, 0.6, 0.4];
 
 /// Visits the nodes of `order`, or all by their cost; `parting` allows groups to leave in part.
-pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, parting: bool) -> Recoded {
+pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, allow_parts: bool) -> LocalRecoding {
     let order = order.unwrap_or_else(|| nodes_by_cost(task.table, task.scorer));
     let last = order.len() as u32 - 1;
-    let mut rest = Rest::new(task, parting, last);
+    let mut rest = Rest::new(task, allow_parts, last);
     for (node, levels) in order.iter().enumerate() {
-        if rest.left == 0 || node as u32 == last || task.watch.late() {
+        if rest.left == 0 || node as u32 == last || task.cancellation.is_late() {
             break;
         }
-        task.watch.tell(node as u64, f64::NAN, f64::NAN);
+        task.cancellation.report(node as u64, f64::NAN, f64::NAN);
         rest.visit(node as u32, levels);
     }
-    let spoiled = rest.left > 0 && !rest.good(&rest.whole, rest.left);
-    Recoded {
+    let must_suppress = rest.left > 0 && !rest.good(&rest.whole, rest.left);
+    LocalRecoding {
         nodes: order,
         node: rest.node,
         parts: rest.parts,
         last,
-        spoiled,
+        must_suppress,
     }
 }
 
@@ -144,15 +144,15 @@ fn nodes_by_cost(table: &Table, scorer: &Scorer<'_>) -> Vec<Levels> {
         let way = path(scorer, space.bottom(), &top);
         let step = (way.len() * top.len()).div_ceil(most);
         let way: Vec<Levels> = way.into_iter().step_by(step).collect();
-        let beside = beside(&way, &top).into_iter();
-        nodes.extend(beside.filter(|levels| !seen.contains(levels)));
+        let near = path_neighbors(&way, &top).into_iter();
+        nodes.extend(near.filter(|levels| !seen.contains(levels)));
     }
     nodes.push(top);
     nodes
 }
 
 /// The nodes of a path, and those one level away from it in one attribute.
-fn beside(path: &[Levels], top: &Levels) -> Vec<Levels> {
+fn path_neighbors(path: &[Levels], top: &Levels) -> Vec<Levels> {
     let mut seen = HashSet::new();
     let mut nodes = Vec::new();
     for levels in path {
@@ -175,9 +175,9 @@ struct Rest<'a> {
     table: &'a Table,
     model: &'a Model,
     limit: u64,
-    parting: bool,
+    allow_parts: bool,
     /// Whether the rest must stay satisfied: not when the whole table never was.
-    guarded: bool,
+    check_sensitive: bool,
     members: Vec<u32>,
     groups: Grouping,
     whole: Histogram,
@@ -190,7 +190,7 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    fn new(task: &Task<'a>, parting: bool, last: u32) -> Self {
+    fn new(task: &Task<'a>, allow_parts: bool, last: u32) -> Self {
         let Task {
             table,
             model,
@@ -213,8 +213,8 @@ impl<'a> Rest<'a> {
             table,
             model,
             limit,
-            parting,
-            guarded: true,
+            allow_parts,
+            check_sensitive: true,
             members,
             groups,
             whole,
@@ -224,7 +224,7 @@ impl<'a> Rest<'a> {
             parts: HashMap::new(),
             scratch: Scratch::default(),
         };
-        rest.guarded = rest.good(&rest.whole, rest.left);
+        rest.check_sensitive = rest.good(&rest.whole, rest.left);
         rest
     }
 
@@ -272,7 +272,7 @@ impl<'a> Rest<'a> {
             }
             return true;
         }
-        if !self.parting {
+        if !self.allow_parts {
             return false;
         }
         for share in SHARES {
@@ -295,7 +295,7 @@ impl<'a> Rest<'a> {
         close.or_else(|| {
             // Smaller caps leave a rest that is more skewed: the largest is tried alone.
             let first = share >= SHARES[0];
-            first.then(|| self.model.capped(class, rows, sensitive))?
+            first.then(|| self.model.cap_values(class, rows, sensitive))?
         })
     }
 
@@ -332,7 +332,11 @@ impl<'a> Rest<'a> {
             self.whole.counts[value as usize] -= class.counts[value as usize];
         }
         let rest = self.left - n;
-        if rest == 0 || !self.guarded || u64::from(rest) <= self.limit || self.rest_good(rest) {
+        if rest == 0
+            || !self.check_sensitive
+            || u64::from(rest) <= self.limit
+            || self.rest_good(rest)
+        {
             self.left = rest;
             return true;
         }
@@ -406,23 +410,23 @@ fn gather(from: &Grouping, chosen: &[u32]) -> Grouping {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cancellation::CancellationToken;
     use super::super::collapse::{SensitiveColumn, collapse};
     use super::super::loss::Kind;
     use super::super::model::Diversity;
     use super::super::space::{Attribute, Space};
-    use super::super::watch::Watch;
     use super::*;
 
     /// Levels of the rows of one column with four leaves and their root, for k = 2 and l values.
     fn levels_of(codes: &[i32], values: &[i32], l: u32) -> Vec<i64> {
         let tables = vec![vec![0, 1, 2, 3], vec![0; 4]];
-        let ladder = Attribute::new(tables, vec![vec![1; 4], vec![4]], 4).unwrap();
+        let hierarchy = Attribute::new(tables, vec![vec![1; 4], vec![4]], 4).unwrap();
         let ills = SensitiveColumn {
             codes: values,
             domain: 2,
             tree: vec![],
         };
-        let collapsed = collapse(Space::new(vec![ladder]), &[codes], vec![ills], None);
+        let collapsed = collapse(Space::new(vec![hierarchy]), &[codes], vec![ills], None);
         let table = &collapsed.table;
         let model = Model {
             k: 2,
@@ -436,7 +440,7 @@ mod tests {
             model: &model,
             scorer: &scorer,
             limit: 0,
-            watch: &Watch::default(),
+            cancellation: &CancellationToken::default(),
         };
         let recoded = recode(&task, None, false);
         let pieces = recoded.of_rows(&collapsed.combinations, None, None);

@@ -43,7 +43,7 @@ impl Kind {
 pub struct Tally {
     pub suppressed: u64,
     /// Records that are lost here and at every finer node.
-    pub lost: u64,
+    pub unpublishable: u64,
     pub classes: u64,
     pub all_classes: u64,
     pub squares: u128,
@@ -124,7 +124,7 @@ impl<'a> Scorer<'a> {
     }
 
     /// The same with suppression and generalisation weighed against each other.
-    pub fn balanced(self, balance: Balance) -> Self {
+    pub fn with_balance(self, balance: Balance) -> Self {
         Self { balance, ..self }
     }
 
@@ -177,10 +177,10 @@ impl<'a> Scorer<'a> {
         let (n, s) = (self.rows as f64, tally.suppressed as f64);
         match self.kind {
             Kind::Loss | Kind::Ncp => {
-                let lost = self.suppressed_room(levels, tally);
+                let losses = self.suppressed_room(levels, tally);
                 self.shares(|j| {
                     let leaves = self.columns[j][levels[j] as usize].leaves;
-                    self.share(j, leaves, lost[j], tally.suppressed)
+                    self.share(j, leaves, losses[j], tally.suppressed)
                 })
             }
             Kind::Precision => self.mean(|j| self.precision(j, levels, n, s)),
@@ -271,18 +271,18 @@ impl<'a> Scorer<'a> {
 
     /// Per attribute: what its suppressed records lose beyond their generalised value.
     fn suppressed_room(&self, levels: &[u8], tally: &Tally) -> Vec<u64> {
-        let mut lost = vec![0u64; levels.len()];
+        let mut losses = vec![0u64; levels.len()];
         for (pack, marginal) in self.space.packs.iter().zip(&tally.marginals) {
             for (code, &n) in marginal.iter().enumerate().filter(|&(_, &n)| n > 0) {
                 for &member in &pack.members {
                     let (a, level) = (&self.space.attributes[member.0], levels[member.0] as usize);
                     let leaves =
                         a.leaves[level][a.tables[level][self.space.leaf(member, code)] as usize];
-                    lost[member.0] += n * (a.size - leaves);
+                    losses[member.0] += n * (a.size - leaves);
                 }
             }
         }
-        lost
+        losses
     }
 
     fn entropy(&self, levels: &[u8], tally: &Tally) -> f64 {

@@ -3,8 +3,10 @@
 pub mod anatomy;
 pub mod arrange;
 pub mod axis;
+pub mod cancellation;
 pub mod check;
 pub mod collapse;
+pub mod counterexample;
 pub mod entropy;
 pub mod frontier;
 pub mod grouping;
@@ -17,8 +19,6 @@ pub mod optimal;
 pub mod persons;
 pub mod space;
 pub mod texts;
-pub mod watch;
-pub mod witness;
 
 #[cfg(feature = "python")]
 pub mod py;

@@ -95,7 +95,13 @@ impl Model {
     /// node are each within t of the whole table, hence so is their union (the distance is convex); so at most
     /// `largest_close` records of this class can ever be published. The hierarchical distance is at least the equal one
     /// divided by the height of the tree.
-    pub fn lost(&self, class: &Histogram, n: u32, rows: u32, sensitive: &[Sensitive]) -> u32 {
+    pub fn unpublishable(
+        &self,
+        class: &Histogram,
+        n: u32,
+        rows: u32,
+        sensitive: &[Sensitive],
+    ) -> u32 {
         if !self.plausible(class, n, sensitive) {
             return n;
         }
@@ -103,7 +109,7 @@ impl Model {
         let Some((distance, t)) = self.closeness.filter(|_| self.persons.is_none()) else {
             return 0;
         };
-        let stretch = |s: &Sensitive| match distance {
+        let scale = |s: &Sensitive| match distance {
             Distance::Equal => 1,
             Distance::Hierarchical => s.tree.len().saturating_sub(1) as u64,
             Distance::Ordered => s.totals.len().saturating_sub(1) as u64,
@@ -115,14 +121,18 @@ impl Model {
                 rows,
                 s,
                 Ratio {
-                    num: t.num * stretch(s),
+                    num: t.num * scale(s),
                     den: t.den,
                 },
                 self.smallest(),
             )
         };
-        let kept = sensitive.iter().map(most).min().unwrap_or(n);
-        if kept < self.smallest() { n } else { n - kept }
+        let publishable = sensitive.iter().map(most).min().unwrap_or(n);
+        if publishable < self.smallest() {
+            n
+        } else {
+            n - publishable
+        }
     }
 
     /// A part of a class within t of the whole table: `share` of the most that can be by the equal distance, which the
@@ -175,7 +185,7 @@ impl Model {
     }
 
     /// The largest part of a class that is diverse among those that take up to so many records of each value.
-    pub fn capped(
+    pub fn cap_values(
         &self,
         class: &Histogram,
         rows: u32,
@@ -266,7 +276,7 @@ fn recursive(mut counts: Vec<u32>, c: Ratio, l: u32) -> bool {
 }
 
 /// Tables have fewer rows than this, so that twice a product of two counts fits 64 bits.
-pub const MOST_ROWS: usize = 1 << 30;
+pub const MAX_ROWS: usize = 1 << 30;
 
 /// Twice the mass to move, by the values of the class alone: the others are all missing.
 fn equal(class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> i128 {

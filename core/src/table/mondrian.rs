@@ -12,11 +12,11 @@ use std::collections::BinaryHeap;
 use std::sync::{Condvar, Mutex};
 
 use super::axis::{Axis, Cut, Entry, Extent, Shape};
+use super::cancellation::CancellationToken;
 use super::collapse::{SensitiveColumn, totals};
 use super::grouping::Histogram;
 use super::model::{Model, Sensitive};
 use super::persons;
-use super::watch::Watch;
 
 /// A record: its codes on every axis, then its row number.
 type Record<'a> = &'a [u32];
@@ -32,8 +32,8 @@ struct Cutter<'a> {
     rows: u32,
     relaxed: bool,
     /// Persons asked of parts that do not hold all records of their persons.
-    apart: u32,
-    watch: &'a Watch,
+    linked_k: u32,
+    cancellation: &'a CancellationToken,
     /// Finished parts: where they start, and how many records they hold.
     parts: Mutex<Vec<(usize, usize)>>,
 }
@@ -82,13 +82,13 @@ struct Queue<'r> {
 
 impl<'r> Queue<'r> {
     fn push(&self, waiting: Waiting<'r>) {
-        self.parts.lock().expect(CALM).0.push(waiting);
+        self.parts.lock().expect(LOCK).0.push(waiting);
         self.changed.notify_one();
     }
 
     /// The largest part; none once nothing waits and nothing is being cut.
     fn take(&self) -> Option<Waiting<'r>> {
-        let mut parts = self.parts.lock().expect(CALM);
+        let mut parts = self.parts.lock().expect(LOCK);
         loop {
             if let Some(waiting) = parts.0.pop() {
                 parts.1 += 1;
@@ -97,17 +97,17 @@ impl<'r> Queue<'r> {
             if parts.1 == 0 {
                 return None;
             }
-            parts = self.changed.wait(parts).expect(CALM);
+            parts = self.changed.wait(parts).expect(LOCK);
         }
     }
 }
 
 /// A part in hand; let go of when it has been cut, also by a thread that panics, so that nobody waits for it.
-struct Hand<'q, 'r>(&'q Queue<'r>);
+struct PartGuard<'q, 'r>(&'q Queue<'r>);
 
-impl Drop for Hand<'_, '_> {
+impl Drop for PartGuard<'_, '_> {
     fn drop(&mut self) {
-        let mut parts = self.0.parts.lock().expect(CALM);
+        let mut parts = self.0.parts.lock().expect(LOCK);
         parts.1 -= 1;
         if parts.1 == 0 && parts.0.is_empty() {
             self.0.changed.notify_all();
@@ -115,7 +115,7 @@ impl Drop for Hand<'_, '_> {
     }
 }
 
-const CALM: &str = "no thread panics with the lock";
+const LOCK: &str = "no thread panics with the lock";
 
 /// A cut of one axis, and what it wins.
 struct Choice {
@@ -126,12 +126,12 @@ struct Choice {
 
 /// Which values a piece has held, for axes that count them.
 #[derive(Default)]
-struct Marks {
+struct SeenValues {
     seen: Vec<u32>,
     round: u32,
 }
 
-impl Marks {
+impl SeenValues {
     fn begin(&mut self, domain: usize) {
         if self.seen.len() < domain {
             self.seen.resize(domain, 0);
@@ -169,21 +169,21 @@ impl<'a> Cutter<'a> {
 
     /// Cuts what waits until nothing does, and notes the parts that are left.
     fn work(&self, queue: &Queue<'_>) {
-        let mut marks = Marks::default();
+        let mut seen_values = SeenValues::default();
         while let Some(waiting) = queue.take() {
-            let _hand = Hand(queue);
-            self.cut(waiting, queue, &mut marks);
+            let _guard = PartGuard(queue);
+            self.cut(waiting, queue, &mut seen_values);
         }
     }
 
     /// Cuts one part in two; the pieces wait with the others, small ones are cut to the end.
-    fn cut<'r>(&self, waiting: Waiting<'r>, queue: &Queue<'r>, marks: &mut Marks) {
+    fn cut<'r>(&self, waiting: Waiting<'r>, queue: &Queue<'r>, seen_values: &mut SeenValues) {
         let small = waiting.part.len() <= SMALL * self.stride();
         let mut stack = vec![waiting];
         while let Some(Waiting { part, start }) = stack.pop() {
-            let Some(size) = self.split(part, marks) else {
+            let Some(size) = self.split(part, seen_values) else {
                 let size = part.len() / self.stride();
-                let mut parts = self.parts.lock().expect(CALM);
+                let mut parts = self.parts.lock().expect(LOCK);
                 parts.push((start, size));
                 continue;
             };
@@ -199,16 +199,19 @@ impl<'a> Cutter<'a> {
     }
 
     /// Makes the best cut that is allowed; gives the size of its first piece.
-    fn split(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
+    fn split(&self, part: &mut [u32], seen_values: &mut SeenValues) -> Option<usize> {
         let n = self.weight(part);
-        if n < 2 * self.model.smallest() as usize || self.watch.late() || self.worn(part) {
+        if n < 2 * self.model.smallest() as usize
+            || self.cancellation.is_late()
+            || self.is_exhausted(part)
+        {
             return None;
         }
         if self.relaxed {
-            return self.split_relaxed(part, marks);
+            return self.split_relaxed(part, seen_values);
         }
         let mut choices = self.choices(part);
-        self.weigh(part, &mut choices, marks);
+        self.weigh(part, &mut choices, seen_values);
         let mask = &mut Vec::new();
         choices
             .iter()
@@ -216,18 +219,18 @@ impl<'a> Cutter<'a> {
     }
 
     /// Whether some persons of a part stand outside of it, too, and it has too few for two pieces: not worth trying every cut.
-    fn worn(&self, part: &[u32]) -> bool {
+    fn is_exhausted(&self, part: &[u32]) -> bool {
         let Some(persons) = self
             .model
             .persons
             .as_ref()
-            .filter(|_| self.apart > self.model.k)
+            .filter(|_| self.linked_k > self.model.k)
         else {
             return false;
         };
         let row = |record: Record<'_>| self.values[0][record[self.axes.len()] as usize] as u32;
-        let class = persons::counted(self.records(part).map(row).collect());
-        !persons.at_least(&class, self.apart.saturating_mul(2)) && !persons.closed(&class)
+        let class = persons::count_pairs(self.records(part).map(row).collect());
+        !persons.at_least(&class, self.linked_k.saturating_mul(2)) && !persons.is_closed(&class)
     }
 
     /// The cuts of all axes, the best of each axis first, by what they win on their own axis.
@@ -268,7 +271,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Orders the first choices by what they win over all axes.
-    fn weigh(&self, part: &[u32], choices: &mut [Choice], marks: &mut Marks) {
+    fn weigh(&self, part: &[u32], choices: &mut [Choice], seen_values: &mut SeenValues) {
         let first = choices
             .iter()
             .enumerate()
@@ -283,13 +286,13 @@ impl<'a> Cutter<'a> {
         for choice in &mut choices[..first] {
             let side = self.side(choice, mask);
             let sides: Vec<bool> = self.records(part).map(&side).collect();
-            choice.gain = -self.costs(part, &sides, marks);
+            choice.gain = -self.costs(part, &sides, seen_values);
         }
         choices[..first].sort_by(|a, b| b.gain.total_cmp(&a.gain));
     }
 
     /// What all records of a part lose once it is cut.
-    fn costs(&self, part: &[u32], sides: &[bool], marks: &mut Marks) -> f64 {
+    fn costs(&self, part: &[u32], sides: &[bool], seen_values: &mut SeenValues) -> f64 {
         let mut rows = [0u64; 2];
         for (record, &side) in self.records(part).zip(sides) {
             rows[usize::from(side)] += u64::from(self.times(record));
@@ -300,11 +303,11 @@ impl<'a> Cutter<'a> {
             let mut extents = [Extent::EMPTY; 2];
             let counts = axis.counts_values();
             if counts {
-                marks.begin(2 * axis.domain);
+                seen_values.begin(2 * axis.domain);
             }
             for (record, &side) in self.records(part).zip(sides) {
                 let code = record[at];
-                let new = counts && marks.first(2 * code + u32::from(side));
+                let new = counts && seen_values.first(2 * code + u32::from(side));
                 axis.grow(&mut extents[usize::from(side)], code, new);
             }
             total += sizes[0] * axis.cost(&extents[0]) + sizes[1] * axis.cost(&extents[1]);
@@ -335,10 +338,10 @@ impl<'a> Cutter<'a> {
     }
 
     /// Halves the records in the order of their values, then of their rows, along the axis that costs most.
-    fn split_relaxed(&self, part: &mut [u32], marks: &mut Marks) -> Option<usize> {
+    fn split_relaxed(&self, part: &mut [u32], seen_values: &mut SeenValues) -> Option<usize> {
         let row = self.axes.len();
         let mut order: Vec<(f64, usize)> = (0..row)
-            .map(|axis| (self.cost(axis, part, marks), axis))
+            .map(|axis| (self.cost(axis, part, seen_values), axis))
             .filter(|choice| choice.0 > 0.0)
             .collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -351,11 +354,11 @@ impl<'a> Cutter<'a> {
         })
     }
 
-    fn cost(&self, axis: usize, part: &[u32], marks: &mut Marks) -> f64 {
+    fn cost(&self, axis: usize, part: &[u32], seen_values: &mut SeenValues) -> f64 {
         let mut extent = Extent::EMPTY;
-        marks.begin(self.axes[axis].domain);
+        seen_values.begin(self.axes[axis].domain);
         for record in self.records(part) {
-            let new = marks.first(record[axis]);
+            let new = seen_values.first(record[axis]);
             self.axes[axis].grow(&mut extent, record[axis], new);
         }
         self.axes[axis].cost(&extent)
@@ -401,7 +404,7 @@ impl<'a> Cutter<'a> {
             return true;
         }
         if self.model.persons.is_some() {
-            return self.peopled(part, side);
+            return self.persons_satisfy(part, side);
         }
         let mut classes = [Histogram::default(), Histogram::default()];
         classes
@@ -424,7 +427,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// The same by persons: pieces are lists of pairs, since a histogram over all pairs would be nearly empty.
-    fn peopled(&self, part: &[u32], side: &impl Fn(Record<'_>) -> bool) -> bool {
+    fn persons_satisfy(&self, part: &[u32], side: &impl Fn(Record<'_>) -> bool) -> bool {
         let Some(persons) = &self.model.persons else {
             return false;
         };
@@ -435,12 +438,12 @@ impl<'a> Cutter<'a> {
         }
         let filled = pieces.into_iter().filter(|pairs| !pairs.is_empty());
         filled.into_iter().all(|pairs| {
-            let class = persons::counted(pairs);
+            let class = persons::count_pairs(pairs);
             persons.plausible(self.model, &class)
                 && persons.holds(self.model, &class)
-                && (self.apart <= self.model.k
-                    || persons.at_least(&class, self.apart)
-                    || persons.closed(&class))
+                && (self.linked_k <= self.model.k
+                    || persons.at_least(&class, self.linked_k)
+                    || persons.is_closed(&class))
         })
     }
 }
@@ -459,8 +462,8 @@ pub fn mondrian(
     times: Option<&[u32]>,
     start: Option<&[i64]>,
     relaxed: bool,
-    apart: u32,
-    watch: &Watch,
+    linked_k: u32,
+    cancellation: &CancellationToken,
 ) -> (Vec<i64>, bool) {
     let records = axes.first().map_or(0, |axis| axis.codes.len());
     let rows = times.map_or(records as u32, |times| times.iter().sum());
@@ -473,8 +476,8 @@ pub fn mondrian(
         times,
         rows,
         relaxed,
-        apart,
-        watch,
+        linked_k,
+        cancellation,
         parts: Mutex::default(),
     };
     classes(&cutter, start, records)
@@ -532,10 +535,10 @@ mod tests {
     use super::*;
 
     fn classes_of(codes: &[i32], ills: &[i32], k: u32, l: u32, relaxed: bool) -> (Vec<i64>, bool) {
-        counted_classes(codes, ills, None, k, l, relaxed)
+        weighted_classes(codes, ills, None, k, l, relaxed)
     }
 
-    fn counted_classes(
+    fn weighted_classes(
         codes: &[i32],
         ills: &[i32],
         times: Option<&[u32]>,
@@ -570,7 +573,7 @@ mod tests {
             None,
             relaxed,
             0,
-            &Watch::default(),
+            &CancellationToken::default(),
         )
     }
 
@@ -606,7 +609,7 @@ mod tests {
                 .flat_map(|(&cell, n)| vec![cell; n as usize])
                 .collect()
         };
-        let (few, holds) = counted_classes(&codes, &ills, Some(&times), 3, 2, false);
+        let (few, holds) = weighted_classes(&codes, &ills, Some(&times), 3, 2, false);
         assert!(holds);
         let (many, _) = classes_of(&repeated(&codes), &repeated(&ills), 3, 2, false);
         let few: Vec<i32> = few.iter().map(|&class| class as i32).collect();
@@ -633,7 +636,7 @@ mod tests {
             queue.push(Waiting { part, start });
         }
         let starts: Vec<usize> = std::iter::from_fn(|| {
-            let taken = queue.take().map(|w| (w.start, Hand(&queue)));
+            let taken = queue.take().map(|w| (w.start, PartGuard(&queue)));
             taken.as_ref().map(|taken| taken.0)
         })
         .collect();

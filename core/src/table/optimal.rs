@@ -18,14 +18,14 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::check::{Checker, Hubs, Table};
+use super::cancellation::CancellationToken;
+use super::check::{Checker, GroupingCache, Table};
+use super::counterexample;
 use super::frontier::{Frontier, path};
 use super::grouping::Scratch;
 use super::loss::{Scorer, Tally};
 use super::model::Model;
 use super::space::{Levels, covers, height};
-use super::watch::Watch;
-use super::witness;
 
 /// Nodes probed side by side; a fixed number, so that what is checked does not depend on the machine.
 const BATCH: usize = 4;
@@ -40,7 +40,7 @@ pub struct Task<'a> {
     pub scorer: &'a Scorer<'a>,
     /// Most records that may be suppressed.
     pub limit: u64,
-    pub watch: &'a Watch,
+    pub cancellation: &'a CancellationToken,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -71,33 +71,33 @@ pub fn search(task: &Task<'_>) -> Answer {
 }
 
 /// Looks only for nodes whose published score is at most `below`, for who has a release that loses as much already.
-pub fn search_below(task: &Task<'_>, below: f64) -> Answer {
+pub fn search_below(task: &Task<'_>, loss_limit: f64) -> Answer {
     // Half of the room is for the nodes that the search remembers.
-    let hubs = Hubs::within(task.table, task.watch.bytes() / 2);
+    let cache = GroupingCache::with_limit(task.table, task.cancellation.bytes() / 2);
     let checker = Checker {
         table: task.table,
         model: task.model,
-        hubs: &hubs,
+        cache: &cache,
     };
     let mut search = Search {
         task,
         checker,
         frontier: Frontier::new(task.scorer, &task.table.space, task.table.space.bottom()),
-        below,
+        loss_limit,
         best: None,
         seen: HashMap::new(),
         refuted: Vec::new(),
         floors: Vec::new(),
     };
     let long = task.table.space.nodes.saturating_mul(task.table.base.len()) > LONG;
-    if search.frontier.is_huge() || (long && task.watch.limited()) {
+    if search.frontier.is_huge() || (long && task.cancellation.has_limits()) {
         search.descend();
     }
     if search.frontier.is_huge() {
         search.pairs();
         search.improve();
     }
-    if task.limit == 0 && witness::affordable(task.table, task.model) {
+    if task.limit == 0 && counterexample::is_affordable(task.table, task.model) {
         search.without_suppression()
     } else {
         search.with_suppression()
@@ -111,7 +111,7 @@ struct Search<'a> {
     task: &'a Task<'a>,
     checker: Checker<'a>,
     frontier: Frontier<'a>,
-    below: f64,
+    loss_limit: f64,
     best: Option<Best>,
     /// Nodes checked, by levels; whether they can be told apart from a candidate no longer matters.
     seen: HashMap<Levels, u64>,
@@ -130,14 +130,14 @@ impl Search<'_> {
             if !alive[space.index(&levels)] {
                 continue;
             }
-            if self.done(bound) || self.late() {
+            if self.done(bound) || self.is_late() {
                 return self.answer(bound);
             }
-            self.tell(bound);
+            self.report(bound);
             let mut scratch = Scratch::default();
-            let (tally, bad) = self
-                .checker
-                .check_with_witnesses(&levels, &mut scratch, BATCH);
+            let (tally, bad) =
+                self.checker
+                    .check_with_counterexamples(&levels, &mut scratch, BATCH);
             self.record(&levels, &tally);
             if tally.suppressed == 0 {
                 // Coarser nodes lose at least as much when nothing is suppressed.
@@ -148,11 +148,11 @@ impl Search<'_> {
                 continue;
             }
             let task = self.task;
-            let lost: Vec<Vec<u32>> = bad
+            let dead: Vec<Vec<u32>> = bad
                 .par_iter()
-                .map(|codes| witness::refuted(task.table, task.model, codes, &alive))
+                .map(|codes| counterexample::refuted_nodes(task.table, task.model, codes, &alive))
                 .collect();
-            lost.iter()
+            dead.iter()
                 .flatten()
                 .for_each(|&node| alive[node as usize] = false);
         }
@@ -166,7 +166,7 @@ impl Search<'_> {
                 let Some((bound, levels)) = self.frontier.pop() else {
                     break;
                 };
-                if self.done(bound) || self.late() {
+                if self.done(bound) || self.is_late() {
                     if batch.is_empty() {
                         return self.answer(bound);
                     }
@@ -174,9 +174,9 @@ impl Search<'_> {
                     break;
                 }
                 if batch.is_empty() {
-                    self.tell(bound);
+                    self.report(bound);
                 }
-                if !self.spared(&levels) {
+                if !self.is_pruned(&levels) {
                     batch.push(levels);
                 }
             }
@@ -195,32 +195,32 @@ impl Search<'_> {
     }
 
     fn done(&self, bound: f64) -> bool {
-        self.best.as_ref().is_some_and(|best| bound > best.score) || self.beyond(bound)
+        self.best.as_ref().is_some_and(|best| bound > best.score) || self.is_beyond(bound)
     }
 
     /// Whether no node from here on is asked for.
-    fn beyond(&self, bound: f64) -> bool {
-        self.below < f64::INFINITY && self.task.scorer.publish(bound) > self.below
+    fn is_beyond(&self, bound: f64) -> bool {
+        self.loss_limit < f64::INFINITY && self.task.scorer.publish(bound) > self.loss_limit
     }
 
-    fn late(&self) -> bool {
-        self.task.watch.late_with(|| self.bytes())
+    fn is_late(&self) -> bool {
+        self.task.cancellation.is_late_with(|| self.bytes())
     }
 
     /// What the search keeps beside the table.
     fn bytes(&self) -> usize {
         let nodes = self.seen.len() + self.refuted.len() + self.floors.len() + self.frontier.len();
         let table = self.task.table;
-        nodes * (ENTRY + table.space.attributes.len()) + self.checker.hubs.bytes()
+        nodes * (ENTRY + table.space.attributes.len()) + self.checker.cache.bytes()
             - table.base.bytes()
     }
 
     /// Whether `suppressed` certain losses rule a node out.
-    fn ruled_out(&self, levels: &[u8], suppressed: u64) -> bool {
+    fn is_ruled_out(&self, levels: &[u8], suppressed: u64) -> bool {
         suppressed > self.task.limit || self.done(self.task.scorer.bound(levels, suppressed))
     }
 
-    fn spared(&self, levels: &Levels) -> bool {
+    fn is_pruned(&self, levels: &Levels) -> bool {
         if self.seen.contains_key(levels) {
             return true;
         }
@@ -233,10 +233,9 @@ impl Search<'_> {
         if self.done(floor) {
             return true;
         }
-        self.refuted
-            .iter()
-            .rev()
-            .any(|(coarse, lost)| covers(coarse, levels) && self.ruled_out(levels, *lost))
+        self.refuted.iter().rev().any(|(coarse, unpublishable)| {
+            covers(coarse, levels) && self.is_ruled_out(levels, *unpublishable)
+        })
     }
 
     /// Binary search on a path to the top for the coarsest node that still rules `levels` out.
@@ -252,19 +251,19 @@ impl Search<'_> {
         while low < high {
             let middle = (low + high) / 2;
             let at = &path[middle];
-            let lost = match self.seen.get(at) {
-                Some(&lost) => lost,
+            let unpublishable = match self.seen.get(at) {
+                Some(&unpublishable) => unpublishable,
                 None => {
-                    let tally = self
-                        .checker
-                        .check(at, &mut scratch, |lost| !self.ruled_out(at, lost));
-                    let lost = tally.lost;
-                    let scored = !self.ruled_out(at, lost);
+                    let tally = self.checker.check(at, &mut scratch, |unpublishable| {
+                        !self.is_ruled_out(at, unpublishable)
+                    });
+                    let unpublishable = tally.unpublishable;
+                    let scored = !self.is_ruled_out(at, unpublishable);
                     found.push((at.clone(), tally, scored));
-                    lost
+                    unpublishable
                 }
             };
-            if self.ruled_out(levels, lost) {
+            if self.is_ruled_out(levels, unpublishable) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -273,10 +272,10 @@ impl Search<'_> {
         found
     }
 
-    fn tell(&self, bound: f64) {
+    fn report(&self, bound: f64) {
         let best = self.best.as_ref().map_or(f64::NAN, |best| best.score);
         let scorer = self.task.scorer;
-        self.task.watch.tell(
+        self.task.cancellation.report(
             self.seen.len() as u64,
             scorer.publish(best),
             scorer.publish(bound),
@@ -284,7 +283,7 @@ impl Search<'_> {
     }
 
     fn record(&mut self, levels: &Levels, tally: &Tally) {
-        self.seen.insert(levels.clone(), tally.lost);
+        self.seen.insert(levels.clone(), tally.unpublishable);
         if tally.suppressed > self.task.limit {
             return;
         }
@@ -301,23 +300,23 @@ impl Search<'_> {
     }
 
     fn learn(&mut self, levels: Levels, tally: &Tally) {
-        let lost = tally.lost;
-        self.seen.insert(levels.clone(), lost);
+        let unpublishable = tally.unpublishable;
+        self.seen.insert(levels.clone(), unpublishable);
         let floor = self.task.scorer.bound_above(tally);
         if floor > 0.0 {
             self.floors
                 .retain(|(fine, below)| !(covers(fine, &levels) && floor >= *below));
             self.floors.push((levels.clone(), floor));
         }
-        if lost > 0
+        if unpublishable > 0
             && !self
                 .refuted
                 .iter()
-                .any(|(coarse, more)| covers(coarse, &levels) && *more >= lost)
+                .any(|(coarse, more)| covers(coarse, &levels) && *more >= unpublishable)
         {
             self.refuted
-                .retain(|(coarse, less)| !(covers(&levels, coarse) && lost >= *less));
-            self.refuted.push((levels, lost));
+                .retain(|(coarse, less)| !(covers(&levels, coarse) && unpublishable >= *less));
+            self.refuted.push((levels, unpublishable));
         }
     }
 
@@ -330,7 +329,7 @@ impl Search<'_> {
     }
 
     fn descend_from(&mut self, mut at: Levels) {
-        while !self.late() {
+        while !self.is_late() {
             let finer = (0..at.len()).filter(|&j| at[j] > 0).map(|j| {
                 let mut next = at.clone();
                 next[j] -= 1;
@@ -373,7 +372,7 @@ impl Search<'_> {
                 levels[j] = level;
                 self.seen
                     .get(&levels)
-                    .is_some_and(|&lost| lost > self.task.limit)
+                    .is_some_and(|&unpublishable| unpublishable > self.task.limit)
             };
             while bottom[j] < top[j] && refuted(bottom[j]) {
                 bottom[j] += 1;
@@ -385,7 +384,7 @@ impl Search<'_> {
     /// Trades one level of an attribute for one of another as long as that helps and half of the time is left.
     fn improve(&mut self) {
         let start = Instant::now();
-        let half = self.task.watch.left().map(|left| left / 2);
+        let half = self.task.cancellation.time_left().map(|left| left / 2);
         while let Some(at) = self.best.as_ref().map(|best| best.levels.clone()) {
             let mut near = Vec::new();
             for i in (0..at.len()).filter(|&i| at[i] > 0) {
@@ -416,7 +415,7 @@ impl Search<'_> {
     fn check_all(&mut self, mut nodes: Vec<Levels>) {
         nodes.retain(|levels| !self.seen.contains_key(levels));
         for block in nodes.chunks(BLOCK) {
-            if self.late() {
+            if self.is_late() {
                 return;
             }
             let checked: Vec<(Levels, Tally)> = block
@@ -436,8 +435,8 @@ impl Search<'_> {
     }
 
     fn answer(mut self, bound: f64) -> Answer {
-        let beyond = self.beyond(bound);
-        if self.best.is_none() && bound < f64::INFINITY && !beyond {
+        let is_beyond = self.is_beyond(bound);
+        if self.best.is_none() && bound < f64::INFINITY && !is_beyond {
             // Out of time before anything was found: the coarsest node is the likeliest to hold.
             let top = self.task.table.space.top();
             let tally = self.checker.check(&top, &mut Scratch::default(), |_| true);
@@ -447,7 +446,7 @@ impl Search<'_> {
             .best
             .as_ref()
             .map_or(bound == f64::INFINITY, |best| bound > best.score)
-            || beyond;
+            || is_beyond;
         let bound = match &self.best {
             Some(best) => best.score.min(bound),
             None => bound,
@@ -474,7 +473,7 @@ mod tests {
     const ILLS: [i32; 12] = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2];
 
     /// Four leaves, pairs of them, all of them.
-    fn ladder() -> Attribute {
+    fn hierarchy() -> Attribute {
         let tables = vec![vec![0, 1, 2, 3], vec![0, 0, 1, 1], vec![0; 4]];
         let leaves = vec![vec![1; 4], vec![2; 2], vec![4]];
         Attribute::new(tables, leaves, 4).unwrap()
@@ -486,7 +485,7 @@ mod tests {
             domain: 3,
             tree: vec![],
         };
-        let space = Space::new(vec![ladder(), ladder()]);
+        let space = Space::new(vec![hierarchy(), hierarchy()]);
         collapse(space, &[&AGES, &WARDS], vec![ills], None).table
     }
 
@@ -495,11 +494,11 @@ mod tests {
         let mut best: Option<Best> = None;
         for node in 0..task.table.space.nodes {
             let levels = task.table.space.levels(node);
-            let hubs = Hubs::new(task.table);
+            let cache = GroupingCache::new(task.table);
             let checker = Checker {
                 table: task.table,
                 model: task.model,
-                hubs: &hubs,
+                cache: &cache,
             };
             let tally = checker.check(&levels, &mut Scratch::default(), |_| true);
             let candidate = Best {
@@ -538,14 +537,14 @@ mod tests {
             let factors = [0.5, 0.0, 0.2, 0.9, 1.0];
             for (kind, factor) in kinds.iter().flat_map(|&k| factors.map(|f| (k, f))) {
                 let scorer = Scorer::new(kind, &table.space, &table.base, &[1.0, 0.5])
-                    .balanced(Balance::of(factor));
+                    .with_balance(Balance::of(factor));
                 for limit in [0, 1, 3, 12] {
                     let task = Task {
                         table: &table,
                         model: &model,
                         scorer: &scorer,
                         limit,
-                        watch: &Watch::default(),
+                        cancellation: &CancellationToken::default(),
                     };
                     let answer = search(&task);
                     assert!(answer.complete);

@@ -77,7 +77,7 @@ impl Persons {
     }
 
     /// Whether a class holds all records of each of its persons.
-    pub fn closed(&self, class: &[Entry]) -> bool {
+    pub fn is_closed(&self, class: &[Entry]) -> bool {
         let owner = |entry: &Entry| self.owner[entry.0 as usize];
         class.chunk_by(|a, b| owner(a) == owner(b)).all(|own| {
             own.iter().map(|e| e.1).sum::<u32>() == self.records[owner(&own[0]) as usize]
@@ -90,7 +90,7 @@ impl Persons {
         self.at_least(class, model.k.max(1))
             && (fewest <= 1
                 || self.attributes.iter().all(|a| match model.diversity {
-                    Some(Diversity::Distinct(_)) => self.matched(a, class, fewest),
+                    Some(Diversity::Distinct(_)) => self.has_matching(a, class, fewest),
                     _ => distinct(a, class, fewest),
                 }))
     }
@@ -124,14 +124,14 @@ impl Persons {
     }
 
     /// Whether `size` persons can be matched with as many different values.
-    fn matched(&self, attribute: &Attribute, class: &[Entry], size: usize) -> bool {
+    fn has_matching(&self, attribute: &Attribute, class: &[Entry], size: usize) -> bool {
         let mut matching = Matching::default();
         for block in class.chunk_by(|a, b| self.owner[a.0 as usize] == self.owner[b.0 as usize]) {
             let values = block
                 .iter()
                 .map(|&(pair, _)| attribute.values[pair as usize]);
-            matching.offers.push(values.collect());
-            let person = matching.offers.len() - 1;
+            matching.values_of.push(values.collect());
+            let person = matching.values_of.len() - 1;
             let mut tried = Vec::new();
             matching.size += usize::from(matching.augment(person, &mut tried));
             if matching.size >= size {
@@ -175,7 +175,7 @@ pub fn entries(class: &Histogram) -> Vec<Entry> {
 }
 
 /// The pairs of single records as entries, sorted.
-pub fn counted(mut pairs: Vec<u32>) -> Vec<Entry> {
+pub fn count_pairs(mut pairs: Vec<u32>) -> Vec<Entry> {
     pairs.sort_unstable();
     let block = |same: &[u32]| (same[0], same.len() as u32);
     pairs.chunk_by(|a, b| a == b).map(block).collect()
@@ -184,23 +184,23 @@ pub fn counted(mut pairs: Vec<u32>) -> Vec<Entry> {
 #[derive(Default)]
 struct Matching {
     /// Values of each person.
-    offers: Vec<Vec<u32>>,
+    values_of: Vec<Vec<u32>>,
     /// Person that stands for a value.
-    stands: HashMap<u32, usize>,
+    person_of: HashMap<u32, usize>,
     size: usize,
 }
 
 impl Matching {
     fn augment(&mut self, person: usize, tried: &mut Vec<u32>) -> bool {
-        for at in 0..self.offers[person].len() {
-            let value = self.offers[person][at];
+        for at in 0..self.values_of[person].len() {
+            let value = self.values_of[person][at];
             if tried.contains(&value) {
                 continue;
             }
             tried.push(value);
-            let before = self.stands.get(&value).copied();
+            let before = self.person_of.get(&value).copied();
             if before.is_none_or(|other| self.augment(other, tried)) {
-                self.stands.insert(value, person);
+                self.person_of.insert(value, person);
                 return true;
             }
         }
@@ -265,7 +265,7 @@ fn gcd(a: u128, b: u128) -> u128 {
 }
 
 /// The answer of doubles where they are clear, of whole numbers where they are not.
-fn decided(have: f64, need: f64, exact: impl FnOnce() -> Option<bool>) -> bool {
+fn decide(have: f64, need: f64, exact: impl FnOnce() -> Option<bool>) -> bool {
     let doubt = DOUBT * have.abs().max(need.abs()).max(1.0);
     if (have - need).abs() > doubt {
         have > need
@@ -277,16 +277,16 @@ fn decided(have: f64, need: f64, exact: impl FnOnce() -> Option<bool>) -> bool {
 fn diverse(weights: &Weights, diversity: Diversity) -> bool {
     match diversity {
         Diversity::Distinct(_) => true,
-        Diversity::Entropy(l) => entropic(weights, l),
-        Diversity::Frequency(l) => frequent(weights, l),
+        Diversity::Entropy(l) => has_entropy(weights, l),
+        Diversity::Frequency(l) => frequent_cuts(weights, l),
         Diversity::Recursive { c, l } => recursive(weights, c, l),
     }
 }
 
-fn entropic(weights: &Weights, l: Ratio) -> bool {
+fn has_entropy(weights: &Weights, l: Ratio) -> bool {
     let spent: f64 = weights.shares.iter().map(|&(_, w)| w * w.ln()).sum();
     let have = weights.persons.ln() - spent / weights.persons;
-    decided(have, (l.num as f64 / l.den as f64).ln(), || {
+    decide(have, (l.num as f64 / l.den as f64).ln(), || {
         let (exact, _) = weights.exact.as_ref()?;
         let shared = exact.iter().fold(0, |shared, &(_, w)| gcd(shared, w));
         let small = |&(_, w): &(u32, u128)| u32::try_from(w / shared).ok();
@@ -296,10 +296,10 @@ fn entropic(weights: &Weights, l: Ratio) -> bool {
     })
 }
 
-fn frequent(weights: &Weights, l: Ratio) -> bool {
+fn frequent_cuts(weights: &Weights, l: Ratio) -> bool {
     let largest = weights.shares.iter().map(|&(_, w)| w).fold(0.0, f64::max);
     let bound = l.den as f64 / l.num as f64;
-    decided(bound, largest / weights.persons, || {
+    decide(bound, largest / weights.persons, || {
         let (exact, total) = weights.exact.as_ref()?;
         let largest = exact.iter().map(|&(_, w)| w).max()?;
         Some(largest.checked_mul(l.num.into())? <= total.checked_mul(l.den.into())?)
@@ -312,7 +312,7 @@ fn recursive(weights: &Weights, c: Ratio, l: u32) -> bool {
     shares.sort_unstable_by(|a, b| b.total_cmp(a));
     let tail: f64 = shares.iter().skip(skip).sum();
     let first = shares.first().copied().unwrap_or(0.0);
-    decided(tail * c.num as f64 / c.den as f64, first, || {
+    decide(tail * c.num as f64 / c.den as f64, first, || {
         let (exact, _) = weights.exact.as_ref()?;
         let mut counts: Vec<u128> = exact.iter().map(|&(_, w)| w).collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -338,15 +338,15 @@ fn close(weights: &Weights, a: &Attribute, distance: Distance, t: Ratio) -> bool
         extra[value as usize] -= w / a.reference.persons;
     }
     let grid: Vec<i128> = extra.iter().map(|&x| (x * GRID).round() as i128).collect();
-    let far = moved(&grid, a, distance) as f64 / (longest as f64 * GRID);
+    let far = transport(&grid, a, distance) as f64 / (longest as f64 * GRID);
     let bound = t.num as f64 / t.den as f64;
     if (far - bound).abs() > GRID_DOUBT {
         return far < bound;
     }
-    exactly_close(weights, a, distance, t, longest).unwrap_or(false)
+    is_close_exactly(weights, a, distance, t, longest).unwrap_or(false)
 }
 
-fn exactly_close(
+fn is_close_exactly(
     weights: &Weights,
     a: &Attribute,
     distance: Distance,
@@ -367,11 +367,11 @@ fn exactly_close(
     for &(value, w) in table {
         surplus[value as usize] -= (w * n) as i128;
     }
-    let way = moved(&surplus, a, distance);
+    let way = transport(&surplus, a, distance);
     Some(way * i128::from(t.den) <= i128::from(t.num) * longest * (n * rows) as i128)
 }
 
-fn moved(surplus: &[i128], a: &Attribute, distance: Distance) -> i128 {
+fn transport(surplus: &[i128], a: &Attribute, distance: Distance) -> i128 {
     match distance {
         Distance::Equal => surplus.iter().map(|x| x.abs()).sum(),
         Distance::Ordered => ordered(surplus.len(), |v| surplus[v]),
@@ -387,7 +387,7 @@ mod tests {
     fn class(records: &[&[u32]]) -> (Persons, Vec<Entry>) {
         let (mut owner, mut values, mut times) = (vec![], vec![], vec![]);
         for (person, seen) in records.iter().enumerate() {
-            for entry in counted(seen.to_vec()) {
+            for entry in count_pairs(seen.to_vec()) {
                 owner.push(person as u32);
                 values.push(entry.0);
                 times.push(entry.1);
@@ -417,10 +417,10 @@ mod tests {
     #[test]
     fn a_class_is_closed_while_it_has_all_records_of_its_persons() {
         let (persons, entries) = class(&[&[0, 1], &[0, 0, 2]]);
-        assert!(persons.closed(&entries));
-        assert!(persons.closed(&entries[2..]));
-        assert!(!persons.closed(&entries[1..]));
-        assert!(!persons.closed(&[(2, 1), (3, 1)]));
+        assert!(persons.is_closed(&entries));
+        assert!(persons.is_closed(&entries[2..]));
+        assert!(!persons.is_closed(&entries[1..]));
+        assert!(!persons.is_closed(&[(2, 1), (3, 1)]));
     }
 
     #[test]

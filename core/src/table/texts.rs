@@ -6,7 +6,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 /// The number of each cell, and the first cell of each number; none where the ends do not fit the text.
-pub fn number(ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<i64>)> {
+pub fn encode(ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<i64>)> {
     let mut words = Words::new();
     let mut codes = Vec::with_capacity(ends.len().saturating_sub(1));
     let mut firsts = Vec::new();
@@ -24,7 +24,7 @@ pub fn number(ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<i64>)> {
 const SHORT: usize = 16;
 
 /// The texts of codes, one behind the other; none where a code has no word, the ends do not fit, or there is too much of it.
-pub fn spell(codes: &[i32], ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<u8>)> {
+pub fn decode(codes: &[i32], ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<u8>)> {
     let words: Vec<&[u8]> = ends
         .windows(2)
         .map(|two| cell(two, text))
@@ -126,7 +126,7 @@ fn hash(keys: (u64, u64), word: &[u8]) -> u64 {
     let mut sum = keys.0 ^ word.len() as u64;
     let mut rest = word;
     while rest.len() > 16 {
-        sum = folded(sum ^ eight(rest), keys.1 ^ eight(&rest[8..]));
+        sum = fold(sum ^ eight(rest), keys.1 ^ eight(&rest[8..]));
         rest = &rest[16..];
     }
     let (first, last) = match rest.len() {
@@ -138,12 +138,12 @@ fn hash(keys: (u64, u64), word: &[u8]) -> u64 {
             u64::from(rest[size - 1]),
         ),
     };
-    folded(sum ^ first, keys.1 ^ last)
+    fold(sum ^ first, keys.1 ^ last)
 }
 
 /// Both halves of a product depend on all bits of both factors.
 #[inline]
-fn folded(left: u64, right: u64) -> u64 {
+fn fold(left: u64, right: u64) -> u64 {
     let wide = u128::from(left) * u128::from(right);
     wide as u64 ^ (wide >> 64) as u64
 }
@@ -162,17 +162,17 @@ fn four(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn numbered(cells: &[&str]) -> (Vec<i32>, Vec<i64>) {
+    fn encode_cells(cells: &[&str]) -> (Vec<i32>, Vec<i64>) {
         let mut ends = vec![0];
         for cell in cells {
             ends.push(ends[ends.len() - 1] + cell.len() as i32);
         }
-        number(&ends, cells.concat().as_bytes()).expect("ends that fit")
+        encode(&ends, cells.concat().as_bytes()).expect("ends that fit")
     }
 
     #[test]
     fn cells_have_the_number_of_their_text() {
-        let (codes, firsts) = numbered(&["b", "", "a", "b", "", "ab"]);
+        let (codes, firsts) = encode_cells(&["b", "", "a", "b", "", "ab"]);
         assert_eq!(codes, [0, 1, 2, 0, 1, 3]);
         assert_eq!(firsts, [0, 1, 2, 5]);
     }
@@ -188,7 +188,7 @@ mod tests {
         }
         cells.extend((0..5_000).map(|number| number.to_string()));
         let twice: Vec<&str> = cells.iter().chain(&cells).map(String::as_str).collect();
-        let (codes, firsts) = numbered(&twice);
+        let (codes, firsts) = encode_cells(&twice);
         let expected: Vec<i32> = (0..cells.len() as i32).collect();
         assert_eq!(codes[..cells.len()], expected);
         assert_eq!(codes[cells.len()..], expected);
@@ -200,19 +200,19 @@ mod tests {
         let long = "a word of more than sixteen letters";
         let text = format!("ab{long}cde");
         let ends = [0, 2, 2, 2 + long.len() as i32, text.len() as i32];
-        let (whole, out) = spell(&[3, 0, 2, 1, 0], &ends, text.as_bytes()).expect("words");
+        let (whole, out) = decode(&[3, 0, 2, 1, 0], &ends, text.as_bytes()).expect("words");
         assert_eq!(out, format!("cdeab{long}ab").as_bytes());
         let size = long.len() as i32;
         assert_eq!(whole, [0, 3, 5, 5 + size, 5 + size, 7 + size]);
-        assert!(spell(&[4], &ends, text.as_bytes()).is_none());
-        assert!(spell(&[-1], &ends, text.as_bytes()).is_none());
+        assert!(decode(&[4], &ends, text.as_bytes()).is_none());
+        assert!(decode(&[-1], &ends, text.as_bytes()).is_none());
     }
 
     #[test]
     fn ends_that_do_not_fit_are_refused() {
-        assert!(number(&[0, 3], b"ab").is_none());
-        assert!(number(&[2, 1], b"ab").is_none());
-        assert!(number(&[-1, 1], b"ab").is_none());
-        assert_eq!(number(&[], b""), Some((vec![], vec![])));
+        assert!(encode(&[0, 3], b"ab").is_none());
+        assert!(encode(&[2, 1], b"ab").is_none());
+        assert!(encode(&[-1, 1], b"ab").is_none());
+        assert_eq!(encode(&[], b""), Some((vec![], vec![])));
     }
 }

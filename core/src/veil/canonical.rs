@@ -1,12 +1,12 @@
-//! Canonical order: candidates are published by their codes, never in the person's order.
+//! Canonical order: candidates are published in the order of their codes, never in the person's permutation.
 
 /// Sets up to this size are sorted without a branch.
 const LANES: usize = 16;
 
 /// Sorts the candidates of one record.
 ///
-/// In a small set every candidate's place is the number of those before it; to count all of them costs less than to guess
-/// wrongly which of two is smaller. The place among the slots keeps equal ones apart.
+/// In a small set, the place of a candidate is the number of candidates before it. Counting all of them costs less than
+/// mispredicted branches. The slot number breaks ties between equal candidates.
 #[inline]
 pub fn sort(candidates: &mut [u16]) {
     if candidates.len() > LANES {

@@ -1,10 +1,10 @@
-//! How slots move from event to event: the public kernel T, and the two kinds of event that read it differently.
+//! How slots move from event to event: the public transition kernel T, and the two kinds of event that use it.
 
 use super::matrix::Matrix;
 use super::prf::Steps;
 use super::shares::Shares;
 
-/// A visit may find the same value again; a correction by its nature changes it, so it moves by T / (1 - T_vv).
+/// A visit may keep the value. A correction changes it by definition, so it moves by T / (1 - T_vv).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Visit,
@@ -12,42 +12,42 @@ pub enum Kind {
 }
 
 pub enum Kernel {
-    /// No kernel is known: nothing moves, so a later different value is never offered and never shown.
-    Still,
+    /// Without a kernel no slot moves. A later, different value is omitted.
+    Identity,
     Shares(Shares),
     Matrix(Matrix),
 }
 
 impl Kernel {
     /// Whether T(from, to) is positive for this kind of event.
-    pub fn possible(&self, kind: Kind, row: usize, from: u16, to: u16) -> bool {
+    pub fn possible(&self, kind: Kind, stratum: usize, from: u16, to: u16) -> bool {
         match self {
-            Kernel::Still => from == to,
-            Kernel::Shares(shares) => shares.possible(kind, row, from, to),
+            Kernel::Identity => from == to,
+            Kernel::Shares(shares) => shares.possible(kind, stratum, from, to),
             Kernel::Matrix(matrix) => matrix.possible(kind, from, to),
         }
     }
 
-    /// Moves all slots but the true one on to an event.
+    /// Moves all slots but the true one to an event.
     pub fn walk(
         &self,
         kind: Kind,
-        row: usize,
+        stratum: usize,
         (steps, event): (&Steps, u32),
-        truth: Option<usize>,
+        true_slot: Option<usize>,
         slots: &mut [u16],
     ) {
         match self {
-            Kernel::Still => (),
-            Kernel::Shares(shares) => shares.walk(kind, row, (steps, event), truth, slots),
-            Kernel::Matrix(matrix) => matrix.walk(kind, (steps, event), truth, slots),
+            Kernel::Identity => (),
+            Kernel::Shares(shares) => shares.walk(kind, stratum, (steps, event), true_slot, slots),
+            Kernel::Matrix(matrix) => matrix.walk(kind, (steps, event), true_slot, slots),
         }
     }
 
     /// Whether `steps` visits can lead from one value to another, in a domain of `size` values.
-    pub fn reaches(&self, size: usize, row: usize, from: u16, to: u16, steps: u32) -> bool {
-        let possible = |a: u16, b: u16| self.possible(Kind::Visit, row, a, b);
-        // Who can wait can take the last step alone; nearly all absences end here.
+    pub fn reaches(&self, size: usize, stratum: usize, from: u16, to: u16, steps: u32) -> bool {
+        let possible = |a: u16, b: u16| self.possible(Kind::Visit, stratum, a, b);
+        // If the value can stay, the last step alone decides. Nearly all absences end here.
         if steps == 1 || possible(from, from) && possible(from, to) {
             return possible(from, to);
         }

@@ -1,4 +1,4 @@
-//! A kernel written out: for every value its targets with integer weights, as read from a file of updates.
+//! A kernel as a matrix: for every value its targets with integer weights, as read from a file of updates.
 
 use std::array::from_fn;
 
@@ -10,14 +10,14 @@ pub struct Matrix {
     starts: Vec<usize>,
     /// Sorted within a value.
     targets: Vec<u16>,
-    /// Sums of the weights within a value, up to and with each target.
+    /// Cumulative weights within a value, each target included.
     ends: Vec<u64>,
-    /// Weights before each value's own and up to it: empty if it cannot stay.
+    /// Weights before each value's own target and up to it; empty if the value cannot stay.
     own: Vec<(u64, u64)>,
 }
 
 impl Matrix {
-    /// Builds from rows of (target, weight); targets ascend, weights are positive and their sum fits 64 bits.
+    /// Builds from pairs of (target, weight). Targets ascend, weights are positive, and their sum fits 64 bits.
     pub fn new(starts: Vec<usize>, targets: Vec<u16>, weights: &[u64]) -> Self {
         let mut ends = Vec::with_capacity(weights.len());
         for span in starts.windows(2) {
@@ -62,20 +62,20 @@ impl Matrix {
         (kind == Kind::Visit || from != to) && self.row(from).0.binary_search(&to).is_ok()
     }
 
-    /// Moves all slots but the true one on to an event; the hashes of many are made side by side.
+    /// Moves all slots but the true one to an event. The hashes of a block are computed together.
     pub fn walk(
         &self,
         kind: Kind,
         (steps, event): (&Steps, u32),
-        truth: Option<usize>,
+        true_slot: Option<usize>,
         slots: &mut [u16],
     ) {
         for (block, first) in slots.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
             let ask = |slot: usize| word(event, first + slot, Question::Target);
             let mut hashes: [u64; BLOCK] = from_fn(ask);
-            steps.hashed(&mut hashes[..block.len()]);
+            steps.hash_words(&mut hashes[..block.len()]);
             for (slot, value) in block.iter_mut().enumerate() {
-                if Some(first + slot) != truth {
+                if Some(first + slot) != true_slot {
                     let below = |n| steps.answer(ask(slot), hashes[slot], n);
                     *value = self.next(kind, *value, below);
                 }
@@ -83,7 +83,7 @@ impl Matrix {
         }
     }
 
-    /// Where a slot goes from a value.
+    /// The next value of a slot.
     #[inline]
     fn next(&self, kind: Kind, from: u16, below: impl FnOnce(u64) -> u64) -> u16 {
         let (targets, ends) = self.row(from);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_go_exactly_where_a_person_can_go() {
+    fn slots_reach_exactly_the_possible_values() {
         // 0 -> 0, 1, 3; 1 -> 1; 2 -> nowhere; 3 -> 2
         let starts = vec![0, 3, 4, 4, 5];
         let matrix = Matrix::new(starts, vec![0, 1, 3, 1, 2], &[5, 1, 2, 9, 1]);

@@ -1,21 +1,21 @@
-//! What a house remembers of a person: 8 + 2 l bytes, little endian.
+//! What the store remembers of a person: 8 + 2 l bytes, little endian.
 //!
-//! row u16 | event u32 | true slot u8 (255: lost) | format u8 | l slots of u16
+//! stratum u16 | event u32 | true slot u8 (255: omitted) | format u8 | l slots of u16
 //!
-//! The slots stand in the order of the line, never the true one first; what is published is sorted. The memory is private
-//! all the same: the true slot is what it is there for.
+//! The slots are in the order of the line; what is published is sorted. The memory is private, because it holds
+//! the true slot.
 
 const FORMAT: u8 = 1;
-const LOST: u8 = u8::MAX;
+const OMITTED: u8 = u8::MAX;
 pub const HEAD: usize = 8;
 
 #[derive(Default)]
 pub struct Memory {
-    pub row: u16,
+    pub stratum: u16,
     /// Number of the last event.
     pub event: u32,
-    /// The slot that follows the person; none once the truth is not offered, for good.
-    pub truth: Option<u8>,
+    /// The slot that follows the person; none once the true value is omitted, for good.
+    pub true_slot: Option<u8>,
     pub slots: Vec<u16>,
 }
 
@@ -25,33 +25,33 @@ impl Memory {
         HEAD + 2 * l
     }
 
-    /// Reads; false if the bytes are none of this house: another l, rows or domain.
-    pub fn read(&mut self, bytes: &[u8], rows: usize, values: usize) -> bool {
-        self.row = u16::from_le_bytes([bytes[0], bytes[1]]);
+    /// Reads a memory; false if the bytes belong to another parameter set: another l, strata or domain.
+    pub fn read(&mut self, bytes: &[u8], strata: usize, values: usize) -> bool {
+        self.stratum = u16::from_le_bytes([bytes[0], bytes[1]]);
         self.event = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
-        self.truth = (bytes[6] != LOST).then_some(bytes[6]);
+        self.true_slot = (bytes[6] != OMITTED).then_some(bytes[6]);
         self.slots.clear();
         let pairs = bytes[HEAD..].chunks_exact(2);
         self.slots
             .extend(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])));
         bytes[7] == FORMAT
-            && usize::from(self.row) < rows
+            && usize::from(self.stratum) < strata
             && self
-                .truth
+                .true_slot
                 .is_none_or(|slot| usize::from(slot) < self.slots.len())
             && self.slots.iter().all(|&value| usize::from(value) < values)
     }
 
     pub fn write(&self, bytes: &mut [u8]) {
-        write(bytes, self.row, self.event, self.truth, &self.slots);
+        write(bytes, self.stratum, self.event, self.true_slot, &self.slots);
     }
 }
 
-/// The same from its parts.
-pub fn write(bytes: &mut [u8], row: u16, event: u32, truth: Option<u8>, slots: &[u16]) {
-    bytes[..2].copy_from_slice(&row.to_le_bytes());
+/// Writes a memory from its parts.
+pub fn write(bytes: &mut [u8], stratum: u16, event: u32, true_slot: Option<u8>, slots: &[u16]) {
+    bytes[..2].copy_from_slice(&stratum.to_le_bytes());
     bytes[2..6].copy_from_slice(&event.to_le_bytes());
-    bytes[6] = truth.unwrap_or(LOST);
+    bytes[6] = true_slot.unwrap_or(OMITTED);
     bytes[7] = FORMAT;
     for (pair, value) in bytes[HEAD..].chunks_exact_mut(2).zip(slots) {
         pair.copy_from_slice(&value.to_le_bytes());
@@ -63,29 +63,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_memory_comes_back_as_it_went() {
-        for truth in [None, Some(0), Some(2)] {
+    fn a_memory_survives_a_round_trip() {
+        for true_slot in [None, Some(0), Some(2)] {
             let memory = Memory {
-                row: 300,
+                stratum: 300,
                 event: 70_000,
-                truth,
+                true_slot,
                 slots: vec![5, 65_000, 7],
             };
             let mut bytes = vec![0; Memory::size(3)];
             memory.write(&mut bytes);
             let mut other = Memory::default();
             assert!(other.read(&bytes, 301, 65_001));
-            assert_eq!((other.row, other.event, other.truth), (300, 70_000, truth));
+            assert_eq!(
+                (other.stratum, other.event, other.true_slot),
+                (300, 70_000, true_slot)
+            );
             assert_eq!(other.slots, memory.slots);
         }
     }
 
     #[test]
-    fn a_memory_of_another_house_is_noticed() {
+    fn a_memory_of_another_parameter_set_is_rejected() {
         let memory = Memory {
-            row: 3,
+            stratum: 3,
             event: 0,
-            truth: Some(1),
+            true_slot: Some(1),
             slots: vec![5, 6],
         };
         let mut bytes = vec![0; Memory::size(2)];

@@ -1,79 +1,79 @@
-//! The persons of a house: whoever was seen before goes on from her memory, everybody else begins.
+//! The persons of a veil: a known person continues from the stored memory, a new one begins.
 //!
-//! Memories lie one behind the other in the order of first sights; a table from keyed hashes of persons to places finds them.
-//! Records of different persons do not touch one another, so all first sights of a batch come first, those of one line
-//! together, and the later records after them, in their order: the same as one record after the other.
+//! Memories are contiguous, in the order of first events; an index from keyed hashes of persons finds them. Records of
+//! different persons are independent. So all first events of a batch come first, grouped by line, and the later records
+//! follow in their order. The result equals processing one record after the other.
 
 use super::canonical;
-use super::first::Veil;
+use super::first_event::Veil;
 use super::kernel::Kind;
 use super::memory::{self, Memory};
 use super::places::Places;
-use super::turns::Sight;
+use super::schedule::FirstEvent;
 
-/// Events that one step may lead over: more is a time stamp in the place of a number.
-pub const MOST_STEPS: u32 = 10_000;
+/// Most events that one step may skip: a larger number is a timestamp in place of a count.
+pub const MAX_STEPS: u32 = 10_000;
 
-/// The records of a batch, side by side, checked by whoever made it.
+/// The records of a batch, column by column. The caller has checked them.
 pub struct Batch<'a> {
     pub persons: &'a [u64],
-    /// What the veil is keyed by: the persons, or their households.
-    pub units: &'a [u64],
-    /// Rows of the prior, for first sights.
-    pub rows: &'a [u32],
+    /// The keys of the veil: the persons, or their households.
+    pub households: &'a [u64],
+    /// Strata of the prior, for first events.
+    pub strata: &'a [u32],
     pub values: &'a [i32],
-    /// What later records are.
+    /// The kind of later records.
     pub kind: Kind,
-    /// The number of this release, where the releases that a person missed are events, too.
+    /// The number of this release, where the releases that a person missed are events too.
     pub now: Option<u32>,
 }
 
 impl Batch<'_> {
-    fn sight(&self, veil: &Veil, record: u32) -> Sight {
+    fn first_event(&self, veil: &Veil, record: u32) -> FirstEvent {
         let i = record as usize;
-        veil.sight(i, self.units[i], self.rows[i], self.values[i])
+        veil.first_event(i, self.households[i], self.strata[i], self.values[i])
     }
 }
 
-/// What a batch publishes, and, private, whether each truth is offered.
-pub struct Seen {
+/// What a batch publishes. Private: whether each true value is a candidate.
+pub struct VeiledEvents {
     pub candidates: Vec<u16>,
-    pub rows: Vec<u32>,
+    pub strata: Vec<u32>,
     pub events: Vec<u32>,
     pub offered: Vec<bool>,
 }
 
-impl Seen {
-    /// As if all were first sights.
+impl VeiledEvents {
+    /// Starts as if all records were first events.
     fn new(batch: &Batch, l: usize) -> Self {
         let size = batch.persons.len();
-        Seen {
+        VeiledEvents {
             candidates: vec![0; size * l],
-            rows: batch.rows.to_vec(),
+            strata: batch.strata.to_vec(),
             events: vec![0; size],
             offered: vec![false; size],
         }
     }
 
-    /// A first sight, and what is remembered of it.
-    fn begin(&mut self, veil: &Veil, sight: &Sight, memory: &mut [u8]) {
-        let i = sight.record as usize;
+    /// Writes a first event and its memory.
+    fn begin(&mut self, veil: &Veil, first: &FirstEvent, memory: &mut [u8]) {
+        let i = first.record as usize;
         let candidates = &mut self.candidates[i * veil.l..(i + 1) * veil.l];
-        let truth = veil.slots(sight, 0, candidates);
-        memory::write(memory, sight.row as u16, 0, truth, candidates);
+        let true_slot = veil.slots(first, 0, candidates);
+        memory::write(memory, first.stratum as u16, 0, true_slot, candidates);
         canonical::sort(candidates);
-        self.offered[i] = truth.is_some();
+        self.offered[i] = true_slot.is_some();
     }
 
-    /// A later event.
+    /// Writes a later event.
     fn set(&mut self, i: usize, memory: &Memory) {
         let l = memory.slots.len();
         let candidates = &mut self.candidates[i * l..(i + 1) * l];
         candidates.copy_from_slice(&memory.slots);
         canonical::sort(candidates);
-        self.rows[i] = memory.row.into();
+        self.strata[i] = memory.stratum.into();
         self.events[i] = memory.event;
-        self.offered[i] = memory.truth.is_some();
+        self.offered[i] = memory.true_slot.is_some();
     }
 }
 
@@ -81,12 +81,12 @@ pub struct People {
     size: usize,
     places: Places,
     memories: Vec<u8>,
-    /// The release in which each was last seen.
+    /// The last release of each person.
     clocks: Vec<u32>,
 }
 
 impl People {
-    /// Nobody yet, in a house of this l.
+    /// Starts with no persons, for veils of this l.
     pub fn new(l: usize) -> Self {
         People {
             size: Memory::size(l),
@@ -104,15 +104,18 @@ impl People {
         self.places.find(person).is_some()
     }
 
-    /// The next event of every record's person; nothing has changed when it refuses.
-    pub fn take(&mut self, veil: &Veil, batch: &Batch) -> Result<Seen, &'static str> {
+    /// Adds the next event of every record's person. An error leaves the state unchanged.
+    pub fn add_events(&mut self, veil: &Veil, batch: &Batch) -> Result<VeiledEvents, &'static str> {
         self.check(batch)?;
         let (places, firsts) = self.places(batch);
-        let mut seen = Seen::new(batch, veil.l);
-        veil.each_in_turn(firsts.iter().map(|&i| batch.sight(veil, i)), |sight| {
-            let place = places[sight.record as usize] as usize;
-            seen.begin(veil, sight, self.bytes(place));
-        });
+        let mut veiled = VeiledEvents::new(batch, veil.l);
+        veil.for_each_by_line(
+            firsts.iter().map(|&i| batch.first_event(veil, i)),
+            |first| {
+                let place = places[first.record as usize] as usize;
+                veiled.begin(veil, first, self.bytes(place));
+            },
+        );
         let mut memory = Memory::default();
         let mut firsts = firsts.into_iter().peekable();
         for (i, &place) in places.iter().enumerate() {
@@ -120,35 +123,35 @@ impl People {
                 let place = place as usize;
                 self.recall(veil, place, &mut memory)?;
                 let event = memory.event + batch.now.map_or(1, |now| now - self.clocks[place]);
-                let (unit, value) = (batch.units[i], batch.values[i]);
-                veil.step(unit, value, batch.kind, event, &mut memory);
+                let (household, value) = (batch.households[i], batch.values[i]);
+                veil.step(household, value, batch.kind, event, &mut memory);
                 self.keep(place, batch.now, &memory);
-                seen.set(i, &memory);
+                veiled.set(i, &memory);
             }
         }
-        Ok(seen)
+        Ok(veiled)
     }
 
-    /// Within a release everybody stands once: two records at one event would share their decoys and so show the truth.
+    /// A person occurs once per release: two records at one event would share their false candidates and disclose the true value.
     fn check(&self, batch: &Batch) -> Result<(), &'static str> {
         let Some(now) = batch.now else { return Ok(()) };
         let mut sorted = batch.persons.to_vec();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err("a person stands twice in a release");
+            return Err("a person occurs twice in a release: send one record per person");
         }
         let missed = |&person: &u64| {
             let place = self.places.find(person)?;
             Some(now.saturating_sub(self.clocks[place]))
         };
         let mut missed = batch.persons.iter().filter_map(missed);
-        match missed.all(|steps| (1..=MOST_STEPS).contains(&steps)) {
+        match missed.all(|steps| (1..=MAX_STEPS).contains(&steps)) {
             true => Ok(()),
-            false => Err("releases are counted, and each comes after the last"),
+            false => Err("a release number must be larger than the last one, and a count"),
         }
     }
 
-    /// The place of every record's person, and the records that are somebody's first.
+    /// The place of every record's person, and the records that are a person's first.
     fn places(&mut self, batch: &Batch) -> (Vec<u32>, Vec<u32>) {
         let mut firsts = Vec::new();
         let mut places = Vec::with_capacity(batch.persons.len());
@@ -180,13 +183,13 @@ impl People {
         place: usize,
         memory: &mut Memory,
     ) -> Result<(), &'static str> {
-        match memory.read(self.bytes(place), veil.rows.len(), veil.values) {
+        match memory.read(self.bytes(place), veil.strata.len(), veil.values) {
             true => Ok(()),
-            false => Err("a memory of another house"),
+            false => Err("the memory belongs to another parameter set"),
         }
     }
 
-    /// Everything: how many, persons, clocks, memories.
+    /// The whole state: the number of persons, persons, clocks, memories.
     pub fn to_bytes(&self) -> Vec<u8> {
         let size = 8 + self.len() * (12 + self.size);
         let mut bytes = Vec::with_capacity(size);
@@ -202,7 +205,7 @@ impl People {
         bytes
     }
 
-    /// Takes up what `to_bytes` gave, if it is of this house.
+    /// Restores what `to_bytes` wrote, if it belongs to this veil.
     pub fn load(&mut self, veil: &Veil, bytes: &[u8]) -> Option<()> {
         let (head, rest) = bytes.split_first_chunk::<8>()?;
         let size = usize::try_from(u64::from_le_bytes(*head)).ok()?;
@@ -213,9 +216,9 @@ impl People {
             return None;
         }
         let mut memory = Memory::default();
-        let sound = memories
+        let valid = memories
             .chunks_exact(self.size)
-            .all(|bytes| memory.read(bytes, veil.rows.len(), veil.values));
+            .all(|bytes| memory.read(bytes, veil.strata.len(), veil.values));
         let words = persons.chunks_exact(8);
         self.places =
             Places::of(words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))));
@@ -224,35 +227,35 @@ impl People {
             .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
             .collect();
         self.memories = memories.to_vec();
-        (sound && self.places.len() == size).then_some(())
+        (valid && self.places.len() == size).then_some(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::cumulative_line::segments;
     use super::super::kernel::Kernel;
-    use super::super::line::stretches;
     use super::super::matrix::Matrix;
-    use super::super::orders::random;
+    use super::super::permutations::random;
     use super::*;
 
     fn veil() -> Veil {
-        let rows = vec![stretches(&[9, 1, 2, 4, 2, 3], 3).unwrap()];
+        let strata = vec![segments(&[9, 1, 2, 4, 2, 3], 3).unwrap()];
         let ring = Matrix::new((0..=6).collect(), vec![1, 2, 3, 4, 5, 0], &[1; 6]);
         Veil::new(
             [3; 32],
             3,
-            rows,
+            strata,
             random(6, 8, [4; 32]),
             Kernel::Matrix(ring),
         )
     }
 
-    fn batch<'a>(persons: &'a [u64], rows: &'a [u32], values: &'a [i32]) -> Batch<'a> {
+    fn batch<'a>(persons: &'a [u64], strata: &'a [u32], values: &'a [i32]) -> Batch<'a> {
         Batch {
             persons,
-            units: persons,
-            rows,
+            households: persons,
+            strata,
             values,
             kind: Kind::Visit,
             now: None,
@@ -260,39 +263,41 @@ mod tests {
     }
 
     #[test]
-    fn however_a_batch_is_cut_the_same_is_seen() {
+    fn batch_boundaries_do_not_change_the_result() {
         let veil = veil();
         let persons: Vec<u64> = (0..200).map(|i| i * 7 % 40).collect();
-        let (rows, values) = (vec![0; 200], (0..200).map(|i| i % 6).collect::<Vec<i32>>());
+        let (strata, values) = (vec![0; 200], (0..200).map(|i| i % 6).collect::<Vec<i32>>());
         let mut whole = People::new(3);
-        let seen = whole.take(&veil, &batch(&persons, &rows, &values)).unwrap();
+        let veiled = whole
+            .add_events(&veil, &batch(&persons, &strata, &values))
+            .unwrap();
         let mut cut = People::new(3);
         for from in (0..200).step_by(13) {
             let span = from..(from + 13).min(200);
             let part = batch(
                 &persons[span.clone()],
-                &rows[span.clone()],
+                &strata[span.clone()],
                 &values[span.clone()],
             );
-            let part = cut.take(&veil, &part).unwrap();
+            let part = cut.add_events(&veil, &part).unwrap();
             assert_eq!(
                 part.candidates,
-                seen.candidates[3 * span.start..3 * span.end]
+                veiled.candidates[3 * span.start..3 * span.end]
             );
-            assert_eq!(part.events, seen.events[span.clone()]);
-            assert_eq!(part.offered, seen.offered[span]);
+            assert_eq!(part.events, veiled.events[span.clone()]);
+            assert_eq!(part.offered, veiled.offered[span]);
         }
         assert_eq!(cut.to_bytes(), whole.to_bytes());
-        assert_eq!(seen.events[199], 4);
+        assert_eq!(veiled.events[199], 4);
     }
 
     #[test]
-    fn memories_come_back_and_damage_is_noticed() {
+    fn a_snapshot_survives_a_round_trip_and_corruption_is_rejected() {
         let veil = veil();
         let mut people = People::new(3);
         let persons = [5, 6, 5];
         people
-            .take(&veil, &batch(&persons, &[0; 3], &[0, 1, 1]))
+            .add_events(&veil, &batch(&persons, &[0; 3], &[0, 1, 1]))
             .unwrap();
         let bytes = people.to_bytes();
         let mut other = People::new(3);
@@ -300,31 +305,34 @@ mod tests {
         assert_eq!(other.to_bytes(), bytes);
         assert!(other.knows(5) && !other.knows(7));
         let next = batch(&persons[..1], &[0], &[2]);
-        let (a, b) = (people.take(&veil, &next), other.take(&veil, &next));
+        let (a, b) = (
+            people.add_events(&veil, &next),
+            other.add_events(&veil, &next),
+        );
         assert_eq!(a.unwrap().candidates, b.unwrap().candidates);
         for size in [0, 7, 8, 20, bytes.len() - 1] {
             assert!(People::new(3).load(&veil, &bytes[..size]).is_none());
         }
-        let mut bent = bytes.clone();
-        *bent.last_mut().unwrap() = 200;
-        assert!(People::new(3).load(&veil, &bent).is_none());
+        let mut corrupt = bytes.clone();
+        *corrupt.last_mut().unwrap() = 200;
+        assert!(People::new(3).load(&veil, &corrupt).is_none());
     }
 
     #[test]
-    fn missed_releases_are_events_and_releases_only_go_on() {
+    fn missed_releases_are_events_and_release_numbers_increase() {
         let veil = veil();
         let mut people = People::new(3);
         let at = |now| Batch {
             now: Some(now),
             ..batch(&[5], &[0], &[0])
         };
-        people.take(&veil, &at(1)).unwrap();
-        assert_eq!(people.take(&veil, &at(4)).unwrap().events, [3]);
-        assert!(people.take(&veil, &at(4)).is_err());
+        people.add_events(&veil, &at(1)).unwrap();
+        assert_eq!(people.add_events(&veil, &at(4)).unwrap().events, [3]);
+        assert!(people.add_events(&veil, &at(4)).is_err());
         let twice = Batch {
             now: Some(5),
             ..batch(&[6, 6], &[0, 0], &[0, 0])
         };
-        assert!(people.take(&veil, &twice).is_err() && !people.knows(6));
+        assert!(people.add_events(&veil, &twice).is_err() && !people.knows(6));
     }
 }

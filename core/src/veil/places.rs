@@ -1,23 +1,23 @@
-//! Places of keys in the order of their first sight; the keys are keyed hashes already.
+//! Places of keys in the order of their first event. The keys are keyed hashes already.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The bits of a keyed hash are as good as any.
+/// The bits of a keyed hash need no further mixing.
 #[derive(Default)]
-struct AsItIs(u64);
+struct KeyHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
 
     fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers")
+        unreachable!("the keys are numbers")
     }
 
     fn write_u64(&mut self, key: u64) {
-        // Spread all the same, so that keys which are no hashes are slow at worst.
+        // Multiply anyway, so that keys which are no hashes are slow at worst.
         self.0 = key.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
     }
 }
@@ -25,7 +25,7 @@ impl Hasher for AsItIs {
 /// At most 2^32 keys.
 #[derive(Default)]
 pub struct Places {
-    places: HashMap<u64, u32, BuildHasherDefault<AsItIs>>,
+    places: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
     keys: Vec<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Places {
         self.keys.len()
     }
 
-    /// All keys by place.
+    /// All keys in order of place.
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
@@ -51,7 +51,7 @@ impl Places {
         self.places.get(&key).map(|&place| place as usize)
     }
 
-    /// The place of a key; a new one gets the next.
+    /// The place of a key; a new key gets the next place.
     pub fn place(&mut self, key: u64) -> usize {
         let next = self.keys.len() as u32;
         let place = *self.places.entry(key).or_insert(next);

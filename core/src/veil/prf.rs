@@ -1,26 +1,26 @@
-//! Keyed choices of the veil: what is drawn depends on the house key and on what the choice concerns, on nothing else.
+//! Keyed choices of the veil: a draw depends on the veil key and on what it is for, on nothing else.
 //!
-//! One SipHash key per purpose, all from ChaCha20 under the house key, so that an answer to one question says nothing
-//! about another. A hash of 64 bits is scaled to n outcomes by multiplication; the few hashes that would favour an outcome
-//! are hashed again with the next attempt number (Lemire 2019). Without that step an outcome's probability would be wrong
-//! by a factor of at most 1 + n / 2^64: for a stretch of a whole slot 2^-24. With it the outcomes are exactly uniform if the
-//! hashes are, which is what the law on the line is proved for.
+//! One SipHash key per purpose, all from ChaCha20 under the veil key, so that an answer to one question says nothing about
+//! another. A hash of 64 bits is scaled to n outcomes by multiplication; the few hashes that would favor an outcome are
+//! hashed again with the next attempt number (Lemire 2019). Without that step, an outcome's probability would be wrong by a
+//! factor of at most 1 + n / 2^64: 2^-24 for a segment of a whole slot. With it, the outcomes are exactly uniform if the
+//! hashes are. The proof of the law on the line needs this.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
-use super::ONE;
-use crate::stream::draw::scaled;
-use crate::stream::sip::{Begun, Sip};
+use super::SLOT_LENGTH;
+use crate::stream::draw::scale;
+use crate::stream::sip::{Sip, SipPrefix};
 
-/// The key stream that the veil's keys come from: no shard or other purpose has this number.
+/// The key stream of the veil's keys: no shard and no other purpose uses this number.
 const STREAM: u64 = 0x7665_696c;
 
 #[derive(Clone, Copy)]
 pub struct Prf {
-    order: Sip,
+    permutation: Sip,
     point: Sip,
-    unseen: Sip,
+    omitted: Sip,
     step: Sip,
 }
 
@@ -36,15 +36,15 @@ pub enum Question {
 }
 
 #[inline]
-fn below(begun: &Begun, word: u64, n: u64) -> u64 {
-    settled(begun, word, begun.words([word, 0]), n)
+fn below(prefix: &SipPrefix, word: u64, n: u64) -> u64 {
+    settle(prefix, word, prefix.words([word, 0]), n)
 }
 
-/// The answer that the first hash gives, or a later attempt.
+/// Scales the first hash, or that of a later attempt.
 #[inline]
-fn settled(begun: &Begun, word: u64, hash: u64, n: u64) -> u64 {
-    let again = || (1..).find_map(|attempt| scaled(begun.words([word, attempt]), n));
-    scaled(hash, n).unwrap_or_else(|| again().expect("attempts do not end"))
+fn settle(prefix: &SipPrefix, word: u64, hash: u64, n: u64) -> u64 {
+    let again = || (1..).find_map(|attempt| scale(prefix.words([word, attempt]), n));
+    scale(hash, n).unwrap_or_else(|| again().expect("attempts do not end"))
 }
 
 impl Prf {
@@ -57,29 +57,29 @@ impl Prf {
             Sip::new(&bytes)
         };
         Prf {
-            order: sip(),
+            permutation: sip(),
             point: sip(),
-            unseen: sip(),
+            omitted: sip(),
             step: sip(),
         }
     }
 
-    /// Which of `n` orders is the person's.
-    pub fn order(&self, person: u64, n: usize) -> usize {
-        below(&self.order.begin(person), 0, n as u64) as usize
+    /// The index of the person's permutation among `n`.
+    pub fn permutation(&self, person: u64, n: usize) -> usize {
+        below(&self.permutation.begin(person), 0, n as u64) as usize
     }
 
-    /// The point of a person's value in its own stretch.
-    pub fn point(&self, person: u64, value: u16, stretch: u64) -> u64 {
-        below(&self.point.begin(person), u64::from(value), stretch)
+    /// The point of a person's value within its segment.
+    pub fn point(&self, person: u64, value: u16, segment: u64) -> u64 {
+        below(&self.point.begin(person), u64::from(value), segment)
     }
 
-    /// The place U of a value that is not offered; it does not depend on the value.
-    pub fn unseen(&self, person: u64, event: u32) -> u64 {
-        below(&self.unseen.begin(person), u64::from(event), ONE)
+    /// The place U of an omitted value; it does not depend on the value.
+    pub fn omitted(&self, person: u64, event: u32) -> u64 {
+        below(&self.omitted.begin(person), u64::from(event), SLOT_LENGTH)
     }
 
-    /// What a person's steps are drawn from.
+    /// The source of a person's steps.
     pub fn steps(&self, person: u64) -> Steps {
         Steps(self.step.begin(person))
     }
@@ -87,23 +87,23 @@ impl Prf {
 
 /// The steps of one person.
 #[derive(Clone, Copy)]
-pub struct Steps(Begun);
+pub struct Steps(SipPrefix);
 
 impl Steps {
-    /// Turns questions, each in a `word`, into their hashes; `answer` scales them.
+    /// Replaces questions, each in a `word`, by their hashes; `answer` scales them.
     #[inline]
-    pub fn hashed(&self, words: &mut [u64]) {
+    pub fn hash_words(&self, words: &mut [u64]) {
         self.0.each(words);
     }
 
-    /// The answer below `n` that a question's hash gives.
+    /// The answer below `n` from a question's hash.
     #[inline]
     pub fn answer(&self, word: u64, hash: u64, n: u64) -> u64 {
-        settled(&self.0, word, hash, n)
+        settle(&self.0, word, hash, n)
     }
 }
 
-/// One question of the step that a slot takes at an event, in a word.
+/// One question about the step of a slot at an event, packed into a word.
 #[inline]
 pub fn word(event: u32, slot: usize, question: Question) -> u64 {
     u64::from(event) << 32 | (slot as u64) << 16 | question as u64
@@ -114,12 +114,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_below_their_bound_and_the_same_again() {
+    fn choices_are_bounded_and_reproducible() {
         let prf = Prf::new([7; 32]);
         for person in 0..1000 {
             let point = prf.point(person, 3, 17);
             assert!(point < 17 && point == Prf::new([7; 32]).point(person, 3, 17));
-            assert!(prf.unseen(person, 0) < ONE && prf.order(person, 64) < 64);
+            assert!(prf.omitted(person, 0) < SLOT_LENGTH && prf.permutation(person, 64) < 64);
         }
     }
 
@@ -129,7 +129,7 @@ mod tests {
         let n = u64::MAX;
         let answer = |prf: &Prf, person, word| {
             let (steps, mut hashes) = (prf.steps(person), [word]);
-            steps.hashed(&mut hashes);
+            steps.hash_words(&mut hashes);
             steps.answer(word, hashes[0], n)
         };
         let first = answer(&prf, 1, word(2, 3, Question::Stay));

@@ -1,12 +1,12 @@
-//! A kernel of few numbers: each value's stay; of the changes a share within the parent node; the rest by the prior.
+//! A kernel with few parameters: each value's stay probability, a share of changes within the parent node, the rest by the prior.
 //!
-//! T(v, v) = stay(v) / ONE. Of the remaining mass the share `within` goes to the other values under v's parent, in
-//! proportion to their stretches, and the rest to all values but v in proportion to theirs. Where v has no seen sibling all of it is
-//! the rest; where v is the only seen value it stays.
+//! T(v, v) = stay(v) / SLOT_LENGTH. Of the remaining mass, the share `within` goes to the other values under v's parent, in
+//! proportion to their segments. The rest goes to all values but v, in proportion to theirs. If v has no sibling with a
+//! segment, all of the mass is rest; if v is the only value with a segment, it stays.
 
 use std::array::from_fn;
 
-use super::ONE;
+use super::SLOT_LENGTH;
 use super::kernel::Kind;
 use super::prf::{BLOCK, Question, Steps, word};
 
@@ -16,25 +16,25 @@ pub struct Shares {
     parents: Vec<u32>,
     /// Values sorted by parent, so that a node is an interval.
     members: Vec<u16>,
-    /// Where each value stands among the members.
+    /// Position of each value among the members.
     places: Vec<u32>,
     /// Interval of each value's parent among the members.
     spans: Vec<(u32, u32)>,
-    /// Per row the sums of the stretches before each member, and the whole.
+    /// Per stratum, the sums of the segments before each member, and the total.
     sums: Vec<Vec<u64>>,
 }
 
-fn running(stretches: &[u64], members: &[u16]) -> Vec<u64> {
+fn running_sums(segments: &[u64], members: &[u16]) -> Vec<u64> {
     let mut sum = 0;
     let after = members.iter().map(|&value| {
-        sum += stretches[usize::from(value)];
+        sum += segments[usize::from(value)];
         sum
     });
     std::iter::once(0).chain(after).collect()
 }
 
 impl Shares {
-    pub fn new(stay: Vec<u64>, within: u64, parents: Vec<u32>, rows: &[Vec<u64>]) -> Self {
+    pub fn new(stay: Vec<u64>, within: u64, parents: Vec<u32>, strata: &[Vec<u64>]) -> Self {
         let mut members: Vec<u16> = (0..parents.len()).map(|value| value as u16).collect();
         members.sort_by_key(|&value| parents[usize::from(value)]);
         let mut places = vec![0; parents.len()];
@@ -49,7 +49,10 @@ impl Shares {
         });
         Shares {
             spans: spans.collect(),
-            sums: rows.iter().map(|row| running(row, &members)).collect(),
+            sums: strata
+                .iter()
+                .map(|stratum| running_sums(stratum, &members))
+                .collect(),
             stay,
             within,
             parents,
@@ -58,51 +61,51 @@ impl Shares {
         }
     }
 
-    /// Sums of the stretches in row before a value and up to it.
-    fn own(&self, row: usize, value: usize) -> (u64, u64) {
+    /// Sums of the segments in a stratum before a value and up to it.
+    fn own(&self, stratum: usize, value: usize) -> (u64, u64) {
         let place = self.places[value] as usize;
-        (self.sums[row][place], self.sums[row][place + 1])
+        (self.sums[stratum][place], self.sums[stratum][place + 1])
     }
 
-    /// Units of all other values, and of the other values under the same parent.
-    fn others(&self, row: usize, value: usize) -> (u64, u64) {
+    /// Total length of all other values, and of the other values under the same parent.
+    fn others(&self, stratum: usize, value: usize) -> (u64, u64) {
         let (from, to) = self.spans[value];
-        let sums = &self.sums[row];
-        let (before, after) = self.own(row, value);
+        let sums = &self.sums[stratum];
+        let (before, after) = self.own(stratum, value);
         let own = after - before;
         let siblings = sums[to as usize] - sums[from as usize] - own;
         (sums[sums.len() - 1] - own, siblings)
     }
 
-    fn absorbs(&self, row: usize, value: usize) -> bool {
-        self.stay[value] == ONE || self.others(row, value).0 == 0
+    fn absorbs(&self, stratum: usize, value: usize) -> bool {
+        self.stay[value] == SLOT_LENGTH || self.others(stratum, value).0 == 0
     }
 
     /// Whether the step has a positive probability.
-    pub fn possible(&self, kind: Kind, row: usize, from: u16, to: u16) -> bool {
+    pub fn possible(&self, kind: Kind, stratum: usize, from: u16, to: u16) -> bool {
         let (from, to) = (usize::from(from), usize::from(to));
-        if self.absorbs(row, from) {
+        if self.absorbs(stratum, from) {
             return from == to;
         }
         if from == to {
             return kind == Kind::Visit && self.stay[from] > 0;
         }
-        let (before, after) = self.own(row, to);
+        let (before, after) = self.own(stratum, to);
         let sibling = self.parents[from] == self.parents[to];
-        let rest = self.within < ONE || self.others(row, from).1 == 0;
+        let rest = self.within < SLOT_LENGTH || self.others(stratum, from).1 == 0;
         before < after && (rest || sibling)
     }
 
-    /// Moves all slots but the true one on to an event.
+    /// Moves all slots but the true one to an event.
     ///
-    /// Question by question and not slot by slot: the hashes of many are made side by side. The draws are keyed, so that one
-    /// which is not needed changes no other.
+    /// It works question by question, not slot by slot, so that hashes are computed together. The draws are keyed: an
+    /// unused draw changes no other.
     pub fn walk(
         &self,
         kind: Kind,
-        row: usize,
+        stratum: usize,
         (steps, event): (&Steps, u32),
-        truth: Option<usize>,
+        true_slot: Option<usize>,
         slots: &mut [u16],
     ) {
         for (block, first) in slots.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
@@ -110,14 +113,14 @@ impl Shares {
             let (mut movers, mut size) = ([0; BLOCK], 0);
             let mut stays: [u64; BLOCK] = from_fn(|slot| ask(slot, Question::Stay));
             if kind == Kind::Visit {
-                steps.hashed(&mut stays[..block.len()]);
+                steps.hash_words(&mut stays[..block.len()]);
             }
             for (slot, &value) in block.iter().enumerate() {
                 let stay = self.stay[usize::from(value)];
-                let draw = || steps.answer(ask(slot, Question::Stay), stays[slot], ONE);
-                let stays = stay == ONE || kind == Kind::Visit && draw() < stay;
+                let draw = || steps.answer(ask(slot, Question::Stay), stays[slot], SLOT_LENGTH);
+                let stays = stay == SLOT_LENGTH || kind == Kind::Visit && draw() < stay;
                 movers[size] = slot;
-                size += usize::from(Some(first + slot) != truth && !stays);
+                size += usize::from(Some(first + slot) != true_slot && !stays);
             }
             let movers = &movers[..size];
             let mut hashes = [0; 2 * BLOCK];
@@ -126,39 +129,39 @@ impl Shares {
                 near[at] = ask(slot, Question::Within);
                 far[at] = ask(slot, Question::Target);
             }
-            steps.hashed(&mut hashes[..2 * size]);
+            steps.hash_words(&mut hashes[..2 * size]);
             for (at, &slot) in movers.iter().enumerate() {
-                let near = || steps.answer(ask(slot, Question::Within), hashes[at], ONE);
+                let near = || steps.answer(ask(slot, Question::Within), hashes[at], SLOT_LENGTH);
                 let target = |n| steps.answer(ask(slot, Question::Target), hashes[size + at], n);
-                block[slot] = self.change(row, block[slot], near, target);
+                block[slot] = self.change(stratum, block[slot], near, target);
             }
         }
     }
 
-    /// Where a slot goes that does not stay.
+    /// The next value of a slot that does not stay.
     #[inline]
     fn change(
         &self,
-        row: usize,
+        stratum: usize,
         from: u16,
         near: impl Fn() -> u64,
         below: impl Fn(u64) -> u64,
     ) -> u16 {
         let value = usize::from(from);
-        let (all, siblings) = self.others(row, value);
+        let (all, siblings) = self.others(stratum, value);
         if all == 0 {
             return from;
         }
-        let near = siblings > 0 && (self.within == ONE || near() < self.within);
+        let near = siblings > 0 && (self.within == SLOT_LENGTH || near() < self.within);
         let (begin, end) = match near {
             true => self.spans[value],
             false => (0, self.members.len() as u32),
         };
-        let units = if near { siblings } else { all };
-        let sums = &self.sums[row][begin as usize..=end as usize];
-        // The value's own stretch is cut out of the sums.
-        let (before, after) = self.own(row, value);
-        let point = sums[0] + below(units);
+        let length = if near { siblings } else { all };
+        let sums = &self.sums[stratum][begin as usize..=end as usize];
+        // The value's own segment is cut out of the sums.
+        let (before, after) = self.own(stratum, value);
+        let point = sums[0] + below(length);
         let point = if point < before {
             point
         } else {
@@ -187,26 +190,32 @@ mod tests {
         targets
     }
 
-    fn kernel(stay: u64, within: u64, units: [u64; 5]) -> Shares {
+    fn kernel(stay: u64, within: u64, lengths: [u64; 5]) -> Shares {
         Shares::new(
             vec![stay; 5],
             within,
             vec![0, 1, 0, 1, 2],
-            &[units.to_vec()],
+            &[lengths.to_vec()],
         )
     }
 
     #[test]
-    fn slots_go_exactly_where_a_person_can_go() {
-        let units = [ONE / 2, ONE / 2, ONE / 2, 0, ONE / 2];
+    fn slots_reach_exactly_the_possible_values() {
+        let lengths = [
+            SLOT_LENGTH / 2,
+            SLOT_LENGTH / 2,
+            SLOT_LENGTH / 2,
+            0,
+            SLOT_LENGTH / 2,
+        ];
         for (stay, within) in [
             (0, 0),
-            (ONE / 2, ONE / 2),
-            (ONE / 2, ONE),
-            (0, ONE),
-            (ONE, 0),
+            (SLOT_LENGTH / 2, SLOT_LENGTH / 2),
+            (SLOT_LENGTH / 2, SLOT_LENGTH),
+            (0, SLOT_LENGTH),
+            (SLOT_LENGTH, 0),
         ] {
-            let shares = kernel(stay, within, units);
+            let shares = kernel(stay, within, lengths);
             for kind in [Kind::Visit, Kind::Correction] {
                 for from in [0, 1, 2, 4] {
                     let possible = |&to: &u16| shares.possible(kind, 0, from, to);
@@ -218,19 +227,25 @@ mod tests {
     }
 
     #[test]
-    fn the_only_seen_value_stays() {
-        let shares = kernel(0, ONE / 2, [0, 2 * ONE, 0, 0, 0]);
+    fn the_only_value_with_a_segment_stays() {
+        let shares = kernel(0, SLOT_LENGTH / 2, [0, 2 * SLOT_LENGTH, 0, 0, 0]);
         assert_eq!(targets(&shares, Kind::Visit, 1), [1]);
         assert_eq!(targets(&shares, Kind::Correction, 1), [1]);
     }
 
     #[test]
-    fn shares_are_kept() {
+    fn steps_follow_the_stated_shares() {
         let prf = Prf::new([2; 32]);
         let shares = kernel(
-            ONE / 2,
-            ONE / 2,
-            [ONE / 2, ONE / 4, ONE / 2, ONE / 4, ONE / 2],
+            SLOT_LENGTH / 2,
+            SLOT_LENGTH / 2,
+            [
+                SLOT_LENGTH / 2,
+                SLOT_LENGTH / 4,
+                SLOT_LENGTH / 2,
+                SLOT_LENGTH / 4,
+                SLOT_LENGTH / 2,
+            ],
         );
         let mut tally = [0.0_f64; 5];
         for person in 0..40_000 {
@@ -238,7 +253,7 @@ mod tests {
             shares.walk(Kind::Visit, 0, (&prf.steps(person), 1), None, &mut slots);
             tally[usize::from(slots[0])] += 1.0 / 40_000.0;
         }
-        // Others weigh 1, 2, 1, 2 of 6; the sibling (2) has a quarter to itself.
+        // The others weigh 1, 2, 1, 2 of 6; the sibling (2) has a quarter to itself.
         let law = [0.5, 1.0 / 24.0, 0.25 + 1.0 / 12.0, 1.0 / 24.0, 1.0 / 12.0];
         assert!(tally.iter().zip(law).all(|(a, b)| (a - b).abs() < 0.01));
     }

@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
     fn cell(&mut self) -> (Cell<'a>, After) {
         let mut inside = None;
         if self.data.get(self.at) == Some(&QUOTE) {
-            inside = self.quoted();
+            inside = self.inside_quotes();
             if inside.is_none() {
                 let outside = b"";
                 return (Cell { inside, outside }, After::Open);
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The quoted part of a cell and whether quotes are doubled in it; none where it has no end.
-    fn quoted(&mut self) -> Option<(&'a [u8], bool)> {
+    fn inside_quotes(&mut self) -> Option<(&'a [u8], bool)> {
         let rest = &self.data[self.at + 1..];
         let (mut size, mut doubled) = (0, false);
         loop {
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn undoubled(out: &mut Vec<u8>, inside: &[u8]) {
+fn push_undoubled(out: &mut Vec<u8>, inside: &[u8]) {
     let mut rest = inside;
     while let Some(at) = rest.iter().position(|&byte| byte == QUOTE) {
         out.extend_from_slice(&rest[..=at]);
@@ -143,7 +143,7 @@ pub fn lines(rules: &Rules, layout: &Layout, data: &[u8], last: bool) -> (Rows, 
             rows.retract();
             return (rows, start);
         }
-        let line = trimmed(&data[start..walk.at]);
+        let line = trim(&data[start..walk.at]);
         let text = utf8 || std::str::from_utf8(line).is_ok();
         rows.settle(rules, fault(text, count, layout.columns.len()), line);
         walk.skip_empty();
@@ -162,7 +162,7 @@ fn fault(text: bool, cells: usize, width: usize) -> Option<Reason> {
     }
 }
 
-fn trimmed(line: &[u8]) -> &[u8] {
+fn trim(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -189,7 +189,7 @@ fn lay(rows: &mut Rows, column: usize, cell: &Cell) {
         (None, outside) => rows.push(column, outside, Kind::Text),
         (Some((inside, false)), b"") => rows.push(column, inside, Kind::Text),
         (Some((inside, _)), outside) => rows.push_with(column, |out| {
-            undoubled(out, inside);
+            push_undoubled(out, inside);
             out.extend_from_slice(outside);
             Kind::Text
         }),

@@ -3,7 +3,7 @@
 use super::number;
 use super::rows::{Kind, Rows};
 use super::rules::{Reason, Rules};
-use super::scan::{Broken, Scan, Sound, Value, unescape};
+use super::scan::{JsonResult, NotJson, Scan, Value, unescape};
 
 const NOT_JSON: &str = "not JSON";
 const NO_OBJECT: &str = "not a JSON object";
@@ -70,7 +70,7 @@ impl<'r> Objects<'r> {
         self.rows.settle(self.rules, Some(NO_OBJECT.into()), b"");
     }
 
-    fn object(&mut self, text: &[u8]) -> Sound<Option<&'static str>> {
+    fn object(&mut self, text: &[u8]) -> JsonResult<Option<&'static str>> {
         let mut scan = Scan::new(text);
         scan.blank();
         if !scan.take(b'{') {
@@ -88,11 +88,11 @@ impl<'r> Objects<'r> {
         Ok(faults.reason())
     }
 
-    fn fields(&mut self, scan: &mut Scan, faults: &mut Faults) -> Sound<()> {
+    fn fields(&mut self, scan: &mut Scan, faults: &mut Faults) -> JsonResult<()> {
         let mut before = self.next.len() - 1;
         loop {
             if !scan.take(b'"') {
-                return Err(Broken);
+                return Err(NotJson);
             }
             let (key, escaped) = scan.text()?;
             let column = self.column(key, escaped, before)?;
@@ -119,14 +119,14 @@ impl<'r> Objects<'r> {
                 return Ok(());
             }
             if !scan.take(b',') {
-                return Err(Broken);
+                return Err(NotJson);
             }
             scan.blank();
         }
     }
 
     /// The column of a key; nearly always the one that stood there before.
-    fn column(&mut self, key: &[u8], escaped: bool, before: usize) -> Sound<Option<usize>> {
+    fn column(&mut self, key: &[u8], escaped: bool, before: usize) -> JsonResult<Option<usize>> {
         if escaped {
             self.scratch.clear();
             unescape(key, &mut self.scratch)?;
@@ -141,7 +141,7 @@ impl<'r> Objects<'r> {
     }
 
     /// Lays a cell down; tells what is wrong with it.
-    fn cell(&mut self, column: usize, value: &Value) -> Sound<Option<&'static str>> {
+    fn cell(&mut self, column: usize, value: &Value) -> JsonResult<Option<&'static str>> {
         let rows = &mut self.rows;
         match *value {
             Value::Text(text, false) => rows.push(column, text, Kind::Text),

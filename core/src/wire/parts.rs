@@ -6,7 +6,7 @@ use super::csv::{self, Layout};
 use super::json::{self, Objects, newline};
 use super::rows::{Bad, Kind, Rows, Texts};
 use super::rules::Rules;
-use crate::stream::json_cell::quoted;
+use crate::stream::json_cell::quote;
 
 /// Bytes that are worth a part of their own.
 const PART: usize = 1 << 17;
@@ -78,7 +78,7 @@ pub fn objects(rules: &Rules, values: &[Option<&[u8]>]) -> Vec<Rows> {
 
 /// Cells of text one behind the other, as Arrow lays them: offsets, bytes, and a bit per cell where some are missing.
 #[derive(Default)]
-pub struct Laid {
+pub struct ArrowText {
     pub offsets: Vec<i32>,
     pub bytes: Vec<u8>,
     pub valid: Option<Vec<u8>>,
@@ -88,12 +88,12 @@ pub struct Laid {
 pub enum Tokens {
     /// Its text is JSON already.
     AsText,
-    Own(Laid),
+    Own(ArrowText),
 }
 
 /// What was read: all columns one behind the other, in the order of the rules.
-pub struct Read {
-    pub cells: Laid,
+pub struct ReadBatch {
+    pub cells: ArrowText,
     /// By column, for those that are published.
     pub tokens: Vec<(usize, Tokens)>,
     pub rows: Vec<i64>,
@@ -102,7 +102,7 @@ pub struct Read {
 }
 
 /// Joins parts; none where all text together is too long for Arrow.
-pub fn join(rules: &Rules, mut parts: Vec<Rows>) -> Option<Read> {
+pub fn join(rules: &Rules, mut parts: Vec<Rows>) -> Option<ReadBatch> {
     let width = rules.names.len();
     let (mut total, mut rows, mut bad) = (0, Vec::new(), Vec::new());
     for part in &mut parts {
@@ -121,7 +121,7 @@ pub fn join(rules: &Rules, mut parts: Vec<Rows>) -> Option<Read> {
             tokens.push((at, own));
         }
     }
-    Some(Read {
+    Some(ReadBatch {
         cells,
         tokens,
         rows,
@@ -130,23 +130,24 @@ pub fn join(rules: &Rules, mut parts: Vec<Rows>) -> Option<Read> {
     })
 }
 
-fn lay<'a>(texts: impl Iterator<Item = &'a Texts> + Clone, cells: usize) -> Option<Laid> {
+fn lay<'a>(texts: impl Iterator<Item = &'a Texts> + Clone, cells: usize) -> Option<ArrowText> {
     let size: usize = texts.clone().map(|texts| texts.bytes.len()).sum();
     i32::try_from(size).ok()?;
-    let mut laid = Laid {
+    let mut text_array = ArrowText {
         offsets: Vec::with_capacity(cells + 1),
         bytes: Vec::with_capacity(size),
         valid: None,
     };
-    laid.offsets.push(0);
+    text_array.offsets.push(0);
     for texts in texts.clone() {
-        let start = laid.bytes.len();
-        laid.bytes.extend_from_slice(&texts.bytes);
-        laid.offsets
+        let start = text_array.bytes.len();
+        text_array.bytes.extend_from_slice(&texts.bytes);
+        text_array
+            .offsets
             .extend(texts.ends.iter().map(|&end| (start + end) as i32));
     }
-    laid.valid = bits(texts.flat_map(|texts| &texts.kinds), cells);
-    Some(laid)
+    text_array.valid = bits(texts.flat_map(|texts| &texts.kinds), cells);
+    Some(text_array)
 }
 
 /// A bit per cell; none where no cell is missing.
@@ -192,7 +193,7 @@ fn tokens_of<'a>(
 fn token(out: &mut Vec<u8>, text: &[u8], kind: Kind) {
     match kind {
         Kind::Null => {}
-        Kind::Text => quoted(out, text),
+        Kind::Text => quote(out, text),
         Kind::Minus => out.extend_from_slice(b"-0.0"),
         Kind::Bare | Kind::Whole => {
             out.extend_from_slice(text);
@@ -216,10 +217,11 @@ mod tests {
         }
     }
 
-    fn texts(laid: &Laid) -> Vec<&[u8]> {
-        laid.offsets
+    fn texts(text_array: &ArrowText) -> Vec<&[u8]> {
+        text_array
+            .offsets
             .windows(2)
-            .map(|span| &laid.bytes[span[0] as usize..span[1] as usize])
+            .map(|span| &text_array.bytes[span[0] as usize..span[1] as usize])
             .collect()
     }
 
@@ -247,7 +249,7 @@ mod tests {
             assert!(
                 read.cells.bytes == whole.cells.bytes && read.cells.offsets == whole.cells.offsets
             );
-            let places = |read: &Read| read.bad.iter().map(|bad| bad.row).collect::<Vec<_>>();
+            let places = |read: &ReadBatch| read.bad.iter().map(|bad| bad.row).collect::<Vec<_>>();
             assert_eq!(places(&read), places(&whole));
             assert!(matches!(read.tokens[..], [(1, Tokens::AsText)]));
         }

@@ -5,12 +5,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::csv::Layout;
-use super::parts::{self, Laid, Tokens};
+use super::parts::{self, ArrowText, Tokens};
 use super::rows::Rows;
 use super::rules::Rules;
 use super::table;
 use crate::py::{array, refuse};
-use crate::stream::py::capsules::{Capsules, batch, unreadable};
+use crate::stream::py::capsules::{Capsules, batch, to_py_error};
 
 /// Cells of text as Arrow lays them: offsets, bytes, and a bit per cell where some are missing.
 #[pyclass(frozen, get_all, module = "reticent._core.wire")]
@@ -21,25 +21,25 @@ pub struct Cells {
 }
 
 impl Cells {
-    fn new(py: Python<'_>, laid: Laid) -> Self {
+    fn new(py: Python<'_>, text_array: ArrowText) -> Self {
         Cells {
-            offsets: array(py, laid.offsets),
-            bytes: array(py, laid.bytes),
-            valid: laid.valid.map(|bits| array(py, bits)),
+            offsets: array(py, text_array.offsets),
+            bytes: array(py, text_array.bytes),
+            valid: text_array.valid.map(|bits| array(py, bits)),
         }
     }
 }
 
 /// What was read: all columns one behind the other, JSON of those that are not all text, and what was set aside.
 #[pyclass(frozen, get_all, module = "reticent._core.wire")]
-pub struct Read {
+pub struct ReadBatch {
     cells: Py<Cells>,
     /// Pairs of a column and its JSON; None where its text is that.
     tokens: Py<PyList>,
     rows: Py<PyArray1<i64>>,
     total: usize,
     /// Row, reason and payload of each record that was set aside.
-    bad: Py<PyList>,
+    bad_lines: Py<PyList>,
 }
 
 /// Reads records under a policy.
@@ -47,14 +47,14 @@ pub struct Read {
 pub struct Reader(Rules);
 
 impl Reader {
-    fn share(&self, py: Python<'_>, parts: Vec<Rows>) -> PyResult<Read> {
+    fn to_batch(&self, py: Python<'_>, parts: Vec<Rows>) -> PyResult<ReadBatch> {
         let read = py.detach(|| parts::join(&self.0, parts));
         let read = read.ok_or_else(|| refuse("more text than a batch can hold"))?;
         let tokens = PyList::empty(py);
         for (column, json) in read.tokens {
             let own = match json {
                 Tokens::AsText => None,
-                Tokens::Own(laid) => Some(Cells::new(py, laid)),
+                Tokens::Own(text_array) => Some(Cells::new(py, text_array)),
             };
             tokens.append((column, own))?;
         }
@@ -62,12 +62,12 @@ impl Reader {
         for record in read.bad {
             bad.append((record.row, record.reason, PyBytes::new(py, &record.payload)))?;
         }
-        Ok(Read {
+        Ok(ReadBatch {
             cells: Py::new(py, Cells::new(py, read.cells))?,
             tokens: tokens.unbind(),
             rows: array(py, read.rows),
             total: read.total,
-            bad: bad.unbind(),
+            bad_lines: bad.unbind(),
         })
     }
 }
@@ -105,23 +105,23 @@ impl Reader {
             numbers,
             missing: missing.into_iter().map(String::into_bytes).collect(),
         };
-        if !rules.sound() {
+        if !rules.is_consistent() {
             return Err(refuse("rules that do not fit their columns"));
         }
         Ok(Reader(rules))
     }
 
     /// One JSON object per line.
-    fn ndjson(&self, py: Python<'_>, data: &[u8]) -> PyResult<Read> {
+    fn ndjson(&self, py: Python<'_>, data: &[u8]) -> PyResult<ReadBatch> {
         let parts = py.detach(|| parts::ndjson(&self.0, data));
-        self.share(py, parts)
+        self.to_batch(py, parts)
     }
 
     /// One JSON object per value.
-    fn objects(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<Read> {
+    fn objects(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<ReadBatch> {
         let texts = values.iter().map(text).collect::<PyResult<Vec<_>>>()?;
         let parts = py.detach(|| parts::objects(&self.0, &texts));
-        self.share(py, parts)
+        self.to_batch(py, parts)
     }
 
     /// Lines of CSV and how many bytes they take; `columns` are those of their cells. What is broken off is left, unless it is the last.
@@ -132,7 +132,7 @@ impl Reader {
         delimiter: u8,
         columns: Vec<usize>,
         last: bool,
-    ) -> PyResult<(Read, usize)> {
+    ) -> PyResult<(ReadBatch, usize)> {
         let mut sorted = columns.clone();
         sorted.sort_unstable();
         sorted.dedup();
@@ -145,25 +145,25 @@ impl Reader {
         }
         let layout = Layout { delimiter, columns };
         let (parts, size) = py.detach(|| parts::csv(&self.0, &layout, data, last));
-        Ok((self.share(py, parts)?, size))
+        Ok((self.to_batch(py, parts)?, size))
     }
 
     /// The rows of an Arrow batch whose columns are those of the policy.
-    fn table(&self, py: Python<'_>, batch: Capsules<'_>) -> PyResult<Read> {
+    fn table(&self, py: Python<'_>, batch: Capsules<'_>) -> PyResult<ReadBatch> {
         let rows = self::batch(&batch)?;
-        let column = |number: usize| rows.column(number).map_err(unreadable);
+        let column = |number: usize| rows.column(number).map_err(to_py_error);
         let columns = (0..self.0.names.len())
             .map(column)
             .collect::<PyResult<Vec<_>>>()?;
         let rows = py.detach(|| table::rows(&self.0, &columns));
-        self.share(py, vec![rows])
+        self.to_batch(py, vec![rows])
     }
 }
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "wire")?;
     m.add_class::<Cells>()?;
-    m.add_class::<Read>()?;
+    m.add_class::<ReadBatch>()?;
     m.add_class::<Reader>()?;
     parent.add_submodule(&m)
 }

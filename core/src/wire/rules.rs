@@ -25,7 +25,7 @@ pub type Reason = String;
 
 impl Rules {
     /// Whether all columns that are named by number are there.
-    pub fn sound(&self) -> bool {
+    pub fn is_consistent(&self) -> bool {
         let size = self.names.len();
         let required = self.required.iter().map(|(column, _)| column);
         self.published.len() == size

@@ -9,9 +9,9 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 /// The text is not JSON.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Broken;
+pub struct NotJson;
 
-pub type Sound<T> = Result<T, Broken>;
+pub type JsonResult<T> = Result<T, NotJson>;
 
 /// What stands in the place of a value.
 pub enum Value<'a> {
@@ -63,14 +63,14 @@ impl<'a> Scan<'a> {
     }
 
     /// What is left is white space.
-    pub fn end(&mut self) -> Sound<()> {
+    pub fn end(&mut self) -> JsonResult<()> {
         self.blank();
-        (self.at == self.text.len()).then_some(()).ok_or(Broken)
+        (self.at == self.text.len()).then_some(()).ok_or(NotJson)
     }
 
     /// Text behind its opening quote: what stands before the closing one, and whether something in it is escaped.
     #[inline]
-    pub fn text(&mut self) -> Sound<(&'a [u8], bool)> {
+    pub fn text(&mut self) -> JsonResult<(&'a [u8], bool)> {
         let (start, mut escaped) = (self.at, false);
         loop {
             while let Some(word) = self.text[self.at..].first_chunk::<8>() {
@@ -81,7 +81,7 @@ impl<'a> Scan<'a> {
                 }
                 self.at += 8;
             }
-            match self.peek().ok_or(Broken)? {
+            match self.peek().ok_or(NotJson)? {
                 b'"' => {
                     self.at += 1;
                     return Ok((&self.text[start..self.at - 1], escaped));
@@ -90,34 +90,34 @@ impl<'a> Scan<'a> {
                     escaped = true;
                     self.at += 2;
                     if self.at > self.text.len() {
-                        return Err(Broken);
+                        return Err(NotJson);
                     }
                 }
-                0..0x20 => return Err(Broken),
+                0..0x20 => return Err(NotJson),
                 _ => self.at += 1,
             }
         }
     }
 
-    fn word(&mut self, word: &[u8]) -> Sound<()> {
+    fn word(&mut self, word: &[u8]) -> JsonResult<()> {
         let there = self.text[self.at..].starts_with(word);
         self.at += word.len();
-        there.then_some(()).ok_or(Broken)
+        there.then_some(()).ok_or(NotJson)
     }
 
-    fn digits(&mut self) -> Sound<usize> {
+    fn digits(&mut self) -> JsonResult<usize> {
         let rest = &self.text[self.at..];
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += count;
-        if count == 0 { Err(Broken) } else { Ok(count) }
+        if count == 0 { Err(NotJson) } else { Ok(count) }
     }
 
-    fn number(&mut self) -> Sound<Value<'a>> {
+    fn number(&mut self) -> JsonResult<Value<'a>> {
         let start = self.at;
         self.take(b'-');
         let first = self.peek();
         if self.digits()? > 1 && first == Some(b'0') {
-            return Err(Broken);
+            return Err(NotJson);
         }
         let whole = !matches!(self.peek(), Some(b'.' | b'e' | b'E'));
         if self.take(b'.') {
@@ -136,18 +136,18 @@ impl<'a> Scan<'a> {
         if x.is_finite() {
             Ok(Value::Float(x))
         } else {
-            Err(Broken)
+            Err(NotJson)
         }
     }
 
     /// The next value; a container is gone over to its end.
     #[inline]
-    pub fn value(&mut self) -> Sound<Value<'a>> {
+    pub fn value(&mut self) -> JsonResult<Value<'a>> {
         self.value_at(0)
     }
 
-    fn value_at(&mut self, depth: usize) -> Sound<Value<'a>> {
-        match self.peek().ok_or(Broken)? {
+    fn value_at(&mut self, depth: usize) -> JsonResult<Value<'a>> {
+        match self.peek().ok_or(NotJson)? {
             b'"' => {
                 self.at += 1;
                 let (text, escaped) = self.text()?;
@@ -156,14 +156,14 @@ impl<'a> Scan<'a> {
             b'n' => self.word(b"null").map(|()| Value::Null),
             b't' => self.word(b"true").map(|()| Value::Bool(true)),
             b'f' => self.word(b"false").map(|()| Value::Bool(false)),
-            b'[' | b'{' => self.nested(depth + 1).map(|()| Value::Nested),
+            b'[' | b'{' => self.skip_nested(depth + 1).map(|()| Value::Nested),
             _ => self.number(),
         }
     }
 
-    fn nested(&mut self, depth: usize) -> Sound<()> {
+    fn skip_nested(&mut self, depth: usize) -> JsonResult<()> {
         if depth > DEPTH {
-            return Err(Broken);
+            return Err(NotJson);
         }
         let close = self.text[self.at] + 2; // ] stands two behind [, and } behind {
         self.at += 1;
@@ -183,15 +183,15 @@ impl<'a> Scan<'a> {
                 return Ok(());
             }
             if !self.take(b',') {
-                return Err(Broken);
+                return Err(NotJson);
             }
             self.blank();
         }
     }
 
-    fn key(&mut self) -> Sound<()> {
+    fn key(&mut self) -> JsonResult<()> {
         if !self.take(b'"') {
-            return Err(Broken);
+            return Err(NotJson);
         }
         if let (text, true) = self.text()? {
             unescape(text, &mut Vec::new())?;
@@ -201,10 +201,10 @@ impl<'a> Scan<'a> {
 
     /// What stands between a key and its value.
     #[inline]
-    pub fn colon(&mut self) -> Sound<()> {
+    pub fn colon(&mut self) -> JsonResult<()> {
         self.blank();
         if !self.take(b':') {
-            return Err(Broken);
+            return Err(NotJson);
         }
         self.blank();
         Ok(())
@@ -216,11 +216,11 @@ fn in_64_bits(text: &[u8]) -> bool {
 }
 
 /// Adds text whose escapes are resolved; half a pair of surrogates is no character.
-pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> Sound<()> {
+pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
         out.extend_from_slice(&rest[..at]);
-        let byte = *rest.get(at + 1).ok_or(Broken)?;
+        let byte = *rest.get(at + 1).ok_or(NotJson)?;
         rest = &rest[at + 2..];
         match byte {
             b'"' | b'\\' | b'/' => out.push(byte),
@@ -233,33 +233,33 @@ pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> Sound<()> {
                 let character = character(&mut rest)?;
                 out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            _ => return Err(Broken),
+            _ => return Err(NotJson),
         }
     }
     out.extend_from_slice(rest);
     Ok(())
 }
 
-fn unit(rest: &mut &[u8]) -> Sound<u32> {
-    let (digits, after) = rest.split_first_chunk::<4>().ok_or(Broken)?;
+fn unit(rest: &mut &[u8]) -> JsonResult<u32> {
+    let (digits, after) = rest.split_first_chunk::<4>().ok_or(NotJson)?;
     *rest = after;
     digits.iter().try_fold(0, |sum, &byte| {
-        let digit = char::from(byte).to_digit(16).ok_or(Broken)?;
+        let digit = char::from(byte).to_digit(16).ok_or(NotJson)?;
         Ok(sum << 4 | digit)
     })
 }
 
-fn character(rest: &mut &[u8]) -> Sound<char> {
+fn character(rest: &mut &[u8]) -> JsonResult<char> {
     let high = unit(rest)?;
     if !(0xd800..0xdc00).contains(&high) {
-        return char::from_u32(high).ok_or(Broken);
+        return char::from_u32(high).ok_or(NotJson);
     }
-    *rest = rest.strip_prefix(b"\\u").ok_or(Broken)?;
+    *rest = rest.strip_prefix(b"\\u").ok_or(NotJson)?;
     let low = unit(rest)?;
     if !(0xdc00..0xe000).contains(&low) {
-        return Err(Broken);
+        return Err(NotJson);
     }
-    char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)).ok_or(Broken)
+    char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)).ok_or(NotJson)
 }
 
 #[cfg(test)]

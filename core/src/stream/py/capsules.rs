@@ -9,7 +9,7 @@ use crate::stream::column::{ArrowArray, ArrowSchema, Batch, Column, Unreadable};
 /// The capsules of a schema and of an array.
 pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
 
-pub fn unreadable(error: Unreadable) -> PyErr {
+pub fn to_py_error(error: Unreadable) -> PyErr {
     match error {
         Unreadable::Type(message) => PyTypeError::new_err(message),
         Unreadable::Shape(message) => PyValueError::new_err(message),
@@ -37,12 +37,12 @@ fn structures<'a>(
 pub fn column<'a>(capsules: &'a Capsules<'_>) -> PyResult<Column<'a>> {
     let (schema, array) = structures(capsules)?;
     // SAFETY: the exporter has described the array truly, and buffers that Arrow shares never change.
-    unsafe { Column::new(schema, array) }.map_err(unreadable)
+    unsafe { Column::new(schema, array) }.map_err(to_py_error)
 }
 
 /// Borrows a record batch; the capsules keep it alive.
 pub fn batch<'a>(capsules: &'a Capsules<'_>) -> PyResult<Batch<'a>> {
     let (schema, array) = structures(capsules)?;
     // SAFETY: as for a column.
-    unsafe { Batch::new(schema, array) }.map_err(unreadable)
+    unsafe { Batch::new(schema, array) }.map_err(to_py_error)
 }

@@ -6,14 +6,14 @@ use pyo3::types::PyBytes;
 
 use crate::py::refuse;
 use crate::stream::bytes::{Reader, Writer};
-use crate::stream::castle::{self, Batch, Out, Settings};
+use crate::stream::castle::{self, Batch, Output, Settings};
 use crate::stream::castle_snapshot;
-use crate::stream::cluster::Ladder;
+use crate::stream::cluster::Hierarchy;
 use crate::stream::draw::Draw;
 
 /// Tuples that left, in order: whether they were published or suppressed, and one row of leaves, levels and bounds each.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
-pub struct Released {
+pub struct ReleasedRecords {
     seqs: Py<PyArray1<u64>>,
     published: Py<PyArray1<bool>>,
     leaves: Py<PyArray2<u32>>,
@@ -26,7 +26,7 @@ pub struct Released {
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct CastleTotals {
     tuples: u64,
-    held: usize,
+    pending: usize,
     clusters: usize,
     reusable: usize,
 }
@@ -79,14 +79,14 @@ impl Castle {
     }
 
     /// The hierarchy of one category: per level the node of every leaf and the loss of every node.
-    fn set_ladder(
+    fn set_hierarchy(
         &mut self,
         attribute: usize,
         tables: Vec<Vec<u32>>,
         losses: Vec<Vec<f64>>,
     ) -> PyResult<()> {
-        let ladder = Ladder { tables, losses };
-        self.0.set_ladder(attribute, ladder).map_err(refuse)
+        let hierarchy = Hierarchy { tables, losses };
+        self.0.set_hierarchy(attribute, hierarchy).map_err(refuse)
     }
 
     /// Takes tuples in; gives back those that left, published or suppressed.
@@ -98,7 +98,7 @@ impl Castle {
         values: PyReadonlyArray1<'_, u32>,
         leaves: PyReadonlyArray2<'_, u32>,
         numbers: PyReadonlyArray2<'_, f64>,
-    ) -> PyResult<Released> {
+    ) -> PyResult<ReleasedRecords> {
         let batch = Batch {
             seqs: seqs.as_slice()?,
             persons: persons.as_slice()?,
@@ -110,20 +110,20 @@ impl Castle {
             return Err(refuse("a batch that does not fit"));
         }
         let out = py.detach(|| self.0.push(&batch));
-        self.released(py, &out)
+        self.collect_released(py, &out)
     }
 
     /// Releases or suppresses all that is still held.
-    fn close(&mut self, py: Python<'_>) -> PyResult<Released> {
+    fn close(&mut self, py: Python<'_>) -> PyResult<ReleasedRecords> {
         let mut out = Vec::new();
         py.detach(|| self.0.flush(&mut out));
-        self.released(py, &out)
+        self.collect_released(py, &out)
     }
 
     fn totals(&self) -> CastleTotals {
         CastleTotals {
             tuples: self.0.arrived,
-            held: self.0.waiting(),
+            pending: self.0.pending_count(),
             clusters: self.0.live().count(),
             reusable: self.0.published.len(),
         }
@@ -152,8 +152,8 @@ impl Castle {
 }
 
 impl Castle {
-    fn released(&self, py: Python<'_>, out: &[Out]) -> PyResult<Released> {
-        let (c, n) = (self.0.space.ladders.len(), self.0.space.low.len());
+    fn collect_released(&self, py: Python<'_>, out: &[Output]) -> PyResult<ReleasedRecords> {
+        let (c, n) = (self.0.space.hierarchies.len(), self.0.space.low.len());
         let (mut leaves, mut levels) = (Vec::new(), Vec::new());
         let (mut low, mut high) = (Vec::new(), Vec::new());
         for (row, tuple) in out.iter().enumerate() {
@@ -171,7 +171,7 @@ impl Castle {
         }
         let seqs: Vec<u64> = out.iter().map(|o| o.seq).collect();
         let published: Vec<bool> = out.iter().map(|o| o.region.is_some()).collect();
-        Ok(Released {
+        Ok(ReleasedRecords {
             seqs: seqs.into_pyarray(py).unbind(),
             published: published.into_pyarray(py).unbind(),
             leaves: grid(py, leaves, c, out.len())?,

@@ -3,79 +3,79 @@
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
 
-use super::capsules::{Capsules, batch, unreadable};
+use super::capsules::{Capsules, batch, to_py_error};
 use crate::py::refuse;
-use crate::stream::coder::{self, Columns, Strange};
+use crate::stream::coder::{self, Columns, Unread};
 
 type Values = Vec<(usize, Vec<Option<String>>)>;
 
 /// A batch on codes; or what is to be taught first. Columns become arrays when they are asked for.
 #[pyclass(frozen, module = "reticent._core.stream")]
-pub struct Coded(Result<coder::Coded, Strange>);
+pub struct CodedBatch(Result<coder::CodedRecords, Unread>);
 
-impl Coded {
-    pub fn codes(&self) -> PyResult<&coder::Coded> {
+impl CodedBatch {
+    pub fn codes(&self) -> PyResult<&coder::CodedRecords> {
         let read = self.0.as_ref();
         read.map_err(|_| refuse("the batch holds what was not taught"))
     }
 }
 
 #[pymethods]
-impl Coded {
+impl CodedBatch {
     /// Whether everything was known.
     #[getter]
-    fn whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.0.is_ok()
     }
 
     #[getter]
     fn persons(&self, py: Python<'_>) -> PyResult<Py<PyArray1<u64>>> {
-        Ok(copied(py, &self.codes()?.persons))
+        Ok(to_array(py, &self.codes()?.persons))
     }
 
     #[getter]
-    fn units(&self, py: Python<'_>) -> PyResult<Option<Py<PyArray1<u64>>>> {
-        let units = self.codes()?.units.as_ref();
-        Ok(units.map(|units| copied(py, units)))
+    fn households(&self, py: Python<'_>) -> PyResult<Option<Py<PyArray1<u64>>>> {
+        let households = self.codes()?.households.as_ref();
+        Ok(households.map(|households| to_array(py, households)))
     }
 
     #[getter]
-    fn rows(&self, py: Python<'_>) -> PyResult<Py<PyArray1<u32>>> {
-        Ok(copied(py, &self.codes()?.rows))
+    fn strata(&self, py: Python<'_>) -> PyResult<Py<PyArray1<u32>>> {
+        Ok(to_array(py, &self.codes()?.strata))
     }
 
     /// The codes of the sensitive values, the last field.
     #[getter]
     fn values(&self, py: Python<'_>) -> PyResult<Py<PyArray1<i32>>> {
-        Ok(copied(py, self.codes()?.values()))
+        Ok(to_array(py, self.codes()?.values()))
     }
 
     /// The codes of one field.
     fn field(&self, py: Python<'_>, number: usize) -> PyResult<Py<PyArray1<i32>>> {
         let codes = self.codes()?.codes.get(number);
         let codes = codes.ok_or_else(|| refuse("no such field"))?;
-        Ok(copied(py, codes))
+        Ok(to_array(py, codes))
     }
 
     /// Whether names of persons or units may be written in several ways.
     #[getter]
-    fn unnamed(&self) -> bool {
-        matches!(self.0, Err(Strange::Names))
+    fn has_odd_names(&self) -> bool {
+        matches!(self.0, Err(Unread::Names))
     }
 
     /// How many records name nobody.
     #[getter]
     fn missing(&self) -> usize {
         match self.0 {
-            Err(Strange::Nobody(missing)) => missing,
+            Err(Unread::Nobody(missing)) => missing,
             _ => 0,
         }
     }
 
     /// Values without a code, by field.
     #[getter]
-    fn strange(&self) -> Values {
-        let Err(Strange::Values(values)) = &self.0 else {
+    fn unknown_values(&self) -> Values {
+        let Err(Unread::Values(values)) = &self.0 else {
             return vec![];
         };
         let texts = values
@@ -86,15 +86,15 @@ impl Coded {
 
     /// Codes of the fields that lead to no row yet.
     #[getter]
-    fn combinations(&self) -> Vec<Vec<i32>> {
+    fn unknown_combinations(&self) -> Vec<Vec<i32>> {
         match &self.0 {
-            Err(Strange::Rows(combinations)) => combinations.clone(),
+            Err(Unread::Combinations(unknown_combinations)) => unknown_combinations.clone(),
             _ => vec![],
         }
     }
 }
 
-fn copied<T: Element + Copy>(py: Python<'_>, column: &[T]) -> Py<PyArray1<T>> {
+fn to_array<T: Element + Copy>(py: Python<'_>, column: &[T]) -> Py<PyArray1<T>> {
     PyArray1::from_slice(py, column).unbind()
 }
 
@@ -121,7 +121,7 @@ impl Coder {
         codes: Vec<i32>,
     ) -> PyResult<()> {
         if values.len() != codes.len() {
-            return Err(refuse("columns of different length"));
+            return Err(refuse("the columns differ in length"));
         }
         for (value, code) in values.into_iter().zip(codes) {
             let learned = self.0.learn(field, value.map(String::into_bytes), code);
@@ -131,8 +131,8 @@ impl Coder {
     }
 
     /// The row that the codes of the fields lead to from now on.
-    fn learn_row(&mut self, codes: Vec<i32>, row: u32) {
-        self.0.learn_row(codes, row);
+    fn learn_stratum(&mut self, codes: Vec<i32>, stratum: u32) {
+        self.0.learn_stratum(codes, stratum);
     }
 
     /// Forgets what was taught.
@@ -141,8 +141,8 @@ impl Coder {
     }
 
     /// How many raw values are remembered of the field that has most.
-    fn remembered(&self) -> usize {
-        self.0.remembered()
+    fn cache_size(&self) -> usize {
+        self.0.cache_size()
     }
 
     /// A batch on codes; columns are given by number. `named`: each person and unit is written in one way.
@@ -152,14 +152,14 @@ impl Coder {
         batch: Capsules<'_>,
         person: usize,
         fields: Vec<usize>,
-        unit: Option<usize>,
-        named: bool,
-    ) -> PyResult<Coded> {
+        household: Option<usize>,
+        normalized: bool,
+    ) -> PyResult<CodedBatch> {
         let rows = self::batch(&batch)?;
-        let column = |number: usize| rows.column(number).map_err(unreadable);
+        let column = |number: usize| rows.column(number).map_err(to_py_error);
         let columns = Columns {
             person: column(person)?,
-            unit: unit.map(column).transpose()?,
+            household: household.map(column).transpose()?,
             fields: fields
                 .into_iter()
                 .map(column)
@@ -168,7 +168,7 @@ impl Coder {
         if columns.fields.len() != self.0.fields() {
             return Err(refuse("another number of fields"));
         }
-        Ok(Coded(py.detach(|| self.0.read(&columns, named))))
+        Ok(CodedBatch(py.detach(|| self.0.read(&columns, normalized))))
     }
 }
 

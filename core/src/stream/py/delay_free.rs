@@ -5,7 +5,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::Placed;
+use super::PlacedRecords;
 use crate::py::refuse;
 use crate::stream::delay_free::{self, Settings};
 use crate::stream::pools::Kind;
@@ -69,20 +69,20 @@ impl DelayFree {
         &mut self,
         py: Python<'_>,
         seqs: PyReadonlyArray1<'_, u64>,
-        qis: PyReadonlyArray1<'_, u64>,
+        quasi: PyReadonlyArray1<'_, u64>,
         codes: PyReadonlyArray1<'_, i32>,
-    ) -> PyResult<Placed> {
-        let (seqs, qis, codes) = (seqs.as_slice()?, qis.as_slice()?, codes.as_slice()?);
+    ) -> PyResult<PlacedRecords> {
+        let (seqs, quasi, codes) = (seqs.as_slice()?, quasi.as_slice()?, codes.as_slice()?);
         let domain = self.0.domain();
-        if seqs.len() != qis.len() || seqs.len() != codes.len() {
-            return Err(refuse("columns of different length"));
+        if seqs.len() != quasi.len() || seqs.len() != codes.len() {
+            return Err(refuse("the columns differ in length"));
         }
         if codes.iter().any(|&c| c < 0 || c as usize >= domain) {
             return Err(refuse("a code lies outside the domain"));
         }
-        let placed = py.detach(|| self.0.push(seqs, qis, codes));
+        let placed = py.detach(|| self.0.push(seqs, quasi, codes));
         let placed = placed.map_err(PyRuntimeError::new_err)?;
-        Ok(Placed::new(py, placed))
+        Ok(PlacedRecords::new(py, placed))
     }
 
     fn totals(&self) -> Totals {
@@ -98,8 +98,8 @@ impl DelayFree {
     }
 
     /// Tuples seen per code.
-    fn seen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        self.0.seen().to_pyarray(py)
+    fn value_counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        self.0.value_counts().to_pyarray(py)
     }
 
     fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

@@ -3,14 +3,14 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use super::capsules::{Capsules, batch, unreadable};
+use super::capsules::{Capsules, batch, to_py_error};
 use crate::py::array;
 use crate::stream::hash;
 
 /// Hashes of quasi-identifiers and of persons, rows without one, and codes, unless a value is not known.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct Hashes {
-    qis: Py<PyArray1<u64>>,
+    quasi: Py<PyArray1<u64>>,
     persons: Option<Py<PyArray1<u64>>>,
     missing: usize,
     codes: Option<Py<PyArray1<i32>>>,
@@ -42,7 +42,7 @@ impl Hasher {
         sensitive: usize,
     ) -> PyResult<Hashes> {
         let rows = self::batch(&batch)?;
-        let column = |number: usize| rows.column(number).map_err(unreadable);
+        let column = |number: usize| rows.column(number).map_err(to_py_error);
         let quasi = quasi
             .into_iter()
             .map(column)
@@ -51,7 +51,7 @@ impl Hasher {
         let sensitive = column(sensitive)?;
         let hashes = py.detach(|| self.0.read(&quasi, person.as_ref(), &sensitive));
         Ok(Hashes {
-            qis: array(py, hashes.qis),
+            quasi: array(py, hashes.quasi),
             persons: hashes.persons.map(|p| array(py, p)),
             missing: hashes.missing,
             codes: hashes.codes.map(|c| array(py, c)),

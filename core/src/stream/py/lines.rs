@@ -9,10 +9,10 @@ use crate::py::refuse;
 use crate::stream::ndjson;
 
 /// Bytes that are kept between batches at most.
-const KEPT: usize = 64 << 20;
+const MAX_SCRATCH: usize = 64 << 20;
 
 /// Opened groups: ids, rows, offsets, codes, counts.
-type Opened<'py> = (
+type OpenedGroups<'py> = (
     PyReadonlyArray1<'py, u64>,
     PyReadonlyArray1<'py, i64>,
     PyReadonlyArray1<'py, i64>,
@@ -22,19 +22,19 @@ type Opened<'py> = (
 
 /// Writes the lines of groups and tuples; knows the names of the columns and the labels of the values.
 #[pyclass(module = "reticent._core.stream")]
-pub struct Lines {
-    lines: ndjson::Lines,
+pub struct LineWriter {
+    lines: ndjson::LineWriter,
     /// Memory that lines are written into, kept from batch to batch: new memory costs more than the writing.
     scratch: Vec<u8>,
 }
 
 #[pymethods]
-impl Lines {
+impl LineWriter {
     #[new]
     fn new(names: Vec<String>, quasi: usize) -> PyResult<Self> {
-        let lines = ndjson::Lines::new(&names, quasi);
+        let lines = ndjson::LineWriter::new(&names, quasi);
         let (lines, scratch) = (lines.map_err(refuse)?, Vec::new());
-        Ok(Lines { lines, scratch })
+        Ok(LineWriter { lines, scratch })
     }
 
     /// The JSON text of every value a group can offer, by code.
@@ -50,10 +50,10 @@ impl Lines {
         forms: Vec<u8>,
         seqs: PyReadonlyArray1<'py, u64>,
         groups: PyReadonlyArray1<'py, u64>,
-        opened: Opened<'py>,
+        opened: OpenedGroups<'py>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (seqs, groups) = (seqs.as_slice()?, groups.as_slice()?);
-        let opened = ndjson::Opened {
+        let opened = ndjson::OpenedGroups {
             ids: opened.0.as_slice()?,
             at: opened.1.as_slice()?,
             offsets: opened.2.as_slice()?,
@@ -61,13 +61,13 @@ impl Lines {
             counts: opened.4.as_slice()?,
         };
         let read = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
-        let formed = forms.len() == read.len();
+        let has_forms = forms.len() == read.len();
         let columns: Vec<ndjson::Field> = read
             .into_iter()
             .zip(forms)
             .map(|(column, form)| ndjson::Field::new(column, form))
             .collect();
-        if !formed || !self.lines.fits(&columns, seqs, groups, &opened) {
+        if !has_forms || !self.lines.fits(&columns, seqs, groups, &opened) {
             return Err(refuse("the batch does not fit its columns"));
         }
         let lines = py.detach(|| self.lines.write(&columns, seqs, groups, &opened));
@@ -75,33 +75,30 @@ impl Lines {
     }
 
     /// The lines of veiled records, each for itself; `persons` where records of a person may be followed.
-    #[pyo3(signature = (columns, forms, codes, seqs, rows, events, candidates, persons=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "columns side by side, as Python has them"
-    )]
-    fn write_veiled<'py>(
+    #[pyo3(signature = (columns, forms, codes, seqs, strata, events, candidates, persons=None))]
+    #[expect(clippy::too_many_arguments, reason = "one parameter per column")]
+    fn write_veil<'py>(
         &mut self,
         py: Python<'py>,
         columns: Vec<Capsules<'py>>,
         forms: Vec<u8>,
         codes: Vec<Option<PyReadonlyArray1<'py, i32>>>,
         seqs: PyReadonlyArray1<'py, u64>,
-        rows: PyReadonlyArray1<'py, u32>,
+        strata: PyReadonlyArray1<'py, u32>,
         events: PyReadonlyArray1<'py, u32>,
         candidates: PyReadonlyArray2<'py, u16>,
         persons: Option<PyReadonlyArray1<'py, u64>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let persons = persons.as_ref().map(|p| p.as_slice()).transpose()?;
-        let veiled = ndjson::Veiled {
+        let veiled = ndjson::VeiledRecords {
             seqs: seqs.as_slice()?,
-            rows: rows.as_slice()?,
+            strata: strata.as_slice()?,
             events: events.as_slice()?,
             candidates: candidates.as_slice()?,
             persons,
         };
         let read = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
-        let formed = forms.len() == read.len() && codes.len() == read.len();
+        let has_forms = forms.len() == read.len() && codes.len() == read.len();
         let codes = codes
             .iter()
             .map(|codes| codes.as_ref().map(|c| c.as_slice()).transpose());
@@ -116,14 +113,14 @@ impl Lines {
                 codes,
             })
             .collect();
-        if !formed || !self.lines.fits_veiled(&columns, &veiled) {
+        if !has_forms || !self.lines.fits_veil(&columns, &veiled) {
             return Err(refuse("the batch does not fit its columns"));
         }
-        let Lines { lines, scratch } = self;
+        let LineWriter { lines, scratch } = self;
         scratch.clear();
-        py.detach(|| lines.write_veiled(scratch, &columns, &veiled));
+        py.detach(|| lines.write_veil(scratch, &columns, &veiled));
         let bytes = PyBytes::new(py, scratch);
-        if scratch.capacity() > KEPT {
+        if scratch.capacity() > MAX_SCRATCH {
             *scratch = Vec::new();
         }
         Ok(bytes)

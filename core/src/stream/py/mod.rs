@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use self::capsules::Capsules;
-use super::{ndjson, placed};
+use super::{ndjson, placement};
 use crate::py::array;
 
 pub mod capsules;
@@ -17,7 +17,7 @@ mod lines;
 
 /// Where a batch went: the group of each tuple, and the groups opened, each before the tuple at row `at`.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
-pub struct Placed {
+pub struct PlacedRecords {
     groups: Py<PyArray1<u64>>,
     opened: Py<PyArray1<u64>>,
     at: Py<PyArray1<i64>>,
@@ -26,9 +26,9 @@ pub struct Placed {
     counts: Py<PyArray1<i32>>,
 }
 
-impl Placed {
-    pub fn new(py: Python<'_>, placed: placed::Placed) -> Self {
-        Placed {
+impl PlacedRecords {
+    pub fn new(py: Python<'_>, placed: placement::Placement) -> Self {
+        PlacedRecords {
             groups: array(py, placed.groups),
             opened: array(py, placed.opened),
             at: array(py, placed.at),
@@ -58,18 +58,18 @@ fn is_plain(column: Capsules<'_>) -> PyResult<bool> {
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "stream")?;
-    m.add_class::<Placed>()?;
+    m.add_class::<PlacedRecords>()?;
     m.add_class::<castle::Castle>()?;
     m.add_class::<castle::CastleLosses>()?;
     m.add_class::<castle::CastleTotals>()?;
-    m.add_class::<castle::Released>()?;
-    m.add_class::<coder::Coded>()?;
+    m.add_class::<castle::ReleasedRecords>()?;
+    m.add_class::<coder::CodedBatch>()?;
     m.add_class::<coder::Coder>()?;
     m.add_class::<delay_free::DelayFree>()?;
     m.add_class::<delay_free::Totals>()?;
     m.add_class::<hasher::Hasher>()?;
     m.add_class::<hasher::Hashes>()?;
-    m.add_class::<lines::Lines>()?;
+    m.add_class::<lines::LineWriter>()?;
     m.add_function(wrap_pyfunction!(group_names, &m)?)?;
     m.add_function(wrap_pyfunction!(is_plain, &m)?)?;
     parent.add_submodule(&m)

@@ -4,23 +4,23 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::cancellation::{CancellationToken, interruptible};
 use super::model::Model;
-use super::watch::{Watch, interruptible};
-use super::{Codes, Sensitive, guarded, in_domain, tables};
+use super::{Codes, Sensitive, check_sensitive, in_domain, tables};
 use crate::py::refuse;
-use crate::table::check::{Checker, Hubs};
+use crate::table::check::{Checker, GroupingCache};
 use crate::table::collapse;
 use crate::table::grouping::Scratch;
 use crate::table::local;
 use crate::table::loss::{Balance, Kind, Scorer};
-use crate::table::model::MOST_ROWS;
+use crate::table::model::MAX_ROWS;
 use crate::table::optimal::{self, Answer, Task};
 use crate::table::space::{Attribute, Space};
 
 /// Tables, leaf counts and leaves of one attribute.
-type Ladder<'py> = (Vec<Codes<'py>>, Vec<PyReadonlyArray1<'py, i64>>, u64);
+type Hierarchy<'py> = (Vec<Codes<'py>>, Vec<PyReadonlyArray1<'py, i64>>, u64);
 
-fn attribute((levels, leaves, size): &Ladder<'_>) -> PyResult<Attribute> {
+fn attribute((levels, leaves, size): &Hierarchy<'_>) -> PyResult<Attribute> {
     let counts =
         |a: &PyReadonlyArray1<'_, i64>| Ok(a.as_slice()?.iter().map(|&v| v as u64).collect());
     let leaves = leaves.iter().map(counts).collect::<PyResult<_>>()?;
@@ -49,27 +49,27 @@ pub struct Recoding {
 
 /// Distinct quasi-identifier combinations of a table with histograms of its sensitive values.
 #[pyclass(frozen, module = "reticent._core.table")]
-pub struct Collapsed(collapse::Collapsed);
+pub struct CollapsedTable(collapse::CollapsedTable);
 
 #[pymethods]
-impl Collapsed {
+impl CollapsedTable {
     /// Quasi codes with their ladders, sensitive codes with their domains and hierarchies; `times` says how many
     /// records each row stands for, where a cluster has counted them already.
     #[new]
-    #[pyo3(signature = (quasi, ladders, sensitive, *, times=None))]
+    #[pyo3(signature = (quasi, hierarchies, sensitive, *, times=None))]
     fn new(
         py: Python<'_>,
         quasi: Vec<Codes<'_>>,
-        ladders: Vec<Ladder<'_>>,
+        hierarchies: Vec<Hierarchy<'_>>,
         sensitive: Vec<Sensitive<'_>>,
         times: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Self> {
-        if quasi.len() != ladders.len() || quasi.is_empty() {
+        if quasi.len() != hierarchies.len() || quasi.is_empty() {
             return Err(refuse(
                 "every quasi-identifier needs its ladder, and there must be one",
             ));
         }
-        let attributes = ladders.iter().map(attribute).collect::<PyResult<_>>()?;
+        let attributes = hierarchies.iter().map(attribute).collect::<PyResult<_>>()?;
         let space = Space::new(attributes);
         let columns = quasi
             .iter()
@@ -81,13 +81,13 @@ impl Collapsed {
             return Err(refuse("the columns differ in length"));
         }
         let records = times.map_or(rows, |t| t.iter().map(|&n| n as usize).sum());
-        if records >= MOST_ROWS {
+        if records >= MAX_ROWS {
             return Err(refuse("the table has too many rows for one release"));
         }
         for (column, attribute) in columns.iter().zip(&space.attributes) {
             in_domain(column, attribute.domain(), rows)?;
         }
-        let sensitive = guarded(&sensitive, rows)?;
+        let sensitive = check_sensitive(&sensitive, rows)?;
         Ok(Self(py.detach(|| {
             collapse::collapse(space, &columns, sensitive, times)
         })))
@@ -113,7 +113,7 @@ impl Collapsed {
     ///
     /// `gs_factor` weighs suppression (nothing at 0) against generalisation (nothing at 1); nodes that score more than
     /// `below` are not looked for.
-    #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, watch=None, below=f64::INFINITY))]
+    #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, cancellation=None, loss_limit=f64::INFINITY))]
     #[allow(clippy::too_many_arguments)]
     fn search<'py>(
         &self,
@@ -123,24 +123,24 @@ impl Collapsed {
         weights: Vec<f64>,
         limit: u64,
         gs_factor: f64,
-        watch: Option<&Watch>,
-        below: f64,
+        cancellation: Option<&CancellationToken>,
+        loss_limit: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
-        let unlimited = Watch::default();
-        let watch = &watch.unwrap_or(&unlimited).0;
-        let (answer, scorer) = interruptible(py, watch, || {
+        let unlimited = CancellationToken::default();
+        let cancellation = &cancellation.unwrap_or(&unlimited).0;
+        let (answer, scorer) = interruptible(py, cancellation, || {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights)
-                .balanced(Balance::of(gs_factor));
+                .with_balance(Balance::of(gs_factor));
             let task = Task {
                 table,
                 model: &model.0,
                 scorer: &scorer,
                 limit,
-                watch,
+                cancellation,
             };
-            (optimal::search_below(&task, below), scorer)
+            (optimal::search_below(&task, loss_limit), scorer)
         })?;
         optimum(py, answer, &scorer)
     }
@@ -156,15 +156,15 @@ impl Collapsed {
         weights: Vec<f64>,
     ) -> PyResult<Evaluation> {
         let table = &self.0.table;
-        self.known(&levels)?;
+        self.check_levels(&levels)?;
         let kind = self.loss(loss, &weights)?;
         Ok(py.detach(|| {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
-            let hubs = Hubs::new(table);
+            let cache = GroupingCache::new(table);
             let checker = Checker {
                 table,
                 model: &model.0,
-                hubs: &hubs,
+                cache: &cache,
             };
             let tally = checker.check(&levels, &mut Scratch::default(), |_| true);
             Evaluation {
@@ -179,7 +179,7 @@ impl Collapsed {
     ///
     /// Where `times` says how many records a row stands for, a row may come in several pieces, else it is one. `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
     /// of nodes to visit instead of all by their cost; it must end at the top.
-    #[pyo3(signature = (model, *, loss, weights, limit, values=None, times=None, order=None, watch=None))]
+    #[pyo3(signature = (model, *, loss, weights, limit, values=None, times=None, path=None, cancellation=None))]
     #[allow(clippy::too_many_arguments)]
     fn localize(
         &self,
@@ -190,8 +190,8 @@ impl Collapsed {
         limit: u64,
         values: Option<Codes<'_>>,
         times: Option<PyReadonlyArray1<'_, u32>>,
-        order: Option<Vec<Vec<u8>>>,
-        watch: Option<&Watch>,
+        path: Option<Vec<Vec<u8>>>,
+        cancellation: Option<&CancellationToken>,
     ) -> PyResult<Recoding> {
         let table = &self.0.table;
         let kind = self.loss(loss, &weights)?;
@@ -201,25 +201,25 @@ impl Collapsed {
         if values.is_some_and(|v| v.len() != rows) || times.is_some_and(|t| t.len() != rows) {
             return Err(refuse("the columns differ in length"));
         }
-        for levels in order.iter().flatten() {
-            self.known(levels)?;
+        for levels in path.iter().flatten() {
+            self.check_levels(levels)?;
         }
         let ends = |nodes: &Vec<Vec<u8>>| nodes.last() == Some(&table.space.top());
-        if !order.as_ref().is_none_or(ends) {
+        if !path.as_ref().is_none_or(ends) {
             return Err(refuse("the last node to visit must be the top"));
         }
-        let unlimited = Watch::default();
-        let watch = &watch.unwrap_or(&unlimited).0;
-        let pieces = interruptible(py, watch, || {
+        let unlimited = CancellationToken::default();
+        let cancellation = &cancellation.unwrap_or(&unlimited).0;
+        let pieces = interruptible(py, cancellation, || {
             let scorer = Scorer::new(kind, &table.space, &table.base, &weights);
             let task = Task {
                 table,
                 model: &model.0,
                 scorer: &scorer,
                 limit,
-                watch,
+                cancellation,
             };
-            let recoded = local::recode(&task, order, values.is_some());
+            let recoded = local::recode(&task, path, values.is_some());
             recoded.of_rows(&self.0.combinations, values, times)
         })?;
         let array = |column: Vec<i64>| column.into_pyarray(py).unbind();
@@ -238,14 +238,14 @@ impl Collapsed {
         model: &Model,
         levels: Vec<u8>,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        self.known(&levels)?;
+        self.check_levels(&levels)?;
         let table = &self.0.table;
         let rows: Vec<i32> = py.detach(|| {
-            let hubs = Hubs::new(table);
+            let cache = GroupingCache::new(table);
             let checker = Checker {
                 table,
                 model: &model.0,
-                hubs: &hubs,
+                cache: &cache,
             };
             let of_combination = checker.classes(&levels);
             let combinations = self.0.combinations.iter();
@@ -255,8 +255,8 @@ impl Collapsed {
     }
 }
 
-impl Collapsed {
-    fn known(&self, levels: &[u8]) -> PyResult<()> {
+impl CollapsedTable {
+    fn check_levels(&self, levels: &[u8]) -> PyResult<()> {
         let top = self.0.table.space.top();
         if levels.len() != top.len() || levels.iter().zip(&top).any(|(v, t)| v > t) {
             return Err(refuse("the levels do not name a node of the lattice"));

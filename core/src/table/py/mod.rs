@@ -9,11 +9,11 @@ use super::collapse::SensitiveColumn;
 use super::texts;
 use crate::py::refuse;
 
+mod cancellation;
 mod collapsed;
 mod model;
 mod mondrian;
 mod persons;
-mod watch;
 
 type Codes<'py> = PyReadonlyArray1<'py, i32>;
 /// Codes of a sensitive column, their number, and the tables of its hierarchy (none where it has none).
@@ -41,7 +41,10 @@ fn tables(tree: &[Codes<'_>], leaves: usize) -> PyResult<Vec<Vec<u32>>> {
     tree.iter().map(table).collect()
 }
 
-fn guarded<'a>(sensitive: &'a [Sensitive<'_>], rows: usize) -> PyResult<Vec<SensitiveColumn<'a>>> {
+fn check_sensitive<'a>(
+    sensitive: &'a [Sensitive<'_>],
+    rows: usize,
+) -> PyResult<Vec<SensitiveColumn<'a>>> {
     let column = |(codes, domain, tree): &'a Sensitive<'_>| {
         let codes = codes.as_slice()?;
         in_domain(codes, *domain, rows)?;
@@ -56,7 +59,7 @@ fn guarded<'a>(sensitive: &'a [Sensitive<'_>], rows: usize) -> PyResult<Vec<Sens
 
 /// The group of each row (-1: no group can take it), and how many there are.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
-pub struct Grouped {
+pub struct Groups {
     groups: Py<PyArray1<i64>>,
     count: i64,
 }
@@ -70,7 +73,7 @@ fn anatomize(
     domain: usize,
     l: usize,
     key: [u8; 32],
-) -> PyResult<Grouped> {
+) -> PyResult<Groups> {
     let codes = codes.as_slice()?;
     if l == 0 {
         return Err(refuse("l must be at least 1"));
@@ -79,7 +82,7 @@ fn anatomize(
         return Err(refuse("a code lies outside the domain"));
     }
     let (groups, count) = py.detach(|| anatomy::group(codes, domain, l, key));
-    Ok(Grouped {
+    Ok(Groups {
         groups: groups.into_pyarray(py).unbind(),
         count,
     })
@@ -87,7 +90,7 @@ fn anatomize(
 
 /// The rows in an order that tells nothing, and the new number of each group.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
-pub struct Arranged {
+pub struct RowOrder {
     order: Py<PyArray1<i64>>,
     numbers: Py<PyArray1<i64>>,
 }
@@ -98,7 +101,7 @@ fn arrange_rows(
     py: Python<'_>,
     keys: PyReadonlyArray1<'_, i64>,
     groups: PyReadonlyArray1<'_, i64>,
-) -> PyResult<Arranged> {
+) -> PyResult<RowOrder> {
     let (keys, groups) = (keys.as_slice()?, groups.as_slice()?);
     if keys.len() != groups.len() {
         return Err(refuse("the columns differ in length"));
@@ -108,7 +111,7 @@ fn arrange_rows(
         return Err(refuse("groups are numbered from 0, without gaps"));
     }
     let (order, numbers) = py.detach(|| arrange::arrange(keys, groups, count));
-    Ok(Arranged {
+    Ok(RowOrder {
         order: order.into_pyarray(py).unbind(),
         numbers: numbers.into_pyarray(py).unbind(),
     })
@@ -116,22 +119,22 @@ fn arrange_rows(
 
 /// The number of each text, and the first row of each number.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
-pub struct Numbered {
+pub struct EncodedTexts {
     codes: Py<PyArray1<i32>>,
     firsts: Py<PyArray1<i64>>,
 }
 
 /// Texts by number, in the order they come.
 #[pyfunction]
-fn number_texts(
+fn encode_texts(
     py: Python<'_>,
     ends: PyReadonlyArray1<'_, i32>,
     text: PyReadonlyArray1<'_, u8>,
-) -> PyResult<Numbered> {
+) -> PyResult<EncodedTexts> {
     let (ends, text) = (ends.as_slice()?, text.as_slice()?);
-    let numbered = py.detach(|| texts::number(ends, text));
-    let (codes, firsts) = numbered.ok_or_else(|| refuse("the ends do not fit the text"))?;
-    Ok(Numbered {
+    let encoded = py.detach(|| texts::encode(ends, text));
+    let (codes, firsts) = encoded.ok_or_else(|| refuse("the ends do not fit the text"))?;
+    Ok(EncodedTexts {
         codes: codes.into_pyarray(py).unbind(),
         firsts: firsts.into_pyarray(py).unbind(),
     })
@@ -139,23 +142,23 @@ fn number_texts(
 
 /// Texts, one behind the other.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
-pub struct Spelled {
+pub struct DecodedTexts {
     ends: Py<PyArray1<i32>>,
     text: Py<PyArray1<u8>>,
 }
 
 /// The texts of codes.
 #[pyfunction]
-fn spell_texts(
+fn decode_texts(
     py: Python<'_>,
     codes: Codes<'_>,
     ends: PyReadonlyArray1<'_, i32>,
     text: PyReadonlyArray1<'_, u8>,
-) -> PyResult<Spelled> {
+) -> PyResult<DecodedTexts> {
     let (codes, ends, text) = (codes.as_slice()?, ends.as_slice()?, text.as_slice()?);
-    let spelled = py.detach(|| texts::spell(codes, ends, text));
-    let (ends, text) = spelled.ok_or_else(|| refuse("codes without a word, or too many"))?;
-    Ok(Spelled {
+    let decoded = py.detach(|| texts::decode(codes, ends, text));
+    let (ends, text) = decoded.ok_or_else(|| refuse("codes without a word, or too many"))?;
+    Ok(DecodedTexts {
         ends: ends.into_pyarray(py).unbind(),
         text: text.into_pyarray(py).unbind(),
     })
@@ -163,23 +166,23 @@ fn spell_texts(
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "table")?;
-    m.add_class::<Arranged>()?;
-    m.add_class::<Grouped>()?;
-    m.add_class::<collapsed::Collapsed>()?;
+    m.add_class::<RowOrder>()?;
+    m.add_class::<Groups>()?;
+    m.add_class::<collapsed::CollapsedTable>()?;
     m.add_class::<collapsed::Evaluation>()?;
     m.add_class::<collapsed::Recoding>()?;
     m.add_class::<model::Model>()?;
     m.add_class::<mondrian::Axis>()?;
     m.add_class::<mondrian::Partition>()?;
-    m.add_class::<Numbered>()?;
-    m.add_class::<Spelled>()?;
-    m.add_class::<watch::Watch>()?;
+    m.add_class::<EncodedTexts>()?;
+    m.add_class::<DecodedTexts>()?;
+    m.add_class::<cancellation::CancellationToken>()?;
     m.add_function(wrap_pyfunction!(anatomize, &m)?)?;
     m.add_function(wrap_pyfunction!(arrange_rows, &m)?)?;
     m.add_function(wrap_pyfunction!(mondrian::mondrian, &m)?)?;
-    m.add_function(wrap_pyfunction!(number_texts, &m)?)?;
-    m.add_function(wrap_pyfunction!(spell_texts, &m)?)?;
-    m.add_function(wrap_pyfunction!(persons::classes_hold, &m)?)?;
-    m.add_function(wrap_pyfunction!(persons::breaking, &m)?)?;
+    m.add_function(wrap_pyfunction!(encode_texts, &m)?)?;
+    m.add_function(wrap_pyfunction!(decode_texts, &m)?)?;
+    m.add_function(wrap_pyfunction!(persons::check_classes, &m)?)?;
+    m.add_function(wrap_pyfunction!(persons::find_violations, &m)?)?;
     parent.add_submodule(&m)
 }

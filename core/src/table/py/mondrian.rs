@@ -3,9 +3,9 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
+use super::cancellation::{CancellationToken, interruptible};
 use super::model::Model;
-use super::watch::{Watch, interruptible};
-use super::{Codes, Sensitive, guarded, in_domain, tables};
+use super::{Codes, Sensitive, check_sensitive, in_domain, tables};
 use crate::py::refuse;
 use crate::table::axis::{self, Level, Shape};
 
@@ -13,14 +13,14 @@ use crate::table::axis::{self, Level, Shape};
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct Partition {
     classes: Py<PyArray1<i64>>,
-    holds: bool,
+    is_valid: bool,
 }
 
 /// A quasi-identifier, and how its values are published.
 #[pyclass(frozen, module = "reticent._core.table")]
 pub struct Axis(axis::Axis);
 
-fn made(
+fn new_axis(
     codes: &Codes<'_>,
     domain: usize,
     shape: Shape,
@@ -44,20 +44,20 @@ impl Axis {
     /// the missing value.
     #[staticmethod]
     #[pyo3(signature = (codes, scale, *, missing, weight))]
-    fn ordered(
+    fn from_scale(
         codes: Codes<'_>,
         scale: PyReadonlyArray1<'_, f64>,
         missing: bool,
         weight: f64,
     ) -> PyResult<Self> {
         let scale = scale.as_slice()?.to_vec();
-        made(&codes, scale.len(), Shape::Ordered(scale), missing, weight)
+        new_axis(&codes, scale.len(), Shape::Ordered(scale), missing, weight)
     }
 
     /// By sets of values out of `size`.
     #[staticmethod]
     #[pyo3(signature = (codes, domain, size, *, missing, weight))]
-    fn set(
+    fn from_set(
         codes: Codes<'_>,
         domain: usize,
         size: usize,
@@ -65,13 +65,13 @@ impl Axis {
         weight: f64,
     ) -> PyResult<Self> {
         let step = 1.0 / size.saturating_sub(1).max(1) as f64;
-        made(&codes, domain, Shape::Set(step), missing, weight)
+        new_axis(&codes, domain, Shape::Set(step), missing, weight)
     }
 
     /// By nodes of a tree: per level the node above each code, and the cost of each node.
     #[staticmethod]
     #[pyo3(signature = (codes, levels, *, weight))]
-    fn tree(
+    fn from_tree(
         codes: Codes<'_>,
         levels: Vec<(Codes<'_>, PyReadonlyArray1<'_, f64>)>,
         weight: f64,
@@ -91,13 +91,13 @@ impl Axis {
         if steps.last().is_none_or(|top| top.costs.len() > 1) {
             return Err(refuse("a tree needs one root"));
         }
-        made(&codes, domain, Shape::Tree(steps), false, weight)
+        new_axis(&codes, domain, Shape::Tree(steps), false, weight)
     }
 }
 
 /// Cuts a table, or the classes of `start`, as long as every part satisfies the model; a row may stand for `times` equal ones.
 #[pyfunction]
-#[pyo3(signature = (axes, sensitive, model, *, relaxed, times=None, start=None, apart=0, watch=None))]
+#[pyo3(signature = (axes, sensitive, model, *, relaxed, times=None, start=None, linked_k=0, cancellation=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn mondrian(
     py: Python<'_>,
@@ -107,8 +107,8 @@ pub fn mondrian(
     relaxed: bool,
     times: Option<PyReadonlyArray1<'_, u32>>,
     start: Option<PyReadonlyArray1<'_, i64>>,
-    apart: u32,
-    watch: Option<&Watch>,
+    linked_k: u32,
+    cancellation: Option<&CancellationToken>,
 ) -> PyResult<Partition> {
     let axes: Vec<&axis::Axis> = axes.iter().map(|axis| &axis.0).collect();
     let rows = axes.first().map_or(0, |axis| axis.codes.len());
@@ -132,16 +132,23 @@ pub fn mondrian(
             return Err(refuse("relaxed cuts and persons look at single rows"));
         }
     }
-    let sensitive = guarded(&sensitive, rows)?;
-    let unlimited = Watch::default();
-    let watch = &watch.unwrap_or(&unlimited).0;
-    let (classes, holds) = interruptible(py, watch, || {
+    let sensitive = check_sensitive(&sensitive, rows)?;
+    let unlimited = CancellationToken::default();
+    let cancellation = &cancellation.unwrap_or(&unlimited).0;
+    let (classes, is_valid) = interruptible(py, cancellation, || {
         crate::table::mondrian::mondrian(
-            &axes, sensitive, &model.0, times, start, relaxed, apart, watch,
+            &axes,
+            sensitive,
+            &model.0,
+            times,
+            start,
+            relaxed,
+            linked_k,
+            cancellation,
         )
     })?;
     Ok(Partition {
         classes: classes.into_pyarray(py).unbind(),
-        holds,
+        is_valid,
     })
 }

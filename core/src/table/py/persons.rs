@@ -7,13 +7,13 @@ use super::model::Model;
 use super::{Codes, in_domain};
 use crate::py::refuse;
 use crate::table::linked::{self, Column};
-use crate::table::persons::counted;
+use crate::table::persons::count_pairs;
 
 type Classes<'py> = PyReadonlyArray1<'py, i64>;
 
 /// Whether each class (numbered from 0; -1: no class) satisfies a model of persons, given the pair of every row.
 #[pyfunction]
-pub fn classes_hold<'py>(
+pub fn check_classes<'py>(
     py: Python<'py>,
     model: &Model,
     classes: Classes<'_>,
@@ -30,16 +30,16 @@ pub fn classes_hold<'py>(
         members[class as usize].push(pair as u32);
     }
     let holds = |pairs: Vec<u32>| {
-        let class = counted(pairs);
+        let class = count_pairs(pairs);
         persons.plausible(&model.0, &class) && persons.holds(&model.0, &class)
     };
-    let verdicts: Vec<bool> = py.detach(|| members.into_iter().map(holds).collect());
-    Ok(verdicts.into_pyarray(py))
+    let results: Vec<bool> = py.detach(|| members.into_iter().map(holds).collect());
+    Ok(results.into_pyarray(py))
 }
 
 /// The rows that would leave their person fewer than l values common to all his or her classes.
 #[pyfunction]
-pub fn breaking<'py>(
+pub fn find_violations<'py>(
     py: Python<'py>,
     classes: Classes<'_>,
     persons: PyReadonlyArray1<'_, u32>,
@@ -64,6 +64,6 @@ pub fn breaking<'py>(
             domain: *domain,
         })
         .collect();
-    let rows = py.detach(|| linked::breaking(classes, persons, &views, l));
+    let rows = py.detach(|| linked::find_violations(classes, persons, &views, l));
     Ok(rows.into_pyarray(py))
 }

@@ -1,4 +1,4 @@
-//! The persons of a house as Python sees them.
+//! The Python interface of the veil's persons.
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -8,31 +8,31 @@ use super::super::kernel::Kind;
 use super::super::people;
 use super::{Codes, Veil, demand, kind_of};
 use crate::py::{Later, array, refuse, table};
-use crate::stream::py::coder::Coded;
+use crate::stream::py::coder::CodedBatch;
 use crate::stream::sip::Sip;
 
-/// What a batch publishes, and, private, whether each truth is offered. Columns become arrays when they are asked for.
+/// What a batch publishes. Private: whether each true value is a candidate. Columns become arrays on first use.
 #[pyclass(frozen, module = "reticent._core.veil")]
-pub struct Seen {
+pub struct VeiledEvents {
     candidates: Later<u16, PyArray2<u16>>,
-    rows: Later<u32, PyArray1<u32>>,
+    strata: Later<u32, PyArray1<u32>>,
     events: Later<u32, PyArray1<u32>>,
     offered: Later<bool, PyArray1<bool>>,
     l: usize,
     size: usize,
-    lost: usize,
+    omitted: usize,
 }
 
 #[pymethods]
-impl Seen {
+impl VeiledEvents {
     fn __len__(&self) -> usize {
         self.size
     }
 
-    /// How many truths are not offered.
+    /// The number of omitted true values.
     #[getter]
-    fn lost(&self) -> usize {
-        self.lost
+    fn omitted(&self) -> usize {
+        self.omitted
     }
 
     #[getter]
@@ -41,8 +41,8 @@ impl Seen {
     }
 
     #[getter]
-    fn rows(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
-        self.rows.get(py, |column| array(py, column))
+    fn strata(&self, py: Python<'_>) -> Py<PyArray1<u32>> {
+        self.strata.get(py, |column| array(py, column))
     }
 
     #[getter]
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// What a house remembers of every person.
+/// The memories of all persons.
 #[pyclass(module = "reticent._core.veil")]
 pub struct People {
     veil: Py<Veil>,
@@ -64,19 +64,24 @@ pub struct People {
 }
 
 impl People {
-    fn seen(&mut self, py: Python<'_>, batch: &people::Batch) -> PyResult<Seen> {
+    fn add(&mut self, py: Python<'_>, batch: &people::Batch) -> PyResult<VeiledEvents> {
         let (veil, size) = (self.veil.get(), batch.persons.len());
-        veil.check_rows(size, batch.rows)?;
+        veil.check_strata(size, batch.strata)?;
         veil.check_values(size, batch.values)?;
-        demand(batch.units.len() == size, "columns of different lengths")?;
+        demand(
+            batch.households.len() == size,
+            "the columns differ in length",
+        )?;
         let people = &mut self.people;
-        let seen = py.detach(|| people.take(&veil.0, batch)).map_err(refuse)?;
-        Ok(Seen {
-            lost: seen.offered.iter().filter(|&&offered| !offered).count(),
-            candidates: Later::new(seen.candidates),
-            rows: Later::new(seen.rows),
-            events: Later::new(seen.events),
-            offered: Later::new(seen.offered),
+        let veiled = py
+            .detach(|| people.add_events(&veil.0, batch))
+            .map_err(refuse)?;
+        Ok(VeiledEvents {
+            omitted: veiled.offered.iter().filter(|&&offered| !offered).count(),
+            candidates: Later::new(veiled.candidates),
+            strata: Later::new(veiled.strata),
+            events: Later::new(veiled.events),
+            offered: Later::new(veiled.offered),
             l: veil.0.l,
             size,
         })
@@ -95,8 +100,8 @@ impl People {
         self.people.len()
     }
 
-    /// Which of the persons were seen before.
-    fn known(
+    /// Whether each person has had an event before.
+    fn is_known(
         &self,
         py: Python<'_>,
         persons: PyReadonlyArray1<'_, u64>,
@@ -106,60 +111,57 @@ impl People {
         Ok(array(py, flags))
     }
 
-    /// The next event of every record's person, in the order of the records.
-    #[pyo3(signature = (persons, units, rows, values, kind="visit", *, now=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "columns side by side, as Python has them"
-    )]
-    fn take(
+    /// Adds the next event of every record's person, in the order of the records.
+    #[pyo3(signature = (persons, households, strata, values, kind="visit", *, now=None))]
+    #[expect(clippy::too_many_arguments, reason = "one parameter per column")]
+    fn add_events(
         &mut self,
         py: Python<'_>,
         persons: PyReadonlyArray1<'_, u64>,
-        units: PyReadonlyArray1<'_, u64>,
-        rows: Codes<'_>,
+        households: PyReadonlyArray1<'_, u64>,
+        strata: Codes<'_>,
         values: PyReadonlyArray1<'_, i32>,
         kind: &str,
         now: Option<u32>,
-    ) -> PyResult<Seen> {
+    ) -> PyResult<VeiledEvents> {
         let batch = people::Batch {
             persons: persons.as_slice()?,
-            units: units.as_slice()?,
-            rows: rows.as_slice()?,
+            households: households.as_slice()?,
+            strata: strata.as_slice()?,
             values: values.as_slice()?,
             kind: kind_of(kind)?,
             now,
         };
-        self.seen(py, &batch)
+        self.add(py, &batch)
     }
 
-    /// The next event of every person of a stream's batch.
-    fn visit(&mut self, py: Python<'_>, coded: &Coded) -> PyResult<Seen> {
-        let coded = coded.codes()?;
+    /// Adds the next event of every person of a stream's batch.
+    fn add_batch(&mut self, py: Python<'_>, batch: &CodedBatch) -> PyResult<VeiledEvents> {
+        let coded = batch.codes()?;
         let batch = people::Batch {
             persons: &coded.persons,
-            units: coded.units.as_ref().unwrap_or(&coded.persons),
-            rows: &coded.rows,
+            households: coded.households.as_ref().unwrap_or(&coded.persons),
+            strata: &coded.strata,
             values: coded.values(),
             kind: Kind::Visit,
             now: None,
         };
-        self.seen(py, &batch)
+        self.add(py, &batch)
     }
 
-    /// Everything, for a snapshot.
+    /// The whole state, for a snapshot.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &py.detach(|| self.people.to_bytes()))
     }
 
-    /// Takes up what `to_bytes` gave.
+    /// Restores what `to_bytes` wrote.
     fn load(&mut self, data: &[u8]) -> PyResult<()> {
         let loaded = self.people.load(&self.veil.get().0, data);
-        loaded.ok_or_else(|| refuse("a memory of another house, or a damaged one"))
+        loaded.ok_or_else(|| refuse("the memory belongs to another parameter set, or is corrupt"))
     }
 }
 
-/// Keyed names of persons, for those who may follow them within one publication.
+/// Keyed pseudonyms of persons, for recipients who may link records within one publication.
 #[pyfunction]
 #[pyo3(signature = (persons, *, key))]
 pub fn pseudonyms(

@@ -5,7 +5,7 @@ use super::sip::Sip;
 
 /// Tuples' groups, and the opened groups with their candidates in compressed rows.
 #[derive(Default)]
-pub struct Placed {
+pub struct Placement {
     pub groups: Vec<u64>,
     pub opened: Vec<u64>,
     /// The row before which the group is announced.
@@ -15,12 +15,12 @@ pub struct Placed {
     pub counts: Vec<i32>,
 }
 
-impl Placed {
+impl Placement {
     pub fn with_capacity(rows: usize) -> Self {
-        Placed {
+        Placement {
             groups: Vec::with_capacity(rows),
             offsets: vec![0],
-            ..Placed::default()
+            ..Placement::default()
         }
     }
 

@@ -1,19 +1,19 @@
 //! Leaving CASTLE: a tuple whose time is up goes out with its cluster, with a published region, after a merge, or not at all.
 
-use super::castle::{Castle, Cluster, Out};
+use super::castle::{Castle, Cluster, Output};
+use super::class_counts::ClassCounts;
 use super::cluster::Region;
-use super::crowd::Crowd;
 
 impl Castle {
     /// A tuple has waited as long as it may: it leaves with its cluster, with a published one, after a merge, or not.
-    pub(super) fn expire(&mut self, position: u64, number: u32, out: &mut Vec<Out>) {
-        let tuple = self.held[number as usize].as_ref();
+    pub(super) fn expire(&mut self, position: u64, number: u32, out: &mut Vec<Output>) {
+        let tuple = self.pending[number as usize].as_ref();
         let Some(tuple) = tuple.filter(|t| t.position == position) else {
             return;
         };
         let (home, point) = (tuple.cluster, tuple.point.clone());
         let cluster = self.cluster(home);
-        if self.good(&cluster.crowd) {
+        if self.satisfies(&cluster.counts) {
             return self.publish(home, out);
         }
         let fit: Vec<usize> = (0..self.published.len())
@@ -21,34 +21,36 @@ impl Castle {
             .collect();
         if !fit.is_empty() {
             let region = self.published[fit[self.draw.index(fit.len())]].clone();
-            self.note(&region, self.settings.l, 1);
-            return self.release_one(number, Some(region), out);
+            self.count_published(&region, self.settings.l, 1);
+            return self.release_tuple(number, Some(region), out);
         }
         let size = cluster.members.len();
         let larger = self.live().filter(|(_, c)| c.members.len() > size).count();
-        if larger * 2 > self.live().count() || !self.mergeable() {
-            return self.release_one(number, None, out);
+        if larger * 2 > self.live().count() || !self.can_merge() {
+            return self.release_tuple(number, None, out);
         }
         self.merge(home);
         self.publish(home, out);
     }
 
-    fn mergeable(&self) -> bool {
-        let mut crowd = Crowd::default();
-        for tuple in self.held.iter().flatten() {
-            crowd.add(tuple.person, tuple.value);
+    fn can_merge(&self) -> bool {
+        let mut counts = ClassCounts::default();
+        for tuple in self.pending.iter().flatten() {
+            counts.add(tuple.person, tuple.value);
         }
-        self.good(&crowd)
+        self.satisfies(&counts)
     }
 
-    fn release_one(&mut self, number: u32, region: Option<Region>, out: &mut Vec<Out>) {
-        let tuple = self.held[number as usize].take().expect("a member is held");
+    fn release_tuple(&mut self, number: u32, region: Option<Region>, out: &mut Vec<Output>) {
+        let tuple = self.pending[number as usize]
+            .take()
+            .expect("a member is held");
         self.spare.push(number);
         let cluster = self.clusters[tuple.cluster as usize]
             .as_mut()
             .expect("a listed cluster lives");
         cluster.members.retain(|&m| m != number);
-        cluster.crowd.remove(tuple.person, tuple.value);
+        cluster.counts.remove(tuple.person, tuple.value);
         if cluster.members.is_empty() {
             self.clusters[tuple.cluster as usize] = None;
         }
@@ -57,7 +59,7 @@ impl Castle {
         } else {
             0
         };
-        out.push(Out {
+        out.push(Output {
             seq: tuple.seq,
             region,
         });
@@ -65,7 +67,7 @@ impl Castle {
 
     /// Takes in the nearest clusters until there are enough persons and values.
     fn merge(&mut self, home: u32) {
-        while !self.good(&self.cluster(home).crowd) {
+        while !self.satisfies(&self.cluster(home).counts) {
             let region = &self.cluster(home).region;
             let cost = |c: &Cluster| self.space.loss(&self.space.join(region, &c.region));
             let nearest = self
@@ -83,7 +85,7 @@ impl Castle {
         }
     }
 
-    fn publish(&mut self, number: u32, out: &mut Vec<Out>) {
+    fn publish(&mut self, number: u32, out: &mut Vec<Output>) {
         let whole = self.clusters[number as usize]
             .take()
             .expect("a listed cluster lives");
@@ -93,12 +95,14 @@ impl Castle {
             if self.losses.len() > self.settings.mu {
                 self.losses.pop_front();
             }
-            self.note(&part.region, part.crowd.values(), part.members.len());
+            self.count_published(&part.region, part.counts.values(), part.members.len());
             for &member in &part.members {
-                let tuple = self.held[member as usize].take().expect("a member is held");
+                let tuple = self.pending[member as usize]
+                    .take()
+                    .expect("a member is held");
                 self.spare.push(member);
                 self.waited += self.now - tuple.seq;
-                out.push(Out {
+                out.push(Output {
                     seq: tuple.seq,
                     region: Some(part.region.clone()),
                 });
@@ -112,7 +116,7 @@ impl Castle {
         }
     }
 
-    fn note(&mut self, region: &Region, values: usize, tuples: usize) {
+    fn count_published(&mut self, region: &Region, values: usize, tuples: usize) {
         let n = tuples as f64;
         self.published_sums.0 += tuples as u64;
         self.published_sums.1 += n * self.space.loss(region);
@@ -120,7 +124,7 @@ impl Castle {
     }
 
     /// Releases or suppresses all that is still held.
-    pub fn flush(&mut self, out: &mut Vec<Out>) {
+    pub fn flush(&mut self, out: &mut Vec<Output>) {
         self.draw.at(u64::MAX >> 20);
         while let Some((position, number)) = self.order.pop_front() {
             self.expire(position, number, out);

@@ -1,9 +1,9 @@
-//! Kernels as Python makes them; a house binds them to its rows.
+//! Kernels as Python builds them; a veil binds them to its strata.
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use super::super::ONE;
+use super::super::SLOT_LENGTH;
 use super::super::kernel;
 use super::super::matrix::Matrix;
 use super::super::shares::Shares;
@@ -15,7 +15,7 @@ enum Numbers {
     Matrix(Vec<usize>, Vec<u16>, Vec<u64>),
 }
 
-/// How values follow one another: few shares, or a matrix written out.
+/// How values follow one another: stay probabilities, or a matrix.
 #[pyclass(frozen, module = "reticent._core.veil")]
 pub struct Kernel(Numbers);
 
@@ -36,17 +36,20 @@ fn check_matrix(starts: &[usize], targets: &[u16], weights: &[u64]) -> bool {
 
 #[pymethods]
 impl Kernel {
-    /// `stay` and `within` in units of ONE; `parents` the parent node of every value.
+    /// `stay` and `within` in units of SLOT_LENGTH; `parents` is the parent node of every value.
     #[staticmethod]
     #[pyo3(signature = (stay, *, within, parents))]
-    fn shares(
+    fn from_stays(
         stay: PyReadonlyArray1<'_, u64>,
         within: u64,
         parents: PyReadonlyArray1<'_, u32>,
     ) -> PyResult<Self> {
         let (stay, parents) = (stay.as_slice()?.to_vec(), parents.as_slice()?.to_vec());
-        let bounded = within <= ONE && stay.iter().all(|&units| units <= ONE);
-        demand(bounded, "stay and within lie between 0 and ONE")?;
+        let bounded = within <= SLOT_LENGTH && stay.iter().all(|&length| length <= SLOT_LENGTH);
+        demand(
+            bounded,
+            "stay and within must lie between 0 and SLOT_LENGTH",
+        )?;
         demand(
             stay.len() == parents.len(),
             "stay and parents differ in length",
@@ -54,9 +57,9 @@ impl Kernel {
         Ok(Kernel(Numbers::Shares(stay, within, parents)))
     }
 
-    /// Targets of value v stand at `starts[v] : starts[v + 1]`, ascending, with positive weights.
+    /// Targets of value v are `starts[v] : starts[v + 1]`, ascending, with positive weights.
     #[staticmethod]
-    fn matrix(
+    fn from_matrix(
         starts: PyReadonlyArray1<'_, u64>,
         targets: PyReadonlyArray1<'_, u16>,
         weights: PyReadonlyArray1<'_, u64>,
@@ -65,26 +68,26 @@ impl Kernel {
         let (targets, weights) = (targets.as_slice()?.to_vec(), weights.as_slice()?.to_vec());
         demand(
             check_matrix(&starts, &targets, &weights),
-            "a matrix that does not fit",
+            "the matrix does not fit: targets must ascend and weights be positive",
         )?;
         Ok(Kernel(Numbers::Matrix(starts, targets, weights)))
     }
 }
 
 impl Kernel {
-    pub fn bind(&self, rows: &[Vec<u64>], size: usize) -> PyResult<kernel::Kernel> {
+    pub fn bind(&self, strata: &[Vec<u64>], size: usize) -> PyResult<kernel::Kernel> {
         match self.0.clone() {
             Numbers::Shares(stay, within, parents) => {
-                demand(stay.len() == size, "the kernel has another domain")?;
+                demand(stay.len() == size, "the kernel does not fit the domain")?;
                 Ok(kernel::Kernel::Shares(Shares::new(
-                    stay, within, parents, rows,
+                    stay, within, parents, strata,
                 )))
             }
             Numbers::Matrix(starts, targets, weights) => {
                 let inside = targets.iter().all(|&target| usize::from(target) < size);
                 demand(
                     starts.len() == size + 1 && inside,
-                    "the kernel has another domain",
+                    "the kernel does not fit the domain",
                 )?;
                 Ok(kernel::Kernel::Matrix(Matrix::new(
                     starts, targets, &weights,

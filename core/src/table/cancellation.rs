@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How far the searches are: the nodes and the bound of the last one, the best score of all.
-struct Account {
+struct Progress {
     cancelled: AtomicBool,
     checked: AtomicU64,
     best: AtomicU64,
     bound: AtomicU64,
 }
 
-impl Default for Account {
+impl Default for Progress {
     fn default() -> Self {
         let unknown = || AtomicU64::new(f64::NAN.to_bits());
         Self {
@@ -28,19 +28,19 @@ impl Default for Account {
 }
 
 #[derive(Default)]
-pub struct Watch {
-    account: Arc<Account>,
+pub struct CancellationToken {
+    shared: Arc<Progress>,
     deadline: Option<Instant>,
     bytes: Option<usize>,
     stopped: AtomicBool,
 }
 
-impl Watch {
+impl CancellationToken {
     /// A watch with less time or room, counted from now.
-    pub fn within(&self, time: Option<Duration>, bytes: Option<usize>) -> Self {
+    pub fn with_limits(&self, time: Option<Duration>, bytes: Option<usize>) -> Self {
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
         Self {
-            account: Arc::clone(&self.account),
+            shared: Arc::clone(&self.shared),
             deadline: [self.deadline, deadline].into_iter().flatten().min(),
             bytes: [self.bytes, bytes].into_iter().flatten().min(),
             stopped: AtomicBool::new(false),
@@ -48,38 +48,38 @@ impl Watch {
     }
 
     pub fn cancel(&self) {
-        self.account.cancelled.store(true, Relaxed);
+        self.shared.cancelled.store(true, Relaxed);
     }
 
-    pub fn cancelled(&self) -> bool {
-        self.account.cancelled.load(Relaxed)
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Relaxed)
     }
 
     /// Whether the search must end with what it has.
-    pub fn late(&self) -> bool {
-        let late = self.cancelled() || self.deadline.is_some_and(|end| Instant::now() >= end);
-        if late {
+    pub fn is_late(&self) -> bool {
+        let is_late = self.is_cancelled() || self.deadline.is_some_and(|end| Instant::now() >= end);
+        if is_late {
             self.stopped.store(true, Relaxed);
         }
-        late
+        is_late
     }
 
     /// The same for a search that keeps this many bytes.
-    pub fn late_with(&self, bytes: impl FnOnce() -> usize) -> bool {
+    pub fn is_late_with(&self, bytes: impl FnOnce() -> usize) -> bool {
         let full = self.bytes.is_some_and(|most| bytes() > most);
         if full {
             self.stopped.store(true, Relaxed);
         }
-        full || self.late()
+        full || self.is_late()
     }
 
     /// Whether a search was told to end early.
-    pub fn stopped(&self) -> bool {
+    pub fn has_stopped(&self) -> bool {
         self.stopped.load(Relaxed)
     }
 
     /// Time until the deadline; none where there is no deadline.
-    pub fn left(&self) -> Option<Duration> {
+    pub fn time_left(&self) -> Option<Duration> {
         self.deadline
             .map(|end| end.saturating_duration_since(Instant::now()))
     }
@@ -89,33 +89,33 @@ impl Watch {
         self.bytes.unwrap_or(usize::MAX)
     }
 
-    pub fn limited(&self) -> bool {
+    pub fn has_limits(&self) -> bool {
         self.deadline.is_some() || self.bytes.is_some()
     }
 
     /// What a search has reached: nodes checked, the best score, and the least that is possible; not a number where
     /// nothing is known.
-    pub fn tell(&self, checked: u64, best: f64, bound: f64) {
-        self.account.checked.store(checked, Relaxed);
-        self.account.bound.store(bound.to_bits(), Relaxed);
-        self.tell_best(best);
+    pub fn report(&self, checked: u64, best: f64, bound: f64) {
+        self.shared.checked.store(checked, Relaxed);
+        self.shared.bound.store(bound.to_bits(), Relaxed);
+        self.report_loss(best);
     }
 
     /// A score; the least one is kept.
-    pub fn tell_best(&self, best: f64) {
+    pub fn report_loss(&self, best: f64) {
         let less = |bits: u64| Some(f64::from_bits(bits).min(best).to_bits());
         // The closure never refuses. Its newer name, try_update, is not known to the oldest Rust that builds this.
         #[allow(deprecated)]
-        let _ = self.account.best.fetch_update(Relaxed, Relaxed, less);
+        let _ = self.shared.best.fetch_update(Relaxed, Relaxed, less);
     }
 
     /// Nodes checked, best score and bound; a bound that another search has beaten says nothing.
-    pub fn told(&self) -> (u64, f64, f64) {
+    pub fn progress(&self) -> (u64, f64, f64) {
         let number = |bits: &AtomicU64| f64::from_bits(bits.load(Relaxed));
-        let account = &self.account;
-        let (best, bound) = (number(&account.best), number(&account.bound));
+        let shared = &self.shared;
+        let (best, bound) = (number(&shared.best), number(&shared.bound));
         let bound = if bound <= best { bound } else { f64::NAN };
-        (account.checked.load(Relaxed), best, bound)
+        (shared.checked.load(Relaxed), best, bound)
     }
 }
 
@@ -125,39 +125,39 @@ mod tests {
 
     #[test]
     fn a_part_never_has_more_time_than_the_whole() {
-        let whole = Watch::default().within(Some(Duration::ZERO), None);
-        let part = whole.within(Some(Duration::from_secs(3600)), None);
-        assert!(part.late() && part.stopped());
-        assert!(!whole.stopped());
-        assert!(!Watch::default().late());
+        let whole = CancellationToken::default().with_limits(Some(Duration::ZERO), None);
+        let part = whole.with_limits(Some(Duration::from_secs(3600)), None);
+        assert!(part.is_late() && part.has_stopped());
+        assert!(!whole.has_stopped());
+        assert!(!CancellationToken::default().is_late());
     }
 
     #[test]
     fn one_word_cancels_all_parts() {
-        let whole = Watch::default();
-        let part = whole.within(None, None);
-        assert!(!part.late());
+        let whole = CancellationToken::default();
+        let part = whole.with_limits(None, None);
+        assert!(!part.is_late());
         whole.cancel();
-        assert!(part.late());
+        assert!(part.is_late());
     }
 
     #[test]
     fn the_best_score_of_all_searches_is_told_and_a_beaten_bound_is_not() {
-        let watch = Watch::default();
-        assert!(watch.told().1.is_nan());
-        watch.tell(7, 0.5, 0.4);
-        assert_eq!(watch.told(), (7, 0.5, 0.4));
-        watch.within(None, None).tell_best(0.1);
-        watch.tell_best(f64::NAN);
-        let (checked, best, bound) = watch.told();
+        let cancellation = CancellationToken::default();
+        assert!(cancellation.progress().1.is_nan());
+        cancellation.report(7, 0.5, 0.4);
+        assert_eq!(cancellation.progress(), (7, 0.5, 0.4));
+        cancellation.with_limits(None, None).report_loss(0.1);
+        cancellation.report_loss(f64::NAN);
+        let (checked, best, bound) = cancellation.progress();
         assert_eq!((checked, best), (7, 0.1));
         assert!(bound.is_nan());
     }
 
     #[test]
     fn a_search_that_keeps_too_much_must_end() {
-        let watch = Watch::default().within(None, Some(10));
-        assert!(!watch.late_with(|| 10));
-        assert!(watch.late_with(|| 11));
+        let cancellation = CancellationToken::default().with_limits(None, Some(10));
+        assert!(!cancellation.is_late_with(|| 10));
+        assert!(cancellation.is_late_with(|| 11));
     }
 }

@@ -12,7 +12,7 @@ use super::space::Space;
 /// Cells (nodes x histogram width) a witness may use: 64 MiB.
 const CELLS: usize = 1 << 24;
 
-pub fn affordable(table: &Table, model: &Model) -> bool {
+pub fn is_affordable(table: &Table, model: &Model) -> bool {
     table.space.nodes.saturating_mul(width(table, model)) <= CELLS
 }
 
@@ -26,15 +26,20 @@ fn width(table: &Table, model: &Model) -> usize {
 }
 
 /// A record (one code per pack) whose class violates the model, by its size alone or by its values.
-pub struct Witness {
+pub struct Counterexample {
     pub codes: Vec<u32>,
     pub by_size: bool,
 }
 
 /// The living nodes at which the class of the witness violates the model.
-pub fn refuted(table: &Table, model: &Model, witness: &Witness, alive: &[bool]) -> Vec<u32> {
+pub fn refuted_nodes(
+    table: &Table,
+    model: &Model,
+    counterexample: &Counterexample,
+    alive: &[bool],
+) -> Vec<u32> {
     // Sizes alone are much cheaper to add up, and refute nearly as much when the class is too small.
-    let width = if witness.by_size {
+    let width = if counterexample.by_size {
         1
     } else {
         width(table, model)
@@ -42,7 +47,7 @@ pub fn refuted(table: &Table, model: &Model, witness: &Witness, alive: &[bool]) 
     let mut cells = vec![0u32; table.space.nodes * width];
     fill(
         table,
-        &offsets(&table.space, &witness.codes),
+        &offsets(&table.space, &counterexample.codes),
         width,
         &mut cells,
     );
@@ -70,7 +75,7 @@ pub fn refuted(table: &Table, model: &Model, witness: &Witness, alive: &[bool]) 
 }
 
 /// Per pack and code: lattice index of the least levels at which it meets the witness.
-fn offsets(space: &Space, witness: &[u32]) -> Vec<Vec<u32>> {
+fn offsets(space: &Space, counterexample: &[u32]) -> Vec<Vec<u32>> {
     let pack_offsets = |(pack, &code): (&super::space::Pack, &u32)| {
         let mut table = vec![0u32; 1];
         for &member in &pack.members {
@@ -93,7 +98,12 @@ fn offsets(space: &Space, witness: &[u32]) -> Vec<Vec<u32>> {
         }
         table
     };
-    space.packs.iter().zip(witness).map(pack_offsets).collect()
+    space
+        .packs
+        .iter()
+        .zip(counterexample)
+        .map(pack_offsets)
+        .collect()
 }
 
 fn fill(table: &Table, offsets: &[Vec<u32>], width: usize, cells: &mut [u32]) {

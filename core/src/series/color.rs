@@ -3,11 +3,11 @@
 /// Gives each edge (left, right) a colour below `delta`; no two edges of one colour share an end.
 ///
 /// Every degree must be at most `delta`.
-pub fn colour(edges: &[(usize, usize)], left: usize, right: usize, delta: usize) -> Vec<usize> {
+pub fn color(edges: &[(usize, usize)], left: usize, right: usize, delta: usize) -> Vec<usize> {
     const NONE: usize = usize::MAX;
     let mut at_left = vec![NONE; left * delta];
     let mut at_right = vec![NONE; right * delta];
-    let mut colours = vec![NONE; edges.len()];
+    let mut colors = vec![NONE; edges.len()];
     for (edge, &(l, r)) in edges.iter().enumerate() {
         let a = (0..delta)
             .find(|&c| at_left[l * delta + c] == NONE)
@@ -24,14 +24,14 @@ pub fn colour(edges: &[(usize, usize)], left: usize, right: usize, delta: usize)
                 edges,
                 &mut at_left,
                 &mut at_right,
-                &mut colours,
+                &mut colors,
             );
         }
         at_left[l * delta + a] = edge;
         at_right[r * delta + a] = edge;
-        colours[edge] = a;
+        colors[edge] = a;
     }
-    colours
+    colors
 }
 
 /// Swaps colours a and b along the alternating path that starts at right node `r` with colour a.
@@ -44,7 +44,7 @@ fn flip(
     edges: &[(usize, usize)],
     at_left: &mut [usize],
     at_right: &mut [usize],
-    colours: &mut [usize],
+    colors: &mut [usize],
 ) {
     const NONE: usize = usize::MAX;
     let mut path = Vec::new();
@@ -69,14 +69,14 @@ fn flip(
     }
     for &edge in &path {
         let (l, r) = edges[edge];
-        at_left[l * delta + colours[edge]] = NONE;
-        at_right[r * delta + colours[edge]] = NONE;
+        at_left[l * delta + colors[edge]] = NONE;
+        at_right[r * delta + colors[edge]] = NONE;
     }
     for &edge in &path {
         let (l, r) = edges[edge];
-        colours[edge] = if colours[edge] == a { b } else { a };
-        at_left[l * delta + colours[edge]] = edge;
-        at_right[r * delta + colours[edge]] = edge;
+        colors[edge] = if colors[edge] == a { b } else { a };
+        at_left[l * delta + colors[edge]] = edge;
+        at_right[r * delta + colors[edge]] = edge;
     }
 }
 
@@ -88,11 +88,11 @@ mod tests {
     fn no_two_edges_of_one_colour_share_an_end() {
         // Every pair of five and five, twice: degrees of ten.
         let edges: Vec<(usize, usize)> = (0..50).map(|i| (i % 5, i / 5 % 5)).collect();
-        let colours = colour(&edges, 5, 5, 10);
-        assert!(colours.iter().all(|&c| c < 10));
+        let colors = color(&edges, 5, 5, 10);
+        assert!(colors.iter().all(|&c| c < 10));
         for (i, &(l, r)) in edges.iter().enumerate() {
             for (j, &(m, s)) in edges.iter().enumerate().take(i) {
-                assert!(colours[i] != colours[j] || (l != m && r != s));
+                assert!(colors[i] != colors[j] || (l != m && r != s));
             }
         }
     }
@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn colours_are_swapped_along_a_path_where_greed_fails() {
         let edges = [(0, 0), (1, 1), (0, 1), (1, 0)];
-        let colours = colour(&edges, 2, 2, 2);
-        assert_eq!(colours[0], colours[1]);
-        assert_eq!(colours[2], colours[3]);
-        assert_ne!(colours[0], colours[2]);
+        let colors = color(&edges, 2, 2, 2);
+        assert_eq!(colors[0], colors[1]);
+        assert_eq!(colors[2], colors[3]);
+        assert_ne!(colors[0], colors[2]);
     }
 }

@@ -23,14 +23,14 @@ impl Tally {
 
 /// The persons and values of some records.
 #[derive(Default, Clone)]
-pub struct Crowd {
+pub struct ClassCounts {
     persons: Tally,
     values: Tally,
     /// Records of a person with a value.
     pairs: BTreeMap<(u64, u32), u32>,
 }
 
-impl Crowd {
+impl ClassCounts {
     pub fn add(&mut self, person: u64, value: u32) {
         self.persons.add(person);
         self.values.add(u64::from(value));
@@ -65,7 +65,7 @@ impl Crowd {
     }
 
     /// Whether there are k persons, and l of them with l different values.
-    pub fn good(&self, k: usize, l: usize) -> bool {
+    pub fn satisfies(&self, k: usize, l: usize) -> bool {
         self.persons() >= k && self.values() >= l && self.diverse(l)
     }
 
@@ -120,30 +120,30 @@ fn augment(
 mod tests {
     use super::*;
 
-    fn crowd(pairs: &[(u64, u32)]) -> Crowd {
-        let mut crowd = Crowd::default();
+    fn counts_of(pairs: &[(u64, u32)]) -> ClassCounts {
+        let mut counts = ClassCounts::default();
         for &(person, value) in pairs {
-            crowd.add(person, value);
+            counts.add(person, value);
         }
-        crowd
+        counts
     }
 
     #[test]
     fn a_person_with_all_values_does_not_make_a_crowd_diverse() {
         let one = [(1, 10), (1, 11), (1, 12), (2, 10), (3, 10)];
-        assert!(crowd(&one).good(3, 2));
-        assert!(!crowd(&one).good(3, 3));
-        assert!(!crowd(&one).good(4, 2));
-        let mut more = crowd(&one);
+        assert!(counts_of(&one).satisfies(3, 2));
+        assert!(!counts_of(&one).satisfies(3, 3));
+        assert!(!counts_of(&one).satisfies(4, 2));
+        let mut more = counts_of(&one);
         more.add(3, 11);
-        assert!(more.good(3, 3));
+        assert!(more.satisfies(3, 3));
         more.remove(3, 11);
-        assert!(!more.good(3, 3));
+        assert!(!more.satisfies(3, 3));
     }
 
     #[test]
     fn others_give_way() {
         // 10 takes person 1 first, and must move to 2 when 11 comes, which only 1 has.
-        assert!(crowd(&[(1, 10), (2, 10), (1, 11)]).good(2, 2));
+        assert!(counts_of(&[(1, 10), (2, 10), (1, 11)]).satisfies(2, 2));
     }
 }

@@ -1,26 +1,26 @@
-//! Public orders of a domain, from a public seed: random ones, and depth-first orders of a value hierarchy.
+//! Public permutations of a domain, from a public seed: random ones, and depth-first ones of a value hierarchy.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use crate::random::shuffle;
 
-/// `count` random orders of `size` values.
+/// `count` random permutations of `size` values.
 pub fn random(size: usize, count: usize, seed: [u8; 32]) -> Vec<Vec<u16>> {
     let mut rng = ChaCha20Rng::from_seed(seed);
-    let mut order = || {
+    let mut permutation = || {
         let mut values: Vec<u16> = (0..size).map(|value| value as u16).collect();
         shuffle(&mut values, &mut rng);
         values
     };
-    (0..count).map(|_| order()).collect()
+    (0..count).map(|_| permutation()).collect()
 }
 
-/// `count` depth-first orders with the children of every node permuted.
+/// `count` depth-first permutations, with the children of every node in random order.
 ///
-/// `levels[d][v]` is the node of value v at level d, the nearest parents first; every node lies in one node of the next
-/// level. One random rank per node gives the children of every parent a uniform order among themselves, and sorting by the
-/// ranks from the root down keeps every node's values together.
+/// `levels[d][v]` is the node of value v at level d, nearest parents first. Every node lies in one node of the next level.
+/// One random rank per node orders the children of every parent uniformly. Sorting by the ranks from the root down keeps
+/// the values of every node together.
 pub fn hierarchy(levels: &[Vec<u32>], size: usize, count: usize, seed: [u8; 32]) -> Vec<Vec<u16>> {
     let mut rng = ChaCha20Rng::from_seed(seed);
     let mut ranks = |nodes: usize| {
@@ -28,7 +28,7 @@ pub fn hierarchy(levels: &[Vec<u32>], size: usize, count: usize, seed: [u8; 32])
         shuffle(&mut ranks, &mut rng);
         ranks
     };
-    let mut order = || {
+    let mut permutation = || {
         let leaves = ranks(size);
         let nodes: Vec<Vec<u32>> = levels.iter().map(|level| ranks(width(level))).collect();
         let mut values: Vec<u16> = (0..size).map(|value| value as u16).collect();
@@ -43,16 +43,16 @@ pub fn hierarchy(levels: &[Vec<u32>], size: usize, count: usize, seed: [u8; 32])
         });
         values
     };
-    (0..count).map(|_| order()).collect()
+    (0..count).map(|_| permutation()).collect()
 }
 
-/// How many node numbers a level uses.
+/// The number of node ids that a level uses.
 pub fn width(level: &[u32]) -> usize {
     level.iter().max().map_or(0, |&node| node as usize + 1)
 }
 
-/// Whether every node of a level lies in one node of the next.
-pub fn nested(levels: &[Vec<u32>]) -> bool {
+/// Whether every node of a level lies in one node of the next level.
+pub fn is_nested(levels: &[Vec<u32>]) -> bool {
     levels.windows(2).all(|pair| {
         let mut above = vec![None; width(&pair[0])];
         pair[0]
@@ -67,10 +67,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_permutations_and_differ() {
-        let orders = random(50, 64, [1; 32]);
-        for order in &orders {
-            let mut sorted = order.clone();
+    fn permutations_cover_the_domain_and_differ() {
+        let permutations = random(50, 64, [1; 32]);
+        for permutation in &permutations {
+            let mut sorted = permutation.clone();
             sorted.sort_unstable();
             assert!(
                 sorted
@@ -79,16 +79,17 @@ mod tests {
                     .all(|(i, &value)| i == usize::from(value))
             );
         }
-        assert_ne!(orders[0], orders[1]);
+        assert_ne!(permutations[0], permutations[1]);
     }
 
     #[test]
     fn the_values_of_a_node_stay_together() {
         let levels = vec![vec![0, 1, 0, 2, 1, 2, 3], vec![0, 1, 0, 0, 1, 0, 1]];
-        assert!(nested(&levels));
-        for order in hierarchy(&levels, 7, 64, [2; 32]) {
+        assert!(is_nested(&levels));
+        for permutation in hierarchy(&levels, 7, 64, [2; 32]) {
             for level in &levels {
-                let mut nodes: Vec<u32> = order.iter().map(|&v| level[usize::from(v)]).collect();
+                let mut nodes: Vec<u32> =
+                    permutation.iter().map(|&v| level[usize::from(v)]).collect();
                 nodes.dedup();
                 assert_eq!(nodes.len(), width(level));
             }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_under_two_parents_is_noticed() {
-        assert!(!nested(&[vec![0, 0, 1], vec![0, 1, 1]]));
+    fn a_node_under_two_parents_is_not_nested() {
+        assert!(!is_nested(&[vec![0, 0, 1], vec![0, 1, 1]]));
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use pyo3::prelude::*;
 
 use crate::py::refuse;
-use crate::table::watch;
+use crate::table::cancellation;
 
 /// What searches may use together, and whether they are still wanted.
 #[pyclass(frozen, module = "reticent._core.table")]
 #[derive(Default)]
-pub struct Watch(pub(super) watch::Watch);
+pub struct CancellationToken(pub(super) cancellation::CancellationToken);
 
 #[pymethods]
-impl Watch {
+impl CancellationToken {
     #[new]
     fn new() -> Self {
         Self::default()
@@ -23,13 +23,13 @@ impl Watch {
 
     /// A watch with less time or room, counted from now; both are cancelled together.
     #[pyo3(signature = (*, seconds=None, megabytes=None))]
-    fn within(&self, seconds: Option<f64>, megabytes: Option<usize>) -> PyResult<Self> {
+    fn with_limits(&self, seconds: Option<f64>, megabytes: Option<usize>) -> PyResult<Self> {
         let time = seconds
             .map(Duration::try_from_secs_f64)
             .transpose()
             .map_err(|_| refuse("the time limit is no duration"))?;
         let bytes = megabytes.map(|m| m.saturating_mul(1 << 20));
-        Ok(Self(self.0.within(time, bytes)))
+        Ok(Self(self.0.with_limits(time, bytes)))
     }
 
     /// Asks all searches of this watch to end.
@@ -39,36 +39,36 @@ impl Watch {
 
     #[getter]
     fn cancelled(&self) -> bool {
-        self.0.cancelled()
+        self.0.is_cancelled()
     }
 
     /// Whether time is up or the work is not wanted any more.
     #[getter]
-    fn late(&self) -> bool {
-        self.0.late()
+    fn is_late(&self) -> bool {
+        self.0.is_late()
     }
 
     /// Whether a search of this watch ended early.
     #[getter]
     fn stopped(&self) -> bool {
-        self.0.stopped()
+        self.0.has_stopped()
     }
 
     /// Seconds until the deadline.
     #[getter]
-    fn left(&self) -> Option<f64> {
-        self.0.left().map(|time| time.as_secs_f64())
+    fn seconds_left(&self) -> Option<f64> {
+        self.0.time_left().map(|time| time.as_secs_f64())
     }
 
     /// Tells the loss of a release; the least one is shown.
-    fn tell(&self, loss: f64) {
-        self.0.tell_best(loss);
+    fn report_loss(&self, loss: f64) {
+        self.0.report_loss(loss);
     }
 
     /// Nodes checked, best loss so far and proved bound of the search under way.
     #[getter]
     fn progress(&self) -> (u64, f64, f64) {
-        self.0.told()
+        self.0.progress()
     }
 }
 
@@ -78,7 +78,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Works without the interpreter's lock and lets a signal end the work.
 pub fn interruptible<T: Send>(
     py: Python<'_>,
-    watch: &watch::Watch,
+    cancellation: &cancellation::CancellationToken,
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     thread::scope(|scope| {
@@ -93,7 +93,7 @@ pub fn interruptible<T: Send>(
             match answer {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Timeout) => {
-                    py.check_signals().inspect_err(|_| watch.cancel())?
+                    py.check_signals().inspect_err(|_| cancellation.cancel())?
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let panic = worker.join().expect_err("it hung up without an answer");

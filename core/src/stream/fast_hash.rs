@@ -6,20 +6,20 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Makes hashers under a key of their own.
 #[derive(Clone)]
-pub struct Quick {
+pub struct FastHash {
     key: u64,
     other: u64,
 }
 
-impl Default for Quick {
+impl Default for FastHash {
     fn default() -> Self {
         let source = RandomState::new();
         let (key, other) = (source.hash_one(1), source.hash_one(2) | 1);
-        Quick { key, other }
+        FastHash { key, other }
     }
 }
 
-impl BuildHasher for Quick {
+impl BuildHasher for FastHash {
     type Hasher = Mix;
 
     #[inline]
@@ -79,13 +79,19 @@ mod tests {
 
     #[test]
     fn text_has_its_hash_and_keys_differ() {
-        let quick = Quick::default();
+        let fast_hash = FastHash::default();
         let texts: Vec<String> = (0..20_000).map(|i| format!("{i:x}")).collect();
-        let hash = |quick: &Quick, text: &String| quick.hash_one(text.as_bytes());
-        let hashes: HashSet<u64> = texts.iter().map(|text| hash(&quick, text)).collect();
+        let hash = |fast_hash: &FastHash, text: &String| fast_hash.hash_one(text.as_bytes());
+        let hashes: HashSet<u64> = texts.iter().map(|text| hash(&fast_hash, text)).collect();
         assert_eq!(hashes.len(), texts.len());
-        assert_eq!(hash(&quick, &texts[7]), hash(&quick, &texts[7]));
-        assert_ne!(hash(&quick, &texts[7]), hash(&Quick::default(), &texts[7]));
-        assert_ne!(quick.hash_one(&b"a"[..]), quick.hash_one(&b"a\0"[..]));
+        assert_eq!(hash(&fast_hash, &texts[7]), hash(&fast_hash, &texts[7]));
+        assert_ne!(
+            hash(&fast_hash, &texts[7]),
+            hash(&FastHash::default(), &texts[7])
+        );
+        assert_ne!(
+            fast_hash.hash_one(&b"a"[..]),
+            fast_hash.hash_one(&b"a\0"[..])
+        );
     }
 }
