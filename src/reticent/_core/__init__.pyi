@@ -1,5 +1,5 @@
 from . import evolving as evolving
-from . import judge as judge
+from . import verify as verify
 from . import random as random
 from . import series as series
 from . import stream as stream

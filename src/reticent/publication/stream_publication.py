@@ -197,7 +197,7 @@ class _BatchVerifier:
         waiting = policy.stream.delta + 1 if self._person is not None else 0
         self._records = RecordVerifier(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
         self._veil = (
-            VeilVerifier(policy, metadata["veil"], _core.judge.TrajectoryVerifier) if "veil" in metadata else None
+            VeilVerifier(policy, metadata["veil"], _core.verify.TrajectoryVerifier) if "veil" in metadata else None
         )
         self.next_seq = 0
         if state:

@@ -37,7 +37,7 @@ class VeilVerifier:
     """
 
     def __init__(
-        self, policy: Policy, metadata: Mapping[str, Any], make_memory: Callable[..., _core.judge.TrajectoryVerifier]
+        self, policy: Policy, metadata: Mapping[str, Any], make_memory: Callable[..., _core.verify.TrajectoryVerifier]
     ) -> None:
         self._possible = PossibleSets(metadata)
         line = self._possible.line

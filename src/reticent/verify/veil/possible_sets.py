@@ -38,11 +38,11 @@ class PossibleSets:
         """One number for each set that a row can give."""
         return np.unique(self._hash_sets(self.line.sets(stratum)))
 
-    def person_memory(self, make: Callable[..., _core.judge.TrajectoryVerifier]) -> _core.judge.TrajectoryVerifier:
+    def person_memory(self, make: Callable[..., _core.verify.TrajectoryVerifier]) -> _core.verify.TrajectoryVerifier:
         """A memory of persons that lets through what is possible; it asks for the names of each row."""
         line = self.line
         return make(
-            values=len(line.domain), rows=len(line.strata), factors=self.factors, **self._transitions.core_arguments()
+            values=len(line.domain), strata=len(line.strata), factors=self.factors, **self._transitions.core_arguments()
         )
 
     def can_step(self, stratum: int, before: Sequence[int], after: Sequence[int]) -> bool:
