@@ -101,8 +101,8 @@ class _StayTransitions(PossibleTransitions):
         return np.asarray(np.where(before == after, self._stays[strata, before], moves))
 
     def core_arguments(self) -> dict[str, Any]:
-        marks = sum(
+        flags_sum = sum(
             flags.astype(np.uint8) << bit
             for bit, flags in enumerate((self._offered, self._stays, self._leaves, self._anywhere))
         )
-        return {"marks": marks, "parents": self._parents.tolist()}
+        return {"flags": flags_sum, "parents": self._parents.tolist()}
