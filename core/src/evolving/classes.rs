@@ -1,4 +1,4 @@
-//! Equivalence classes over rows: members, value counts, and which class is the smallest.
+//! Equivalence classes over rows: members, value counts, and the smallest class.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ pub const NONE: i32 = -1;
 
 /// One class: its members and how often each value occurs among them.
 ///
-/// `tuples` holds the hash of each member (row and tuple) in one run of memory, so that a scan touches nothing else.
+/// `tuples` holds the hash of each member (row and tuple) contiguously, so that a scan touches nothing else.
 #[derive(Clone, Default)]
 pub struct Class {
     pub tuples: Vec<u64>,
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-/// What one change did.
+/// The counts of one change.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
     pub dissolved: usize,
@@ -53,12 +53,12 @@ pub struct Table {
     pub tuple: Vec<u64>,
     pub class_of: Vec<i32>,
     pub classes: Vec<Class>,
-    /// Numbers of dissolved classes; the least is used again first, so that a restart goes on alike.
+    /// Numbers of dissolved classes; the least is reused first, so that a restart continues identically.
     free: BTreeSet<u32>,
     /// Satisfied classes by size; the first is the smallest.
     pub satisfied: BTreeSet<(u32, u32)>,
     pub withheld: BTreeSet<u32>,
-    /// Rows whose class this change set, and classes it touched, repeats allowed.
+    /// Rows whose class this change set, and classes that it touched; repeats are allowed.
     pub moved: Vec<u32>,
     pub seen: Vec<u32>,
     pub tally: Tally,
@@ -81,7 +81,7 @@ impl Table {
         }
     }
 
-    /// Makes room for a row and notes its value and tuple.
+    /// Makes room for a row and stores its value and tuple.
     pub fn admit(&mut self, row: u32, value: i32, tuple: u64) {
         let at = row as usize;
         if self.value.len() <= at {
@@ -100,7 +100,7 @@ impl Table {
         })
     }
 
-    /// Makes room for classes numbered below `count`; those that stay empty are free.
+    /// Makes room for classes numbered below `count`; empty ones are free.
     pub fn reserve(&mut self, count: usize, used: &[i32]) {
         self.classes.resize(count, Class::default());
         let mut taken = vec![false; count];
@@ -118,7 +118,7 @@ impl Table {
         self.classes[class as usize].rows.len() as u32
     }
 
-    /// Puts a row into a class and keeps the list of satisfied classes right.
+    /// Adds a row to a class and updates the list of satisfied classes.
     pub fn add(&mut self, class: u32, row: u32) {
         self.satisfied.remove(&(self.size(class), class));
         let at = row as usize;
@@ -135,7 +135,7 @@ impl Table {
         }
     }
 
-    /// Takes a row out of its class; a class that falls below l leaves the list of satisfied ones.
+    /// Removes a row from its class; a class that falls below l leaves the list of satisfied ones.
     pub fn remove(&mut self, class: u32, row: u32) {
         self.satisfied.remove(&(self.size(class), class));
         let entry = &mut self.classes[class as usize];
@@ -154,7 +154,7 @@ impl Table {
         }
     }
 
-    /// Closes a class and hands back its rows.
+    /// Closes a class and returns its rows.
     pub fn dissolve(&mut self, class: u32) -> Vec<u32> {
         self.satisfied.remove(&(self.size(class), class));
         let entry = std::mem::take(&mut self.classes[class as usize]);
@@ -172,7 +172,7 @@ impl Table {
         self.satisfied.first().map(|&(_, class)| class)
     }
 
-    /// No class can take the row now: it waits, unpublished, for a later change.
+    /// No class can take the row now: it is withheld until a later change.
     pub fn withhold(&mut self, row: u32) {
         self.withheld.insert(row);
         self.moved.push(row);

@@ -1,23 +1,25 @@
-//! Cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, CoNEXT 2014): a set that answers "no" or "maybe", and can forget.
+//! Cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, CoNEXT 2014): a set that answers "no" or "maybe" and supports
+//! deletion.
 //!
-//! Four 16-bit fingerprints share one 64-bit bucket; a key has two possible buckets, each reachable from the other by the
-//! fingerprint alone. A lookup compares eight fingerprints, so a key that was never added is reported with probability at
-//! most 8 / 65,535 (0 marks an empty slot), about 0.012%. Delete only what was added: deleting a stranger may remove a key that collides with it.
+//! Four 16-bit fingerprints share one 64-bit bucket. A key has two possible buckets, each reachable from the other by
+//! the fingerprint alone. A lookup compares eight fingerprints, so a key that was never added is reported with
+//! probability at most 8 / 65,535 (0 is an empty slot), about 0.012%. Delete only added keys: deleting another may
+//! remove a colliding key.
 
 const SLOTS: usize = 4;
 const LANES: u64 = 0x0001_0001_0001_0001;
 const HIGH: u64 = 0x8000_8000_8000_8000;
-/// After this many evictions the filter counts as full; the value is that of the paper.
+/// After this many evictions the filter counts as full; the value is from the paper.
 const KICKS: usize = 500;
 
-/// Finaliser of splitmix64: spreads every input bit over the whole word.
+/// Finalizer of splitmix64: spreads every input bit over the whole word.
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// What a lookup needs of a key, computed once and used on many filters.
+/// What a lookup needs of a key, computed once for many filters.
 #[derive(Clone, Copy)]
 pub struct KeyHash {
     print: u64,
@@ -36,7 +38,7 @@ impl KeyHash {
         }
     }
 
-    /// Not zero if the bucket holds the fingerprint: the lanes that equal it become zero, and only a zero borrows its high bit.
+    /// Not zero if the bucket has the fingerprint: equal lanes become zero, and only a zero borrows its high bit.
     #[inline]
     pub fn hits(self, bucket: u64) -> u64 {
         let x = bucket ^ self.print.wrapping_mul(LANES);
@@ -48,13 +50,13 @@ fn lane(bucket: u64, slot: usize) -> u64 {
     (bucket >> (16 * slot)) & 0xffff
 }
 
-/// How many buckets hold so many keys: above 95% load insertions start to fail.
+/// The number of buckets for this many keys: above 95% load insertions start to fail.
 pub fn buckets_for(keys: usize) -> usize {
     let wanted = (keys as f64 / 0.95 / SLOTS as f64).ceil() as usize;
     wanted.max(1).next_power_of_two()
 }
 
-/// Where the key may be, in a filter of so many buckets.
+/// The two possible buckets of a key, in a filter of this many buckets.
 pub fn pair(key: KeyHash, buckets: usize) -> (usize, usize) {
     let mask = buckets as u64 - 1;
     let first = key.first & mask;
@@ -66,7 +68,7 @@ pub fn contains(buckets: &[u64], key: KeyHash) -> bool {
     key.hits(buckets[a]) | key.hits(buckets[b]) != 0
 }
 
-/// Adds a key; false when the filter is full, and then nothing has changed.
+/// Adds a key; false if the filter is full, and then nothing has changed.
 pub fn insert(buckets: &mut [u64], key: KeyHash) -> bool {
     let (a, b) = pair(key, buckets.len());
     if put(&mut buckets[a], key.print) || put(&mut buckets[b], key.print) {
@@ -96,7 +98,7 @@ fn put(bucket: &mut u64, print: u64) -> bool {
     free.is_some()
 }
 
-/// Forgets a key that was added; false when no such fingerprint is there.
+/// Deletes an added key; false if no such fingerprint is there.
 pub fn delete(buckets: &mut [u64], key: KeyHash) -> bool {
     let (a, b) = pair(key, buckets.len());
     for at in [a, b] {
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_added_is_found_and_little_else() {
+    fn every_added_key_is_found_and_few_others() {
         let buckets = fill(0..1000);
         assert!((0..1000).all(|k| contains(&buckets, KeyHash::new(k))));
         let errors = (1000..101_000).filter(|&k| contains(&buckets, KeyHash::new(k)));
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_added_twice_is_forgotten_twice() {
+    fn a_key_added_twice_is_deleted_twice() {
         let (mut buckets, key) = (vec![0; 4], KeyHash::new(5));
         assert!(insert(&mut buckets, key) && insert(&mut buckets, key));
         assert!(delete(&mut buckets, key) && contains(&buckets, key));
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_filter_refuses_and_keeps_what_it_has() {
+    fn a_full_filter_rejects_keys_and_stays_unchanged() {
         let mut buckets = vec![0; 1];
         let taken = (0..100).take_while(|&k| insert(&mut buckets, KeyHash::new(k)));
         let taken: Vec<u64> = taken.collect();

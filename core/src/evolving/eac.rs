@@ -1,14 +1,14 @@
-//! EAC (Sun, Wang, Li, AI 2008): every cluster is examined for the least extra information loss.
+//! EAC (Sun, Wang, Li, AI 2008): examines every cluster for the least extra information loss.
 //!
-//! Information loss of a cluster is its size times the sum over attributes of its normalised extent: the width over the
-//! range of the attribute when it is numeric, 1 when a categorical attribute is not constant. A cluster with 2 l distinct
-//! values or more is split; one that falls below l is dispersed.
+//! Information loss of a cluster is its size times the sum over attributes of its normalized extent: the width over the
+//! range of a numeric attribute, 1 if a categorical attribute is not constant. A cluster with 2 l distinct values or
+//! more is split; one that falls below l is dispersed.
 
 use super::classes::Table;
 use super::enc::Enc;
 use super::locate::{Locator, NotFound};
 
-/// Per cluster the least and the greatest code of each attribute.
+/// Per cluster, the least and the greatest code of each attribute.
 pub struct Eac {
     pub scale: Vec<f64>,
     quasi: Vec<i32>,
@@ -89,7 +89,7 @@ impl Eac {
         }
     }
 
-    /// Adds the row where it costs least and splits the cluster when it has grown enough.
+    /// Adds the row where it costs least, and splits the cluster if it is large enough.
     fn place(&mut self, table: &mut Table, row: u32) {
         let codes = self.codes(row).to_vec();
         let mut best: Option<(f64, u32)> = None;
@@ -109,7 +109,7 @@ impl Eac {
         self.measure(table, class);
     }
 
-    /// Gives every second value to a new cluster, so that both keep l distinct values.
+    /// Moves every second value to a new cluster, so that both keep l distinct values.
     fn split(&mut self, table: &mut Table, class: u32) {
         let mut values: Vec<i32> = table.classes[class as usize]
             .values
@@ -136,7 +136,7 @@ impl Eac {
 
     pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), NotFound> {
         for &row in rows {
-            // Asked row by row: the deletion before may have moved this one.
+            // Located row by row: the deletion before may have moved this one.
             if let Some(class) = Locator::Index.host(table, row)? {
                 table.remove(class, row);
                 self.measure(table, class);

@@ -1,7 +1,8 @@
-//! ENC (Temuujin, Ahn, Im, IEEE Access 2019), Algorithms 1 and 2: only the classes that a change leaves unsatisfied are looked at.
+//! ENC (Temuujin, Ahn, Im, IEEE Access 2019), Algorithms 1 and 2: only classes that a change leaves unsatisfied are
+//! examined.
 //!
-//! Where the paper is open: a class is satisfied with l or more distinct values; what Anatomy cannot group goes to the smallest
-//! satisfied class; when there is none, the records are held back.
+//! Where the paper leaves it open: a class is satisfied with l or more distinct values. Rows that Anatomy cannot group
+//! go to the smallest satisfied class; without one, they are withheld.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::table::anatomy;
 
 pub struct Enc {
     pub locator: Locator,
-    /// How many unsatisfied classes a relocated record may ask before it goes to the smallest satisfied one.
+    /// How many unsatisfied classes a relocated record may try before it goes to the smallest satisfied one.
     pub probes: usize,
 }
 
@@ -21,7 +22,7 @@ impl Enc {
         self.locator.add(table, class, row);
     }
 
-    /// Algorithm 1. Rows that were held back try again with the new ones.
+    /// Algorithm 1. Withheld rows try again with the new ones.
     pub fn insert(&mut self, table: &mut Table, fresh: &[u32], key: [u8; 32]) {
         let mut rows: Vec<u32> = table.withheld.iter().copied().collect();
         rows.extend_from_slice(fresh);
@@ -31,7 +32,7 @@ impl Enc {
         }
     }
 
-    /// Anatomy over the rows, when they hold l distinct values; the rows it could not group.
+    /// Anatomy over the rows, if they have l distinct values; returns the rows it could not group.
     pub fn form(&mut self, table: &mut Table, rows: &[u32], key: [u8; 32]) -> Vec<u32> {
         let values: Vec<i32> = rows.iter().map(|&r| table.value[r as usize]).collect();
         let mut distinct = values.clone();
@@ -63,7 +64,7 @@ impl Enc {
         }
     }
 
-    /// Algorithm 2. Nothing has changed when a row is lost.
+    /// Algorithm 2. If a row is not found, nothing has changed.
     pub fn delete(&mut self, table: &mut Table, rows: &[u32]) -> Result<(), NotFound> {
         let mut unsatisfied = BTreeSet::new();
         for (row, host) in self.locator.hosts(table, rows)? {
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_values_are_held_back_until_more_come() {
+    fn rows_are_withheld_until_there_are_l_values() {
         let (mut table, mut enc) = table(&[0, 0, 1], 3);
         assert_eq!(table.withheld.len(), 3);
         table.admit(3, 2, 4);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_deletion_leaves_unsatisfied_is_relocated() {
+    fn rows_of_unsatisfied_classes_are_relocated() {
         let (mut table, mut enc) = table(&[0, 0, 1, 1], 2);
         assert_eq!(table.satisfied.len(), 2);
         enc.delete(&mut table, &[0]).unwrap();

@@ -1,11 +1,11 @@
-//! Three ways to find the class of a record: the exact map, the scan of the paper, the scan over cuckoo filters.
+//! Three methods to find the class of a record: the exact map, the scan of the paper, the scan over cuckoo filters.
 
 use std::collections::HashMap;
 
 use super::classes::Table;
 use super::cuckoo::{self, KeyHash};
 
-/// A live row that is neither held back nor found in any class: the table and its locator have come apart.
+/// A live row that is neither withheld nor found in any class: the table and its locator disagree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotFound;
 
@@ -15,8 +15,8 @@ pub enum Locator {
     Filters(Filters),
 }
 
-/// The records of all classes side by side, a run of equal length per class, so that the scan is a walk through memory; 0 is an
-/// empty place. What does not fit the run of its class stands in `rest`.
+/// The records of all classes, a run of equal length per class, so that a scan is sequential; 0 is an empty place.
+/// Records that do not fit the run of their class are in `rest`.
 pub struct Runs {
     tuples: Vec<u64>,
     stride: usize,
@@ -32,10 +32,10 @@ impl Runs {
         }
     }
 
-    /// The first class with an equal hash for which `check` says yes: different records may have equal hashes.
+    /// The first class with an equal hash that `check` accepts: different records may have equal hashes.
     fn find(&self, tuple: u64, check: impl Fn(u32) -> bool) -> Option<u32> {
         let runs = self.tuples.chunks_exact(self.stride).enumerate();
-        // Without an early exit inside a run the comparison is vectorised.
+        // Without an early exit inside a run the comparison is vectorized.
         let in_runs = runs
             .filter(|(_, run)| run.iter().fold(false, |any, &t| any | (t == tuple)))
             .map(|(class, _)| class as u32);
@@ -58,7 +58,7 @@ impl Runs {
         }
     }
 
-    /// Forgets one entry: another record of the class may have an equal hash.
+    /// Removes one entry: another record of the class may have an equal hash.
     fn remove(&mut self, class: u32, tuple: u64) {
         if let Some(place) = self.run(class).iter_mut().find(|t| **t == tuple) {
             *place = 0;
@@ -75,8 +75,9 @@ impl Runs {
 
 /// One cuckoo filter of records and one of values per class.
 ///
-/// A key has the same two buckets in every record filter of the usual size, so these filters are stored bucket by bucket: asking
-/// all classes walks through two runs of memory. The few classes that outgrow the usual size have filters of their own.
+/// A key has the same two buckets in every record filter of the usual size, so these filters are stored bucket by
+/// bucket: a query of all classes reads two contiguous runs. The few classes that outgrow the usual size have filters
+/// of their own.
 pub struct Filters {
     /// `records[b][c]` is bucket b of class c.
     records: Vec<Vec<u64>>,
@@ -85,7 +86,7 @@ pub struct Filters {
     large: HashMap<u32, [Vec<u64>; 2]>,
 }
 
-/// Classes that are looked at together; a block without a hit costs no branch.
+/// Classes that are checked together; a block without a hit costs no branch.
 const BLOCK: usize = 64;
 
 impl Filters {
@@ -102,7 +103,7 @@ impl Filters {
         self.records.len()
     }
 
-    /// The first class whose record filter says "maybe" and for which `check` says yes.
+    /// The first class whose record filter says "maybe" and that `check` accepts.
     fn find(&self, key: KeyHash, check: impl Fn(u32) -> bool) -> Option<u32> {
         let (a, b) = cuckoo::pair(key, self.stride());
         let blocks = self.records[a]
@@ -149,7 +150,7 @@ impl Filters {
         }
     }
 
-    /// Changes both filters of a class; what the work says about them comes back.
+    /// Changes both filters of a class; returns the result of `work`.
     fn change<T>(&mut self, class: u32, work: impl FnOnce(&mut [u64], &mut [u64]) -> T) -> T {
         self.reserve(class);
         if let Some([records, values]) = self.large.get_mut(&class) {
@@ -172,7 +173,7 @@ impl Filters {
         });
     }
 
-    /// Filters made anew from the members with room to grow, doubled until everything fits.
+    /// Rebuilds the filters from the members with room to grow, doubled until everything fits.
     fn enlarge(&mut self, table: &Table, class: u32) {
         self.clear(class);
         let entry = &table.classes[class as usize];
@@ -223,13 +224,13 @@ impl Filters {
 }
 
 impl Locator {
-    /// The class of a live row; none for a row that is held back.
+    /// The class of a live row; none for a withheld row.
     pub fn host(&self, table: &Table, row: u32) -> Result<Option<u32>, NotFound> {
         if table.withheld.contains(&row) {
             return Ok(None);
         }
         let tuple = table.tuple[row as usize];
-        // A "maybe" is checked against the members: a false positive costs time and nothing else.
+        // A "maybe" is checked against the members: a false positive only costs time.
         let check = |class| member(table, class, row);
         let class = match self {
             Locator::Index => u32::try_from(table.class_of[row as usize]).ok(),
@@ -239,7 +240,7 @@ impl Locator {
         class.map(Some).ok_or(NotFound)
     }
 
-    /// The classes of rows, found before any of them is taken out.
+    /// The classes of rows, found before any of them is removed.
     pub fn hosts(&self, table: &Table, rows: &[u32]) -> Result<Vec<(u32, Option<u32>)>, NotFound> {
         rows.iter()
             .map(|&row| Ok((row, self.host(table, row)?)))
@@ -302,7 +303,7 @@ mod tests {
         ]
     }
 
-    /// Rows of which four each have the same hash.
+    /// Rows in groups of four with the same hash.
     fn table(locator: Locator, rows: u32) -> (Table, Enc) {
         let mut table = Table::new(3);
         let mut enc = Enc {
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn records_with_equal_hashes_are_told_apart() {
+    fn records_with_equal_hashes_are_distinguished() {
         for locator in locators(3) {
             let (mut table, mut enc) = table(locator, 200);
             for row in (0..200).step_by(3) {
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_entries_one_is_forgotten_at_a_time() {
+    fn equal_entries_are_removed_one_at_a_time() {
         let mut runs = Runs::new(1);
         (0..5).for_each(|_| runs.add(0, 9));
         for left in (0..5).rev() {
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_no_class_holds_is_an_error_and_changes_nothing() {
+    fn a_row_in_no_class_is_an_error_and_changes_nothing() {
         for locator in [
             Locator::Scan(Runs::new(3)),
             Locator::Filters(Filters::new(3)),

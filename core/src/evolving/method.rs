@@ -1,4 +1,4 @@
-//! A table under one method: rows and codes in, and what each change did.
+//! A table under one method: rows and codes in, the result of each change out.
 
 use super::classes::{NONE, Table, Tally};
 use super::cuckoo::mix;
@@ -7,7 +7,7 @@ use super::enc::Enc;
 use super::locate::{Filters, Locator, NotFound, Runs};
 use super::red;
 
-/// Enough to find a class that lacks the value unless nearly all hold it, and few enough to keep a change cheap.
+/// Enough to find a class that lacks the value unless nearly all have it, and few enough to keep a change cheap.
 const PROBES: usize = 64;
 
 enum Method {
@@ -16,7 +16,7 @@ enum Method {
     Enc(Enc),
 }
 
-/// Rows whose class changed, their classes (-1: held back), and what was done.
+/// Rows whose class changed, their classes (-1: withheld), and counts.
 pub struct Change {
     pub rows: Vec<u32>,
     pub classes: Vec<i32>,
@@ -34,8 +34,8 @@ pub struct Evolving {
     pub width: usize,
 }
 
-/// Identity of a record as the scans compare it. The row is part of it, so that equal tuples stay apart in the filters; it is
-/// mixed before the first code comes in, or near rows with near codes would have equal hashes. 0 marks an empty place.
+/// The identity of a record in the scans. The row is part of it, so that equal tuples differ in the filters. The row is
+/// mixed before the first code, or near rows with near codes would have equal hashes. 0 is an empty place.
 pub fn hash(row: u32, codes: &[i32], value: i32) -> u64 {
     let spread = |word: u32| u64::from(word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     let words = codes.iter().chain([&value]);
@@ -72,7 +72,7 @@ impl Evolving {
         self.table.live(row)
     }
 
-    /// The class of a live row, -1 for held back.
+    /// The class of a live row, -1 if it is withheld.
     pub fn class_of(&self, row: u32) -> i32 {
         self.table.class_of[row as usize]
     }
@@ -110,7 +110,7 @@ impl Evolving {
         }
     }
 
-    /// Takes up classes that were formed before: one class number per row, -1 for held back.
+    /// Restores existing classes: one class number per row, -1 for withheld.
     pub fn load(&mut self, rows: &[u32], values: &[i32], quasi: &[i32], classes: &[i32]) {
         self.admit(rows, values, quasi);
         let count = classes.iter().map(|&c| c + 1).max().unwrap_or(0);

@@ -8,7 +8,7 @@ use super::locate::NotFound;
 use super::method::{self, Evolving};
 use crate::py::refuse;
 
-/// What one change did: the rows whose class changed with their classes (-1: held back), and counts.
+/// The result of one change: the rows whose class changed with their classes (-1: withheld), and counts.
 #[pyclass(frozen, get_all, module = "reticent._core.evolving")]
 pub struct Change {
     rows: Py<PyArray1<u32>>,
@@ -37,24 +37,26 @@ impl Change {
 pub struct Classes(Evolving);
 
 impl Classes {
-    /// Every row once, and there already or not, as a change needs it.
+    /// Checks that every row occurs once and is live or not, as the change requires.
     fn check(&self, rows: &[u32], live: bool) -> PyResult<()> {
         let mut sorted = rows.to_vec();
         sorted.sort_unstable();
         let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
         if twice || rows.iter().any(|&r| self.0.live(r) != live) {
-            return Err(refuse("a row is there twice, or not at all"));
+            return Err(refuse("a row occurs twice, or not at all"));
         }
         Ok(())
     }
 
-    /// One value of zero or more and one code per quasi-identifier for every new row.
+    /// Checks that every new row has one value of zero or more and one code per quasi-identifier.
     fn check_new(&self, rows: &[u32], values: &[i32], quasi: &[i32]) -> PyResult<()> {
         if rows.len() != values.len() || values.iter().any(|&v| v < 0) {
-            return Err(refuse("one value of zero or more per row"));
+            return Err(refuse("there must be one value of zero or more per row"));
         }
         if quasi.len() != rows.len() * self.0.width {
-            return Err(refuse("one code per row and quasi-identifier"));
+            return Err(refuse(
+                "there must be one code per row and quasi-identifier",
+            ));
         }
         self.check(rows, false)
     }
@@ -105,7 +107,7 @@ impl Classes {
         Ok(Change::new(py, change))
     }
 
-    /// Takes up classes that were formed before: one class number per row, -1 for held back.
+    /// Restores existing classes: one class number per row, -1 for withheld.
     fn load(
         &mut self,
         py: Python<'_>,
@@ -120,14 +122,14 @@ impl Classes {
         let numbered = |&c: &i32| (-1..i32::MAX).contains(&c);
         if !self.0.is_empty() || rows.len() != classes.len() || !classes.iter().all(numbered) {
             return Err(refuse(
-                "an empty table, and one class of -1 or more per row",
+                "load needs an empty table, and one class of -1 or more per row",
             ));
         }
         py.detach(|| self.0.load(rows, values, quasi, classes));
         Ok(())
     }
 
-    /// The class of each row, -1 for held back.
+    /// The class of each row, -1 if it is withheld.
     fn classes_of<'py>(
         &self,
         py: Python<'py>,

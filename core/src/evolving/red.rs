@@ -1,11 +1,11 @@
-//! RED: re-anonymise the entire dataset by Anatomy after every change. The baseline of the paper.
+//! RED: re-anonymizes the entire dataset by Anatomy after every change. The baseline of the paper.
 
 use super::classes::{NONE, Table};
 use super::enc::Enc;
 use super::locate::{Locator, NotFound};
 
 pub fn redo(table: &mut Table, key: [u8; 32]) {
-    // Classes that a deletion emptied too, or their numbers would be lost.
+    // Includes classes that a deletion emptied, or their numbers would be lost.
     for class in 0..table.classes.len() as u32 {
         table.tally.relocated += table.dissolve(class).len();
     }

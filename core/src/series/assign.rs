@@ -1,8 +1,9 @@
-//! Phase 2 of m-Distinct (Algorithm 3): every record goes to the bucket with the highest score, those with the fewest choices first.
+//! Phase 2 of m-Distinct (Algorithm 3): every record goes to the bucket with the highest score, those with the fewest
+//! choices first.
 //!
-//! The score (equation 3) puts a place that needs no further counterfeit before one that does, and among such places the bucket
-//! whose region grows least; among equals the one with the most entries for the value, which will need the fewest
-//! counterfeits. A record without a past goes to a bucket only where somebody stands already.
+//! The score (equation 3) prefers a place that needs no further counterfeit, and among such places the bucket whose
+//! region grows least. Ties go to the bucket with the most entries for the value, which will need the fewest
+//! counterfeits. A record without a past goes only to a bucket that already has records.
 
 use std::collections::HashMap;
 
@@ -16,9 +17,9 @@ use super::space::Space;
 use super::split::Entries;
 use crate::random::{below, shuffle};
 
-/// The update falls outside the candidate update set of the value published before.
+/// The update is outside the candidate update set of the value published before.
 pub const OUTSIDE: u8 = 1;
-/// No entry of a bucket takes the value and leaves the others distinct.
+/// No entry of a bucket can take the value and leave the others distinct.
 pub const NO_PLACE: u8 = 2;
 
 /// The table to publish, as codes.
@@ -37,7 +38,7 @@ impl Table<'_> {
     }
 }
 
-/// What a bucket holds so far.
+/// The load of a bucket so far.
 struct Load {
     uses: HashMap<u32, u32>,
     entries: Vec<u32>,
@@ -57,7 +58,8 @@ impl Load {
         }
     }
 
-    /// Growth of the region by the point, 1 for an empty bucket: sums of widths, since a product is zero for a constant attribute.
+    /// Growth of the region by the point, 1 for an empty bucket. It sums widths, since a product is zero for a constant
+    /// attribute.
     fn growth(&self, point: &[f32]) -> f32 {
         const FLOOR: f32 = 1e-3;
         if self.delta == 0 {
@@ -71,7 +73,7 @@ impl Load {
         after / before
     }
 
-    /// Equation (3) for the entry that holds the fewest records, and that entry.
+    /// Equation (3) for the entry with the fewest records, and that entry.
     fn score(&self, value: u32, places: &[usize], point: &[f32]) -> Option<(f32, usize)> {
         let entry = *places.iter().min_by_key(|&&e| self.entries[e])?;
         let used = self.uses.get(&value).copied().unwrap_or(0);
@@ -92,7 +94,8 @@ impl Load {
     }
 }
 
-/// Puts every record into a bucket; returns the new records that belong to none. Whom no bucket takes is held back.
+/// Assigns every record to a bucket; returns the new records that belong to none. A record that no bucket takes is
+/// withheld.
 pub fn assign(
     table: &Table,
     buckets: &mut Buckets,
@@ -164,7 +167,7 @@ fn reason(
     }
 }
 
-/// The buckets that take a value: of all, for a record without a past, or of those its signature implies.
+/// The buckets that take a value: all of them for a record without a past, otherwise those that its signature implies.
 struct Choices {
     known: HashMap<(Option<usize>, u32), Vec<usize>>,
     every: Vec<usize>,
@@ -187,7 +190,7 @@ impl Choices {
     }
 }
 
-/// Turns a balanced bucket into entries of equal length, counterfeits included.
+/// Converts a balanced bucket into entries of equal length, counterfeits included.
 pub fn entries(table: &Table, bucket: &Bucket, state: &Balance, rng: &mut ChaCha20Rng) -> Entries {
     let m = state.entries;
     let mut by_value: Vec<Vec<u32>> = vec![Vec::new(); state.values.len()];

@@ -1,11 +1,11 @@
-//! A bucket: the entries that every one of its groups must fill, and the records that will stand in them.
+//! A bucket: the entries that each of its groups must fill, and its records.
 
 use std::collections::HashMap;
 
 use super::knowledge::Knowledge;
 use super::matching::can_represent_others;
 
-/// A place in a group: a record of the table, or a counterfeit (row -1) that borrows its place from `donor`.
+/// A place in a group: a record of the table, or a counterfeit (row -1) that borrows its position from `donor`.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     pub row: i32,
@@ -13,7 +13,7 @@ pub struct Slot {
     pub donor: u32,
 }
 
-/// Records that may share groups, and the entries (candidate update sets) every such group must fill.
+/// Records that may share groups, and the entries (candidate update sets) that each group must fill.
 pub struct Bucket {
     /// Set ids, sorted; one per place of a group.
     pub entries: Vec<u32>,
@@ -50,7 +50,7 @@ impl Bucket {
         }
     }
 
-    /// The entries a value may take without leaving the others unable to differ from it.
+    /// The entries that a value may take while the other entries can still have different values.
     pub fn places(&self, value: u32) -> &[usize] {
         self.allowed.get(&value).map_or(&[], Vec::as_slice)
     }

@@ -1,7 +1,9 @@
-//! Phase 1 of m-Distinct (Algorithm 2): one bucket per update set signature, and one per intersection of two signatures.
+//! Phase 1 of m-Distinct (Algorithm 2): one bucket per update set signature, and one per intersection of two
+//! signatures.
 //!
-//! A signature implies a bucket when its sets can be matched one to one to entries they contain. Whoever stood under the
-//! signature may go there: values that fill the entries are a legal update instance of every signature that implies them.
+//! A signature implies a bucket if its sets can be matched one to one to entries that they contain. Records of the
+//! signature may go there: values that fill the entries are a legal update instance of every signature that implies
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +11,8 @@ use super::bucket::Bucket;
 use super::knowledge::Knowledge;
 use super::matching::{best_plan, can_represent, has_perfect_matching};
 
-/// Signatures of one class that are intersected with one another, those with the fewest records first: a bucket with few
-/// records is one that needs counterfeits. Pairs grow with the square of this, tests of implication with its third power.
+/// Signatures of one class that are intersected with one another, those with the fewest records first: small buckets
+/// need counterfeits. Pairs grow with the square of this, implication tests with its third power.
 const TOGETHER: usize = 24;
 
 /// Earlier groups: their values, one after the other.
@@ -32,7 +34,7 @@ impl Past<'_> {
     }
 }
 
-/// All buckets, and which of them the records of each signature may go to (its own first).
+/// All buckets, and the buckets that the records of each signature may go to (its own first).
 pub struct Buckets {
     pub all: Vec<Bucket>,
     pub hosts: Vec<Vec<usize>>,
@@ -40,7 +42,7 @@ pub struct Buckets {
     pub signature: Vec<Option<usize>>,
 }
 
-/// Creates the buckets of a table whose rows stood in these groups, -1 for a row without a past.
+/// Creates the buckets of a table from the previous groups of its rows, -1 for a row without a past.
 pub fn buckets(previous: &[i32], past: &Past, knowledge: &mut Knowledge) -> Buckets {
     let mut known: HashMap<Vec<u32>, usize> = HashMap::new();
     let mut by_group: HashMap<i32, usize> = HashMap::new();
@@ -113,7 +115,7 @@ fn intersections(
     hosts
 }
 
-/// Signatures that could meet at all: sets of the same components of the update graph.
+/// Signatures that can intersect: sets of the same components of the update graph.
 fn classes(keys: &[Vec<u32>], counts: &[usize], knowledge: &Knowledge) -> Vec<Vec<usize>> {
     let component = knowledge.components();
     let mut classes: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_implies_the_narrower_one_and_not_the_other_way_round() {
+    fn a_signature_implies_only_narrower_ones() {
         let past = Past {
             offsets: &[0, 2, 4],
             values: &[0, 2, 1, 2],
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn two_signatures_meet_in_a_bucket_of_what_they_share() {
+    fn two_signatures_share_a_bucket_of_their_intersection() {
         // 0 becomes 0, 1 or 2; 3 becomes 1, 2 or 3; 1 and 2 become one another; 4 stays.
         let indices = [0, 1, 2, 1, 2, 1, 2, 1, 2, 3, 4];
         let mut known = Knowledge::new(&[0, 3, 5, 7, 10, 11], &indices, &[1.0; 11]);

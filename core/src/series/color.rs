@@ -1,6 +1,6 @@
-//! Edge colouring of a bipartite multigraph (König): delta groups out of a balanced bucket, in polynomial time.
+//! Edge coloring of a bipartite multigraph (König): splits a balanced bucket into delta groups in polynomial time.
 
-/// Gives each edge (left, right) a colour below `delta`; no two edges of one colour share an end.
+/// Gives each edge (left, right) a color below `delta`; no two edges of one color share an end.
 ///
 /// Every degree must be at most `delta`.
 pub fn color(edges: &[(usize, usize)], left: usize, right: usize, delta: usize) -> Vec<usize> {
@@ -34,7 +34,7 @@ pub fn color(edges: &[(usize, usize)], left: usize, right: usize, delta: usize) 
     colors
 }
 
-/// Swaps colours a and b along the alternating path that starts at right node `r` with colour a.
+/// Swaps colors a and b along the alternating path that starts at right node `r` with color a.
 #[allow(clippy::too_many_arguments)]
 fn flip(
     r: usize,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_edges_of_one_colour_share_an_end() {
+    fn no_two_edges_of_one_color_share_an_end() {
         // Every pair of five and five, twice: degrees of ten.
         let edges: Vec<(usize, usize)> = (0..50).map(|i| (i % 5, i / 5 % 5)).collect();
         let colors = color(&edges, 5, 5, 10);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_swapped_along_a_path_where_greed_fails() {
+    fn colors_are_swapped_along_a_path_where_greedy_fails() {
         let edges = [(0, 0), (1, 1), (0, 1), (1, 0)];
         let colors = color(&edges, 2, 2, 2);
         assert_eq!(colors[0], colors[1]);

@@ -1,8 +1,8 @@
-//! Balancing a bucket: the smallest number of groups, and which value each counterfeit carries.
+//! Balances a bucket: the smallest number of groups, and the value of each counterfeit.
 //!
-//! A bucket with m entries becomes delta groups when every entry holds exactly delta places and no value fills
-//! more than delta of them. Records are routed from their values to entries, counterfeits fill what is left;
-//! both by augmenting paths, so that delta is the least possible for the records given.
+//! A bucket with m entries becomes delta groups if every entry has exactly delta places and no value fills more than
+//! delta of them. Records are routed from their values to entries, and counterfeits fill the rest, both by augmenting
+//! paths. So delta is the least possible for these records.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -10,7 +10,7 @@ use super::bucket::Bucket;
 use super::knowledge::Knowledge;
 use crate::random::{below, shuffle};
 
-/// A balanced bucket: which places records fill and which are left to counterfeits.
+/// A balanced bucket: the places of records and of counterfeits.
 pub struct Balance {
     pub delta: u32,
     pub entries: usize,
@@ -40,7 +40,7 @@ impl Network {
         self.used[v] += 1;
     }
 
-    /// Routes one more unit of value `v` into entries of capacity `delta`; moves other values if it must.
+    /// Routes one more record of value `v` into entries of capacity `delta`; moves other values if necessary.
     fn send(&mut self, v: usize, delta: u32) -> bool {
         let m = self.entries;
         let direct = (0..m)
@@ -86,7 +86,7 @@ impl Network {
         false
     }
 
-    /// One of the values, likely ones more often: an unlikely counterfeit would make the true value stand out.
+    /// Draws one of the values, likely ones more often: an unlikely counterfeit would make the true value stand out.
     fn draw(&self, values: &[usize], entry: usize, rng: &mut ChaCha20Rng) -> usize {
         const GRAINS: f64 = 1e6;
         let grains = |v: usize| 1 + (self.chances[v * self.entries + entry] * GRAINS) as usize;
@@ -100,7 +100,7 @@ impl Network {
         unreachable!("the position lies below the sum of the grains")
     }
 
-    /// Fills one more place of entry `e` with a value used fewer than `delta` times; moves others if it must.
+    /// Fills one more place of entry `e` with a value used fewer than `delta` times; moves other values if necessary.
     fn fill(&mut self, e: usize, delta: u32, rng: &mut ChaCha20Rng) -> bool {
         let m = self.entries;
         let n = self.used.len();
@@ -202,7 +202,7 @@ pub fn balance(
     }
 }
 
-/// Divides each value's places between its records and counterfeits; which place is whose does not matter yet.
+/// Divides each value's places between records and counterfeits; the choice of places does not matter yet.
 fn split_real_and_gaps(net: &Network, count: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let m = net.entries;
     let (mut real, mut gaps) = (vec![0; net.flow.len()], vec![0; net.flow.len()]);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn counterfeits_fill_what_the_records_leave_open() {
+    fn counterfeits_fill_the_remaining_places() {
         // Values never change: two records of value 0 and one of value 1 need one counterfeit of value 1.
         let knowledge = Knowledge::new(&[0, 1, 2], &[0, 1], &[1.0, 1.0]);
         let state = balance_of(&knowledge, &[0, 1], &[0, 0, 1]);

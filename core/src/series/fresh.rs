@@ -1,9 +1,9 @@
-//! First groups: records without a past, partitioned into groups of exactly m with m different colours.
+//! First groups: records without a past, partitioned into groups of exactly m with m different colors.
 //!
-//! The colour is the sensitive value (m-unique), or the component of the update graph (disjoint candidate update
-//! sets). There are two ways. Mondrian: halves are cut along the axis with the best split score; a cut is legal when
-//! no colour fills more places than its half has groups. Dealt: the records, sorted by value, are laid out in m
-//! columns, so that only a few signatures occur and later buckets are large; used where signatures would be many.
+//! The color is the sensitive value (m-unique), or the component of the update graph (disjoint candidate update sets).
+//! There are two methods. Mondrian halves along the axis with the best split score; a cut is legal if no color fills
+//! more places than its half has groups. Dealing lays the records, sorted by value, out in m columns, so that few
+//! signatures occur and later buckets are large; it is used where signatures would be many.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::space::Space;
 use super::split::{Entries, split};
 use crate::random::{below, shuffle};
 
-/// What a first group must look like.
+/// The requirements of a first group.
 pub struct Plan<'a> {
     pub m: usize,
     pub colors: &'a [i32],
@@ -28,7 +28,7 @@ impl Plan<'_> {
     }
 }
 
-/// Counts of each colour among the slots.
+/// Counts of each color among the slots.
 fn tally(plan: &Plan, slots: &[Slot]) -> HashMap<i32, usize> {
     let mut count = HashMap::new();
     for slot in slots {
@@ -37,15 +37,15 @@ fn tally(plan: &Plan, slots: &[Slot]) -> HashMap<i32, usize> {
     count
 }
 
-/// Counterfeits that groups of m with different colours would need.
+/// Counterfeits that groups of m with different colors would need.
 fn missing(plan: &Plan, slots: &[Slot]) -> usize {
     let top = tally(plan, slots).values().copied().max().unwrap_or(0);
     top.max(slots.len().div_ceil(plan.m)) * plan.m - slots.len()
 }
 
-/// Takes out groups within one colour until no colour is too frequent for the rest; None when that cannot be.
+/// Removes groups of a single color until no color is too frequent for the rest; None if that is impossible.
 ///
-/// A group all of one colour keeps its members as equal to one another as a group of all different colours does.
+/// A group of one color hides its members among one another as well as a group of all different colors.
 fn pure(plan: &Plan, slots: &[Slot]) -> Option<(Vec<Slot>, Vec<Vec<Slot>>)> {
     let mut rest = slots.to_vec();
     let mut taken = Vec::new();
@@ -63,7 +63,7 @@ fn pure(plan: &Plan, slots: &[Slot]) -> Option<(Vec<Slot>, Vec<Vec<Slot>>)> {
     }
 }
 
-/// Splits off `groups * m` slots of a colour with no value more often than `groups`.
+/// Splits off `groups * m` slots of a color with no value more often than `groups`.
 fn choose(
     plan: &Plan,
     slots: Vec<Slot>,
@@ -84,10 +84,10 @@ fn choose(
     (chosen.len() == groups * plan.m).then_some((chosen, left))
 }
 
-/// First groups of all slots; false when the domain has too few colours.
+/// First groups of all slots; false if the domain has too few colors.
 ///
-/// With `relax` the colours are a wish: colours too frequent fill groups of their own, and where counterfeits would be
-/// needed all the same, different values have to do.
+/// With `relax` the colors are optional: too frequent colors fill groups of their own, and if counterfeits would still
+/// be needed, different values suffice.
 pub fn first_groups(
     plan: &Plan,
     relax: bool,
@@ -125,7 +125,7 @@ pub fn first_groups(
     true
 }
 
-/// Adds counterfeits until the slots can be cut into groups of m; false when the domain has too few colours.
+/// Adds counterfeits until the slots can be cut into groups of m; false if the domain has too few colors.
 fn pad(plan: &Plan, slots: &mut Vec<Slot>, rng: &mut ChaCha20Rng) -> bool {
     let mut count = tally(plan, slots);
     let top = count.values().copied().max().unwrap_or(0);
@@ -135,7 +135,7 @@ fn pad(plan: &Plan, slots: &mut Vec<Slot>, rng: &mut ChaCha20Rng) -> bool {
     shuffle(&mut pool, rng);
     let mut at = 0;
     while slots.len() < groups * plan.m {
-        // One round over the pool per colour at most: a colour that is full is skipped for good.
+        // At most one round over the pool per color: a full color is skipped for good.
         let Some(&value) = pool.get(at) else {
             return false;
         };
@@ -158,7 +158,7 @@ fn pad(plan: &Plan, slots: &mut Vec<Slot>, rng: &mut ChaCha20Rng) -> bool {
     true
 }
 
-/// Chooses between the two ways by the number of signatures that could occur.
+/// Chooses the method by the number of signatures that could occur.
 fn form(plan: &Plan, space: &Space, slots: &mut [Slot], out: &mut Vec<Vec<Slot>>) {
     const GROUPS_PER_SIGNATURE: f64 = 4.0;
     let mut ids: Vec<u32> = slots
@@ -211,7 +211,7 @@ fn groups(plan: &Plan, space: &Space, slots: &mut [Slot], out: &mut Vec<Vec<Slot
     }
 }
 
-/// Deals the slots, sorted by colour, to the groups in turn: no colour meets itself.
+/// Deals the slots, sorted by color, to the groups in turn: no color meets itself.
 fn deal(plan: &Plan, slots: &mut [Slot], count: usize, out: &mut Vec<Vec<Slot>>) {
     slots.sort_by_key(|slot| plan.of(slot));
     let mut dealt = vec![Vec::with_capacity(plan.m); count];
@@ -236,7 +236,7 @@ fn best_cut(plan: &Plan, space: &Space, slots: &[Slot]) -> Option<(Vec<Slot>, Ve
     best.map(|(_, left, right)| (left, right))
 }
 
-/// Halves the slots along one axis and swaps what is too frequent on one side; None when swaps do not suffice.
+/// Halves the slots along one axis and swaps colors that are too frequent on one side; None if swaps do not suffice.
 fn cut(plan: &Plan, space: &Space, slots: &[Slot], axis: usize) -> Option<(Vec<Slot>, Vec<Slot>)> {
     let count = slots.len() / plan.m;
     let (lower, upper) = (count / 2, count - count / 2);
@@ -269,7 +269,7 @@ fn cut(plan: &Plan, space: &Space, slots: &[Slot], axis: usize) -> Option<(Vec<S
 
 type Side<'a> = (&'a mut Vec<Slot>, &'a mut HashMap<i32, usize>, usize);
 
-/// Exchanges slots whose colour overflows `from` against slots of `to` whose colour has room in `from`.
+/// Exchanges slots whose color overflows `from` for slots of `to` whose color has room in `from`.
 fn swap_out(plan: &Plan, from: Side, to: Side) {
     let (from, in_from, room_from) = from;
     let (to, in_to, room_to) = to;

@@ -1,21 +1,21 @@
-//! What the public knows about updates: the candidate update set of every sensitive value, and intersections of such sets.
+//! Public knowledge about updates: the candidate update set of every sensitive value, and intersections of such sets.
 
 use std::collections::HashMap;
 
-/// Candidate update sets, equal ones sharing one id; intersections join them as they are formed.
+/// Candidate update sets; equal ones share an id, and intersections are added as they are formed.
 pub struct Knowledge {
     /// Id of the set of each value.
     pub id: Vec<u32>,
     /// Sorted values of each set.
     pub sets: Vec<Vec<u32>>,
-    /// How likely each value of a set is, from the values whose set it is; beside `sets`.
+    /// The probability weight of each value of a set, parallel to `sets`.
     chances: Vec<Vec<f64>>,
     seen: HashMap<Vec<u32>, u32>,
     met: HashMap<(u32, u32), Option<u32>>,
 }
 
 impl Knowledge {
-    /// Reads the sets from compressed rows; row v lists the values v may become, v included.
+    /// Reads the sets from compressed rows; row v lists the values that v may become, v included.
     pub fn new(indptr: &[i64], indices: &[i32], weights: &[f64]) -> Self {
         let mut knowledge = Self {
             id: Vec::with_capacity(indptr.len() - 1),
@@ -47,7 +47,7 @@ impl Knowledge {
         id
     }
 
-    /// The set of the values that two sets share, None where they share none.
+    /// The set of the values that two sets share, None if they share none.
     pub fn meet(&mut self, a: u32, b: u32) -> Option<u32> {
         if a == b {
             return Some(a);
@@ -67,7 +67,7 @@ impl Knowledge {
     }
 
     fn shared(&mut self, a: u32, b: u32, values: Vec<u32>) -> u32 {
-        // Likely where both say so; a set that was there before keeps its own chances.
+        // Likely if both say so; an existing set keeps its own weights.
         let chances: Vec<f64> = values
             .iter()
             .map(|&v| self.chance(a, v) * self.chance(b, v))
@@ -80,7 +80,7 @@ impl Knowledge {
         id
     }
 
-    /// Share of two sets' values that both have (Jaccard), 0 where they share none.
+    /// The share of two sets' values that both have (Jaccard), 0 if they share none.
     pub fn overlap(&mut self, a: u32, b: u32) -> f64 {
         let size = |id: u32| self.sets[id as usize].len();
         let both = size(a) + size(b);
@@ -93,7 +93,8 @@ impl Knowledge {
         self.meet(a, b) == Some(b)
     }
 
-    /// Relative chance of a value in the set `id`; equal for all values of a set where all updates are equally likely.
+    /// Relative probability of a value in the set `id`; equal for all values of a set if all updates are equally
+    /// likely.
     pub fn chance(&self, id: u32, value: u32) -> f64 {
         let set = &self.sets[id as usize];
         set.binary_search(&value).map_or(0.0, |at| {
@@ -107,7 +108,7 @@ impl Knowledge {
         self.sets[id as usize].binary_search(&value).is_ok()
     }
 
-    /// The component of the update graph each set lies in: sets of different components never meet.
+    /// The component of the update graph of each set: sets of different components never intersect.
     pub fn components(&self) -> Vec<u32> {
         let mut root: Vec<u32> = (0..self.id.len() as u32).collect();
         for set in &self.sets {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_meet_in_what_they_share() {
+    fn sets_meet_in_their_intersection() {
         let mut known = knowledge();
         let ids = known.id.clone();
         assert_eq!(known.meet(ids[0], ids[1]), Some(ids[1]));
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn components_hold_what_can_meet() {
+    fn components_contain_the_sets_that_can_meet() {
         assert_eq!(knowledge().components(), [0, 0, 2, 2]);
     }
 }

@@ -34,7 +34,7 @@ fn halve(space: &Space, part: &mut [Slot], l: usize, out: &mut Vec<Vec<i32>>) {
     out.push(part.iter().map(|slot| slot.row).collect());
 }
 
-/// Group of each row and the number of groups; -1 everywhere when the table itself is not l-diverse.
+/// The group of each row and the number of groups; -1 everywhere if the table itself is not l-diverse.
 pub fn l_diverse(values: &[i32], space: &Space, l: usize) -> (Vec<i32>, i32) {
     let slot = |(row, &value): (usize, &i32)| Slot {
         row: row as i32,

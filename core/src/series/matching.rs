@@ -1,9 +1,9 @@
-//! Matchings between entries, values and sets: distinct representatives by augmenting paths (Kuhn), and the intersection plan
-//! with the highest score by the Hungarian method.
+//! Matchings between entries, values and sets: distinct representatives by augmenting paths (Kuhn), and the
+//! intersection plan with the highest score by the Hungarian method.
 
 use super::knowledge::Knowledge;
 
-/// Whether `n` things on the left can be matched to `n` on the right, `fits` saying who may be matched to whom.
+/// Whether `n` items on the left can be matched to `n` on the right; `fits` says which pairs are allowed.
 pub fn has_perfect_matching(n: usize, mut fits: impl FnMut(usize, usize) -> bool) -> bool {
     let mut owner = vec![usize::MAX; n];
     (0..n).all(|left| augment(left, &mut owner, &mut vec![false; n], &mut fits))
@@ -53,7 +53,7 @@ impl Search<'_> {
                     let other = self.owner[at].1;
                     if self.augment(other) {
                         let at = self.owner.iter().position(|&(v, _)| v == value);
-                        self.owner[at.expect("owned values stay owned")].1 = entry;
+                        self.owner[at.expect("an owned value keeps an owner")].1 = entry;
                         return true;
                     }
                 }
@@ -65,7 +65,7 @@ impl Search<'_> {
 
 /// Whether all entries but `taken` can be represented by different values, none of them `value`.
 ///
-/// Without this a record could sit in an entry and leave the others without a legal completion.
+/// Otherwise a record could take an entry and leave the others without a legal completion.
 pub fn can_represent_others(
     knowledge: &Knowledge,
     entries: &[u32],
@@ -92,7 +92,7 @@ pub fn can_represent(knowledge: &Knowledge, entries: &[u32]) -> bool {
 
 /// The intersection plan of two signatures with the highest share of overlapped elements, as sorted set ids.
 ///
-/// None where the signatures are not intersectable: every set of one must meet a set of its own in the other.
+/// None if the signatures do not intersect: every set of one must meet a set of its own in the other.
 pub fn best_plan(left: &[u32], right: &[u32], knowledge: &mut Knowledge) -> Option<Vec<u32>> {
     if left.len() != right.len() {
         return None;
@@ -101,7 +101,7 @@ pub fn best_plan(left: &[u32], right: &[u32], knowledge: &mut Knowledge) -> Opti
     if !has_perfect_matching(n, |i, j| knowledge.meet(left[i], right[j]).is_some()) {
         return None;
     }
-    // A pair that does not meet costs more than any plan without one.
+    // A pair that does not meet costs more than any plan without such a pair.
     let far = 2.0 * n as f64;
     let mut cost = vec![0.0; n * n];
     for (i, &a) in left.iter().enumerate() {
@@ -121,7 +121,7 @@ pub fn best_plan(left: &[u32], right: &[u32], knowledge: &mut Knowledge) -> Opti
 
 /// The column of each row in the cheapest assignment (Hungarian method with potentials).
 fn cheapest(cost: &[f64], n: usize) -> Vec<usize> {
-    // Row and column 0 are helpers; column j stands for j - 1.
+    // Row and column 0 are helpers; column j means j - 1.
     let (mut u, mut v) = (vec![0.0; n + 1], vec![0.0; n + 1]);
     let mut owner = vec![0usize; n + 1];
     for row in 1..=n {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_may_not_take_what_another_entry_cannot_do_without() {
+    fn a_value_must_leave_a_value_for_every_other_entry() {
         // Value 0 stays 0; value 1 becomes 0 or 1.
         let knowledge = Knowledge::new(&[0, 1, 3], &[0, 0, 1], &[1.0, 0.5, 0.5]);
         let entries = [knowledge.id[0], knowledge.id[1]];
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_with_a_choice_makes_room_for_one_without() {
+    fn an_entry_with_a_choice_gives_way() {
         let knowledge = Knowledge::new(&[0, 1, 3, 4], &[0, 0, 1, 2], &[1.0; 4]);
         let entries = [knowledge.id[2], knowledge.id[1], knowledge.id[0]];
         assert!(can_represent_others(&knowledge, &entries, 0, 2));
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_plan_with_the_larger_overlap_wins() {
-        // Sets {0, 1}, {1}, {1, 2}: {0, 1} and {1} meet {1, 2} both; {0, 1} meets itself wholly.
+        // Sets {0, 1}, {1}, {1, 2}: {0, 1} and {1} both meet {1, 2}; {0, 1} meets itself completely.
         let mut known = Knowledge::new(&[0, 2, 3, 5], &[0, 1, 1, 1, 2], &[1.0; 5]);
         let [a, b, c] = [known.id[0], known.id[1], known.id[2]];
         let plan = best_plan(&[a, b], &[a, c], &mut known);

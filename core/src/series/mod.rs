@@ -1,4 +1,4 @@
-//! Kernels for a series: the same persons published again after their records changed.
+//! Kernels for a series: the same persons are published again after their records changed.
 
 pub mod assign;
 pub mod bucket;

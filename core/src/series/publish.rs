@@ -15,20 +15,20 @@ use super::knowledge::Knowledge;
 use super::split::split;
 use crate::random::shuffle;
 
-/// Groups of the next release, and for each row why it is held back (0: it is not).
+/// Groups of the next release, and for each row why it is withheld (0: it is not).
 pub struct Outcome {
     pub groups: Vec<Vec<Slot>>,
     pub withheld: Vec<u8>,
 }
 
-/// What first groups must look like.
+/// The requirements of first groups.
 pub struct First<'a> {
     pub m: usize,
     pub colors: &'a [i32],
     pub relax: bool,
 }
 
-/// Publishes the table after the past; None when first groups need more colours than the domain has.
+/// Publishes the table after the past; None if first groups need more colors than the domain has.
 pub fn publish(
     table: &Table,
     past: &Past,

@@ -16,10 +16,10 @@ type Ints<'py> = PyReadonlyArray1<'py, i32>;
 type Longs<'py> = PyReadonlyArray1<'py, i64>;
 type Grid<'py> = PyReadonlyArray2<'py, i32>;
 type Points<'py> = PyReadonlyArray2<'py, f32>;
-/// Compressed rows: where each row starts, its columns, their weights.
+/// Compressed rows: the start of each row, its columns, their weights.
 type Matrix<'py> = (Longs<'py>, Ints<'py>, PyReadonlyArray1<'py, f64>);
 
-/// Groups of a release: where each starts; row, value and donor of each place; and why a row is held back (0: it is not).
+/// Groups of a release: their starts; row, value and donor of each place; and why a row is withheld (0: it is not).
 #[pyclass(frozen, get_all, module = "reticent._core.series")]
 pub struct PublishedGroups {
     offsets: Py<PyArray1<i64>>,
@@ -51,7 +51,7 @@ impl PublishedGroups {
     }
 }
 
-/// The groups of the next release of a series; None when the domain has fewer than m colours for first groups.
+/// The groups of the next release of a series; None if the domain has fewer than m colors for first groups.
 #[pyfunction]
 #[pyo3(signature = (values, previous, before, points, *, past, sets, colors, relax, m, key))]
 #[allow(clippy::too_many_arguments)]
@@ -196,7 +196,7 @@ fn count<'py>(
     Ok(counts.into_pyarray(py))
 }
 
-/// The group of each row, and how many there are; -1 everywhere when the table itself is not l-diverse.
+/// The group of each row, and the number of groups; -1 everywhere if the table itself is not l-diverse.
 #[pyclass(frozen, get_all, module = "reticent._core.series")]
 pub struct Groups {
     groups: Py<PyArray1<i32>>,

@@ -1,7 +1,7 @@
 //! Range count queries on a release, thousands at once.
 //!
-//! A group contributes its record count (counterfeits excluded) times the chance that a record spread evenly over the
-//! group's ranges and values falls into the query.
+//! A group contributes its record count (counterfeits excluded) times the probability that a record, uniform over the
+//! group's ranges and values, falls into the query.
 
 use rayon::prelude::*;
 
@@ -16,7 +16,7 @@ pub struct Groups<'a> {
     axes: usize,
     low: &'a [i32],
     high: &'a [i32],
-    /// Records of a group divided by the integers in its box: what one integer point of it stands for.
+    /// Records of a group divided by the integers in its box: the records per integer point.
     density: Vec<f64>,
     offsets: &'a [i64],
     values: &'a [i32],
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_without_a_box_or_values_are_refused() {
+    fn groups_without_a_box_or_values_are_rejected() {
         assert!(Groups::new(1, (&[0], &[9]), &[4, 4], (&[0, 2], &[1, 5])).is_err());
         assert!(Groups::new(1, (&[0], &[9]), &[4], (&[0, 3], &[1, 5])).is_err());
     }

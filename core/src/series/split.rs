@@ -1,7 +1,7 @@
-//! Phase 3: a balanced bucket is halved until every entry holds one record; each last part is a group.
+//! Phase 3: a balanced bucket is halved until every entry has one record; each final part is a group.
 //!
-//! A half is legal when its entries are equally long and no value fills more places than that. By König's theorem
-//! such a half always splits further, so no search is needed: where no axis gives a legal cut, an edge colouring does.
+//! A half is legal if its entries are equally long and no value fills more places than that. By König's theorem such a
+//! half always splits further, so no search is needed: if no axis gives a legal cut, an edge coloring does.
 
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ impl Halves {
     }
 }
 
-/// Cuts every entry at the same rank of a key, then repairs values too frequent in a half.
+/// Cuts every entry at the same rank of a key, then repairs values that are too frequent in a half.
 fn cut(entries: &Entries, key: impl Fn(&Slot) -> f32) -> Option<(Entries, Entries)> {
     let delta = entries[0].len();
     let at = delta / 2;
@@ -115,7 +115,7 @@ fn repair(from: &mut Entries, to: &mut Entries, side: usize, halves: &mut Halves
     }
 }
 
-/// A cut that always exists: colour the bucket into groups, order them along the widest axis, halve the list.
+/// A cut that always exists: color the bucket into groups, sort them along the widest axis, halve the list.
 fn color_cut(space: &Space, entries: &Entries) -> (Entries, Entries) {
     let (m, delta) = (entries.len(), entries[0].len());
     let mut codes: HashMap<u32, usize> = HashMap::new();

@@ -1,11 +1,11 @@
 //! Disclosure risk of every record of a series: forward-backward over its sensitive attribute update graph.
 //!
-//! Layer i of a record's graph holds the values of its i-th group, weighted by their share in it; edges carry the
+//! Layer i of a record's graph has the values of its i-th group, weighted by their share in it; edges carry the
 //! probability of the update. The share of path weight through a node is alpha * beta / Z, layer by layer.
 
 use rayon::prelude::*;
 
-/// Update probabilities after some number of releases, rows compressed, columns sorted.
+/// Update probabilities after some number of releases, in compressed rows with sorted columns.
 pub struct Step<'a> {
     pub indptr: &'a [i64],
     pub indices: &'a [i32],
@@ -24,7 +24,8 @@ impl Step<'_> {
     }
 }
 
-/// All versions of all records, each with the version before it (-1: the first), its release, group and value; and the groups.
+/// All versions of all records, each with the version before it (-1: the first), its release, group and value; and the
+/// groups.
 pub struct Versions<'a> {
     pub previous: &'a [i32],
     pub release: &'a [i32],
@@ -43,7 +44,7 @@ struct Layer {
 }
 
 impl Versions<'_> {
-    /// Every version names an earlier one, a group and a value that are there: the walk back then ends.
+    /// Checks that every version names an earlier one, an existing group and a value, so that walking back ends.
     pub fn check(&self, heads: &[i32]) -> Result<(), &'static str> {
         let n = self.previous.len();
         let sized = self.release.len() == n && self.group.len() == n && self.value.len() == n;
@@ -99,7 +100,7 @@ impl Versions<'_> {
         out
     }
 
-    /// Posterior of each candidate of each version of a record; None when no path is feasible.
+    /// Posterior of each candidate of each version of a record; None if no path is feasible.
     fn posteriors(&self, layers: &[Layer]) -> Option<Vec<Vec<f64>>> {
         let edges: Vec<Vec<f64>> = layers
             .windows(2)
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_never_change_are_found_by_intersection() {
+    fn constant_values_are_disclosed_by_intersection() {
         let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
         let risk = &risks(&graph(&step), &[1])[0];
         assert_eq!((risk.worst, risk.true_value), (1.0, 1.0));
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_names_itself_or_a_later_one_is_refused() {
+    fn a_version_that_names_itself_or_a_later_one_is_rejected() {
         let step = (vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3]);
         assert!(graph(&step).check(&[1]).is_ok());
         assert!(graph(&step).check(&[2]).is_err());

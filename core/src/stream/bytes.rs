@@ -1,4 +1,4 @@
-//! Snapshots as plain little-endian numbers: small, quick, and read back with every length checked.
+//! Snapshots as little-endian numbers: small, fast, and read back with every length checked.
 
 pub struct Writer(pub Vec<u8>);
 
@@ -52,7 +52,7 @@ impl Reader<'_> {
         self.u64().map(f64::from_bits)
     }
 
-    /// A length that what is left of the snapshot can really hold.
+    /// A length that the rest of the snapshot can really have.
     pub fn len(&mut self, width: usize) -> Read<usize> {
         let n = self.u64()? as usize;
         if n > self.0.len() / width.max(1) {

@@ -1,4 +1,4 @@
-//! CASTLE (Cao, Carminati, Ferrari and Tan, 2011): clusters of held tuples, released within a delay of delta.
+//! CASTLE (Cao, Carminati, Ferrari and Tan, 2011): clusters of pending tuples, released within a delay of delta.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub struct PendingTuple {
     pub value: u32,
     pub point: Point,
     pub cluster: u32,
-    /// How many tuples had arrived before.
+    /// The number of tuples that arrived before.
     pub position: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct Settings {
     pub reuse: usize,
 }
 
-/// A tuple on its way out; `None` as region: suppressed.
+/// A tuple that leaves; without a region it is suppressed.
 pub struct Output {
     pub seq: u64,
     pub region: Option<Region>,
@@ -45,8 +45,8 @@ pub struct Castle {
     pub space: Space,
     pub pending: Vec<Option<PendingTuple>>,
     pub spare: Vec<u32>,
-    /// Positions and numbers of tuples in order of arrival; released ones are skipped when they come up, though their numbers may
-    /// have gone to later tuples.
+    /// Positions and numbers of tuples in order of arrival. Entries of released tuples are skipped; their numbers may
+    /// have been reused.
     pub order: VecDeque<(u64, u32)>,
     pub clusters: Vec<Option<Cluster>>,
     /// Published regions that later tuples may reuse.
@@ -55,13 +55,13 @@ pub struct Castle {
     pub arrived: u64,
     /// Sums over published tuples: their number, loss of the quasi-identifiers, spread of the sensitive value.
     pub published_sums: (u64, f64, f64),
-    /// The position now, and how many positions published tuples have waited in all.
+    /// The current position, and the total wait of published tuples in positions.
     pub now: u64,
     pub waited: u64,
     pub draw: Draw,
 }
 
-/// A batch as columns: `leaves` and `numbers` row by row, as many of each as the space has attributes.
+/// A batch as columns: `leaves` and `numbers` row by row, one per attribute of the space.
 pub struct Batch<'a> {
     pub seqs: &'a [u64],
     pub persons: &'a [u64],
@@ -93,24 +93,24 @@ impl Castle {
         }
     }
 
-    /// The hierarchy of one category, which may only grow: published regions speak of its nodes.
+    /// Sets the hierarchy of one category. It may only grow, because published regions refer to its nodes.
     pub fn set_hierarchy(
         &mut self,
         attribute: usize,
         hierarchy: Hierarchy,
     ) -> Result<(), &'static str> {
         let known = self.space.hierarchies.get_mut(attribute);
-        let known = known.ok_or("no such attribute")?;
+        let known = known.ok_or("the stream has no such attribute")?;
         let grows = known.leaves() <= hierarchy.leaves();
         let deep = known.tables.is_empty() || known.tables.len() == hierarchy.tables.len();
         if !hierarchy.is_complete() || !grows || !deep {
-            return Err("a hierarchy that does not fit");
+            return Err("the hierarchy does not fit: it must be complete and may only grow");
         }
         *known = hierarchy;
         Ok(())
     }
 
-    /// Whether all columns are there and every leaf and number can be placed.
+    /// Whether all columns are there and every leaf and number is valid.
     pub fn fits(&self, batch: &Batch) -> bool {
         let (rows, hierarchies) = (batch.seqs.len(), &self.space.hierarchies);
         let bounds: Vec<usize> = hierarchies.iter().map(Hierarchy::leaves).collect();
@@ -126,7 +126,7 @@ impl Castle {
                 .all(|(i, &leaf)| (leaf as usize) < bounds[i % hierarchies.len()])
     }
 
-    /// Takes the tuples of a batch in; gives back those that left, published or suppressed.
+    /// Adds the tuples of a batch; returns those that left, published or suppressed.
     pub fn push(&mut self, batch: &Batch) -> Vec<Output> {
         let (c, n) = (self.space.hierarchies.len(), self.space.low.len());
         let mut out = Vec::new();
@@ -140,7 +140,7 @@ impl Castle {
         out
     }
 
-    /// Tuples held back now.
+    /// The number of pending tuples.
     pub fn pending_count(&self) -> usize {
         self.pending.len() - self.spare.len()
     }
@@ -152,13 +152,13 @@ impl Castle {
     pub(super) fn tuple(&self, number: u32) -> &PendingTuple {
         self.pending[number as usize]
             .as_ref()
-            .expect("a member is held")
+            .expect("a member is pending")
     }
 
     pub(super) fn cluster(&self, number: u32) -> &Cluster {
         self.clusters[number as usize]
             .as_ref()
-            .expect("a listed cluster lives")
+            .expect("a listed cluster exists")
     }
 
     pub fn live(&self) -> impl Iterator<Item = (u32, &Cluster)> {
@@ -168,7 +168,7 @@ impl Castle {
             .filter_map(|(i, c)| c.as_ref().map(|c| (i as u32, c)))
     }
 
-    /// The average loss of the last clusters published: what a cluster may cost to be extended or reused.
+    /// The average loss of the last published clusters: the most that a cluster may cost to be extended or reused.
     pub(super) fn threshold(&self) -> f64 {
         if self.losses.is_empty() {
             0.0
@@ -232,11 +232,11 @@ impl Castle {
     pub(super) fn admit(&mut self, cluster: u32, number: u32) {
         let tuple = self.pending[number as usize]
             .as_mut()
-            .expect("a member is held");
+            .expect("a member is pending");
         tuple.cluster = cluster;
         let into = self.clusters[cluster as usize]
             .as_mut()
-            .expect("a listed cluster lives");
+            .expect("a listed cluster exists");
         self.space.extend(&mut into.region, &tuple.point);
         into.members.push(number);
         into.counts.add(tuple.person, tuple.value);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_leaves_once_and_in_time() {
+    fn every_tuple_leaves_once_within_the_delay() {
         let (mut castle, mut left) = (castle(), HashSet::new());
         for i in 0..500 {
             let gone = push(&mut castle, i, i + 1);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_goes_on_alike() {
+    fn a_restored_snapshot_continues_identically() {
         let (mut whole, mut half) = (castle(), castle());
         push(&mut whole, 0, 100);
         push(&mut half, 0, 100);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_suppressed_before_the_time() {
+    fn no_tuple_is_suppressed_before_its_deadline() {
         let mut castle = castle();
         for i in 0..2000 {
             for out in push(&mut castle, i, i + 1) {

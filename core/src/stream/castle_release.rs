@@ -1,11 +1,11 @@
-//! Leaving CASTLE: a tuple whose time is up goes out with its cluster, with a published region, after a merge, or not at all.
+//! Releases of CASTLE: an expired tuple leaves with its cluster, with a published region, after a merge, or suppressed.
 
 use super::castle::{Castle, Cluster, Output};
 use super::class_counts::ClassCounts;
 use super::cluster::Region;
 
 impl Castle {
-    /// A tuple has waited as long as it may: it leaves with its cluster, with a published one, after a merge, or not.
+    /// A tuple reached its deadline: it leaves with its cluster, with a published region, after a merge, or suppressed.
     pub(super) fn expire(&mut self, position: u64, number: u32, out: &mut Vec<Output>) {
         let tuple = self.pending[number as usize].as_ref();
         let Some(tuple) = tuple.filter(|t| t.position == position) else {
@@ -44,11 +44,11 @@ impl Castle {
     fn release_tuple(&mut self, number: u32, region: Option<Region>, out: &mut Vec<Output>) {
         let tuple = self.pending[number as usize]
             .take()
-            .expect("a member is held");
+            .expect("a member is pending");
         self.spare.push(number);
         let cluster = self.clusters[tuple.cluster as usize]
             .as_mut()
-            .expect("a listed cluster lives");
+            .expect("a listed cluster exists");
         cluster.members.retain(|&m| m != number);
         cluster.counts.remove(tuple.person, tuple.value);
         if cluster.members.is_empty() {
@@ -65,7 +65,7 @@ impl Castle {
         });
     }
 
-    /// Takes in the nearest clusters until there are enough persons and values.
+    /// Merges the nearest clusters until there are enough persons and values.
     fn merge(&mut self, home: u32) {
         while !self.satisfies(&self.cluster(home).counts) {
             let region = &self.cluster(home).region;
@@ -75,10 +75,10 @@ impl Castle {
                 .filter(|&(n, _)| n != home)
                 .min_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)))
                 .map(|(n, _)| n)
-                .expect("all held tuples together are enough");
+                .expect("all pending tuples together are enough");
             let other = self.clusters[nearest as usize]
                 .take()
-                .expect("a listed cluster lives");
+                .expect("a listed cluster exists");
             for number in other.members {
                 self.admit(home, number);
             }
@@ -88,7 +88,7 @@ impl Castle {
     fn publish(&mut self, number: u32, out: &mut Vec<Output>) {
         let whole = self.clusters[number as usize]
             .take()
-            .expect("a listed cluster lives");
+            .expect("a listed cluster exists");
         for part in self.split(whole) {
             let loss = self.space.loss(&part.region);
             self.losses.push_back(loss);
@@ -99,7 +99,7 @@ impl Castle {
             for &member in &part.members {
                 let tuple = self.pending[member as usize]
                     .take()
-                    .expect("a member is held");
+                    .expect("a member is pending");
                 self.spare.push(member);
                 self.waited += self.now - tuple.seq;
                 out.push(Output {
@@ -123,7 +123,7 @@ impl Castle {
         self.published_sums.2 += n * (values - 1) as f64 / values as f64;
     }
 
-    /// Releases or suppresses all that is still held.
+    /// Releases or suppresses all pending tuples.
     pub fn flush(&mut self, out: &mut Vec<Output>) {
         self.draw.at(u64::MAX >> 20);
         while let Some((position, number)) = self.order.pop_front() {

@@ -1,4 +1,4 @@
-//! The state of CASTLE as bytes, and back.
+//! Writes and reads the state of CASTLE.
 
 use super::bytes::{Read, Reader, Writer};
 use super::castle::{Castle, Cluster, PendingTuple};
@@ -79,7 +79,7 @@ pub fn write(core: &Castle, out: &mut Writer) {
     }
 }
 
-/// Takes up the state of an engine built with the same settings and hierarchies.
+/// Restores the state of an engine with the same settings and hierarchies.
 pub fn read(core: &mut Castle, input: &mut Reader) -> Read<()> {
     core.arrived = input.u64()?;
     core.published_sums = (input.u64()?, input.f64()?, input.f64()?);
@@ -120,7 +120,7 @@ pub fn read(core: &mut Castle, input: &mut Reader) -> Read<()> {
     input.end()
 }
 
-/// Gives every held tuple its position: that of the last arrival under its number.
+/// Gives every pending tuple its position: that of the last arrival with its number.
 fn place(core: &mut Castle) -> Read<()> {
     for &(position, number) in &core.order {
         let pending = core.pending.get_mut(number as usize).ok_or(BAD)?;

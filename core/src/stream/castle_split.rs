@@ -1,10 +1,10 @@
-//! Splitting of CASTLE: a large cluster leaves as several small ones.
+//! The split of CASTLE: a large cluster leaves as several small ones.
 
 use super::castle::{Castle, Cluster};
 use super::class_counts::ClassCounts;
 use super::cluster::Region;
 
-/// What a neighbour must bring; anything, where few persons have all the values.
+/// What a neighbor must add; `Any` if few persons have all the values.
 #[derive(Clone, Copy)]
 enum Want {
     Value,
@@ -13,7 +13,7 @@ enum Want {
 }
 
 impl Castle {
-    /// Cuts a large cluster into parts that are each good: around a random tuple, its nearest neighbours.
+    /// Splits a large cluster into valid parts: around a random tuple, its nearest neighbors.
     pub(super) fn split(&mut self, whole: Cluster) -> Vec<Cluster> {
         if whole.counts.persons() < 2 * self.settings.k {
             return vec![whole];
@@ -37,7 +37,7 @@ impl Castle {
                 |c: &Cluster| self.space.loss_with(&c.region, &point) - self.space.loss(&c.region);
             let nearest = (0..parts.len())
                 .min_by(|&a, &b| growth(&parts[a]).total_cmp(&growth(&parts[b])))
-                .expect("a good cluster gives at least one part");
+                .expect("a valid cluster gives at least one part");
             self.put(&mut parts[nearest], number);
         }
         parts
@@ -50,7 +50,7 @@ impl Castle {
         part.counts.add(tuple.person, tuple.value);
     }
 
-    /// The smallest good cluster around a tuple: neighbours that bring a new person or a missing value.
+    /// The smallest valid cluster around a tuple: neighbors that add a new person or a missing value.
     fn grow(&self, seed: u32, rest: &[u32]) -> Cluster {
         let around = Region::around(&self.tuple(seed).point);
         let mut near: Vec<(f64, u32)> = rest

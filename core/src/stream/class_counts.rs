@@ -1,8 +1,8 @@
-//! Who stands in a cluster, with which values: persons are counted, not records.
+//! The persons and values of an equivalence class: persons are counted, not records.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// How many times each thing occurs; its size is the number of different things.
+/// The number of occurrences of each item.
 #[derive(Default, Clone)]
 struct Tally(HashMap<u64, u32>);
 
@@ -71,7 +71,7 @@ impl ClassCounts {
 
     /// Whether l persons can be matched with as many different values.
     fn diverse(&self, l: usize) -> bool {
-        // Where everybody has one value, each value finds a person of its own.
+        // If every person has one value, each value finds a person of its own.
         if self.pairs.len() == self.persons() || l <= 1 {
             return true;
         }
@@ -92,7 +92,7 @@ impl ClassCounts {
     }
 }
 
-/// Finds a person for a value, if need be by giving others another one.
+/// Finds a person for a value and, if necessary, moves other values to other persons.
 fn augment(
     value: u32,
     values: &BTreeMap<u32, Vec<u64>>,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_with_all_values_does_not_make_a_crowd_diverse() {
+    fn one_person_with_all_values_does_not_make_a_class_diverse() {
         let one = [(1, 10), (1, 11), (1, 12), (2, 10), (3, 10)];
         assert!(counts_of(&one).satisfies(3, 2));
         assert!(!counts_of(&one).satisfies(3, 3));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn others_give_way() {
+    fn values_move_to_other_persons() {
         // 10 takes person 1 first, and must move to 2 when 11 comes, which only 1 has.
         assert!(counts_of(&[(1, 10), (2, 10), (1, 11)]).satisfies(2, 2));
     }

@@ -1,6 +1,6 @@
-//! Boxes of generalised values: what CASTLE clusters are made of, and what they cost (equations 3 to 5 of the paper).
+//! Boxes of generalized values: the regions of CASTLE's clusters, and their loss (equations 3 to 5 of the paper).
 
-/// A hierarchy on codes: per level the node of every leaf, and the loss of every node.
+/// A hierarchy on codes: per level, the node of every leaf and the loss of every node.
 #[derive(Default, Clone)]
 pub struct Hierarchy {
     pub tables: Vec<Vec<u32>>,
@@ -23,7 +23,7 @@ impl Hierarchy {
     }
 }
 
-/// The attributes of the stream: categories first, then numbers with the range seen so far.
+/// The attributes of the stream: categories first, then numbers with the range so far.
 #[derive(Default)]
 pub struct Space {
     pub hierarchies: Vec<Hierarchy>,
@@ -38,7 +38,7 @@ pub struct Point {
     pub numbers: Vec<f64>,
 }
 
-/// A generalisation: per category a leaf and how far above it, per number an interval.
+/// A generalization: per category a leaf and the number of levels above it, per number an interval.
 #[derive(Clone)]
 pub struct Region {
     pub leaves: Vec<u32>,
@@ -66,7 +66,7 @@ impl Space {
         }
     }
 
-    /// The lowest level, from `from` up, on which two leaves share a node.
+    /// The lowest level, from `from` up, at which two leaves share a node.
     fn meet(&self, attribute: usize, from: u32, a: u32, b: u32) -> u32 {
         let tables = &self.hierarchies[attribute].tables;
         let mut level = from as usize;
@@ -105,7 +105,7 @@ impl Space {
         self.average(sum)
     }
 
-    /// The loss after taking a point in.
+    /// The loss after adding a point.
     pub fn loss_with(&self, region: &Region, point: &Point) -> f64 {
         let mut sum = 0.0;
         for (i, &leaf) in point.leaves.iter().enumerate() {
@@ -148,7 +148,7 @@ impl Space {
         };
         let within =
             |i: usize| region.low[i] <= point.numbers[i] && point.numbers[i] <= region.high[i];
-        // Numbers first: an interval is cheaper to look at than two nodes of a hierarchy.
+        // Numbers first: an interval is cheaper to check than two nodes of a hierarchy.
         (0..point.numbers.len()).all(within) && (0..point.leaves.len()).all(same)
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_joined_region_covers_both() {
+    fn a_join_covers_both_regions() {
         let space = space();
         let (a, b) = (point(0, 2.0), point(3, 9.0));
         let joined = space.join(&Region::around(&a), &Region::around(&b));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_with_a_node_but_no_loss_is_not_whole() {
+    fn a_hierarchy_with_a_node_without_loss_is_incomplete() {
         let hierarchy = |losses| Hierarchy {
             tables: vec![vec![0, 1]],
             losses: vec![losses],

@@ -1,6 +1,7 @@
-//! Records as the veil takes them: keyed hashes of persons, codes of values and published labels, rows of the prior.
+//! Records as the veil needs them: keyed hashes of persons, codes of values and published labels, strata of the prior.
 //!
-//! What raw text stands for is taught once and remembered; what nobody has taught yet is told, and nothing else is read then.
+//! The caller teaches the code of each raw text once. A batch with unknown texts is not read; the unknown texts are
+//! returned.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,15 +10,15 @@ use super::column::{Cell, Column};
 use super::fast_hash::FastHash;
 use super::hash::{Hasher, text_of};
 
-/// Texts up to this length are cut.
+/// Longer texts are stored whole.
 const SHORT: usize = 64;
 
-/// Codes of one column by raw text; several texts may have the same.
+/// Codes of one column by raw text; several texts may share a code.
 #[derive(Default)]
 struct Field {
     codes: HashMap<Vec<u8>, i32, FastHash>,
     missing: Option<i32>,
-    /// How many characters say, together with the length, what a text stands for; none: all of them.
+    /// How many leading characters decide, with the length, the code of a text; none: all of them.
     leading: Option<usize>,
 }
 
@@ -39,7 +40,7 @@ impl Field {
         self.codes.insert(key, code);
     }
 
-    /// What a text is remembered by: stars in the place of characters that say nothing.
+    /// Passes the key of a text: characters that do not count are replaced by stars.
     fn with_key<T>(&self, text: &[u8], with: impl FnOnce(&[u8]) -> T) -> T {
         match self.leading {
             Some(leading) if leading < text.len() && text.len() <= SHORT && text.is_ascii() => {
@@ -51,14 +52,14 @@ impl Field {
         }
     }
 
-    /// Codes of a whole column, or the raw values that have none, in the order they came.
+    /// Codes of a whole column, or the raw values without a code, in order of occurrence.
     fn read(&self, column: &Column) -> Result<Vec<i32>, Vec<Raw>> {
         let cells = || (0..column.len()).map(|row| column.cell(row));
         let codes: Option<Vec<i32>> = cells().map(|cell| self.code(&cell)).collect();
         codes.ok_or_else(|| self.unknown(cells()))
     }
 
-    /// Raw values that have no code, those that are remembered by the same key once.
+    /// Raw values without a code, one per key.
     fn unknown<'a>(&self, cells: impl Iterator<Item = Cell<'a>>) -> Vec<Raw> {
         let (mut met, mut unknown) = (HashSet::<Option<Vec<u8>>, FastHash>::default(), Vec::new());
         for cell in cells.filter(|cell| self.code(cell).is_none()) {
@@ -72,13 +73,13 @@ impl Field {
     }
 }
 
-/// The text of a cell, none where it is missing.
+/// The text of a cell, none if it is missing.
 pub type Raw = Option<Vec<u8>>;
 
 pub struct Coder {
     hasher: Hasher,
     fields: Vec<Field>,
-    /// Fields whose labels together lead to a row of the prior.
+    /// Fields whose codes together determine a stratum of the prior.
     by: Vec<usize>,
     strata: HashMap<Vec<i32>, u32, FastHash>,
 }
@@ -90,7 +91,7 @@ pub struct Columns<'a> {
     pub fields: Vec<Column<'a>>,
 }
 
-/// A batch on codes.
+/// A batch as codes.
 pub struct CodedRecords {
     pub persons: Vec<u64>,
     pub households: Option<Vec<u64>>,
@@ -105,20 +106,20 @@ impl CodedRecords {
     }
 }
 
-/// Why a batch is not read yet, or not at all.
+/// Why a batch is not read.
 pub enum Unread {
-    /// Persons or units that may be written in several ways.
+    /// Persons or households that may have several written forms.
     Names,
-    /// Records without a person or a unit.
+    /// Records without a person or a household.
     Nobody(usize),
-    /// Raw values by field.
+    /// Raw values without a code, by field.
     Values(Vec<(usize, Vec<Raw>)>),
-    /// Codes of the fields that lead to rows.
+    /// Codes of the fields without a known stratum.
     Combinations(Vec<Vec<i32>>),
 }
 
 impl Coder {
-    /// As many fields as `leading` has places: how many characters of each say, together with the length, what it stands for.
+    /// One field per entry of `leading`: how many characters decide, with the length, the code of a text.
     pub fn new(key: [u8; 32], leading: &[Option<usize>], by: Vec<usize>) -> Option<Self> {
         let field = |&leading: &Option<usize>| Field {
             leading,
@@ -134,7 +135,7 @@ impl Coder {
             })
     }
 
-    /// The code that a raw value of a field has from now on.
+    /// Sets the code of a raw value of a field.
     pub fn learn(&mut self, field: usize, raw: Raw, code: i32) -> Option<()> {
         let field = self.fields.get_mut(field)?;
         match raw {
@@ -144,12 +145,12 @@ impl Coder {
         Some(())
     }
 
-    /// The row that the codes of the fields lead to from now on.
+    /// Sets the stratum of a combination of codes.
     pub fn learn_stratum(&mut self, codes: Vec<i32>, stratum: u32) {
         self.strata.insert(codes, stratum);
     }
 
-    /// Forgets what was taught; codes of the past mean nothing any more.
+    /// Forgets everything that was taught; earlier codes are invalid.
     pub fn forget(&mut self) {
         for field in &mut self.fields {
             field.codes.clear();
@@ -162,7 +163,7 @@ impl Coder {
         self.fields.len()
     }
 
-    /// How many raw values are remembered of the field that has most.
+    /// The largest number of raw values stored for one field.
     pub fn cache_size(&self) -> usize {
         self.fields
             .iter()
@@ -171,7 +172,7 @@ impl Coder {
             .unwrap_or(0)
     }
 
-    /// A batch on codes; `named`: each person and unit is written in one way.
+    /// A batch as codes; `normalized`: each person and household has one written form.
     pub fn read(&self, columns: &Columns, normalized: bool) -> Result<CodedRecords, Unread> {
         let mut names = std::iter::once(&columns.person).chain(&columns.household);
         if !normalized && !names.all(Column::is_plain) {
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_told_and_then_read() {
+    fn unknown_values_are_returned_and_read_once_taught() {
         let mut coder = Coder::new([1; 32], &[None; 2], vec![1]).unwrap();
         let who = Sample::text(&[Some("p"), Some("q"), Some("p")]);
         let ill = Sample::text(&[Some("x"), None, Some("x")]);
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_agree_in_what_counts_are_taught_once() {
+    fn texts_with_the_same_key_are_taught_once() {
         let mut coder = Coder::new([1; 32], &[Some(2)], vec![]).unwrap();
         coder.learn_stratum(vec![], 0);
         let long = "81".repeat(40);
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_may_be_written_otherwise_are_told_once() {
+    fn names_with_several_written_forms_are_reported() {
         let mut coder = Coder::new([1; 32], &[], vec![]).unwrap();
         coder.learn_stratum(vec![], 0);
         let (plain, other) = (Sample::text(&[Some("p")]), Sample::text(&[Some("p.0")]));

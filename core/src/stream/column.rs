@@ -1,7 +1,7 @@
-//! Arrow columns, read in place through the Arrow C data interface: cells as bytes, hashed or written out.
+//! Arrow columns, read in place through the Arrow C data interface: cells as bytes, to hash or write out.
 //!
-//! What the interface tells is checked once, when a column is borrowed: the number of buffers, null pointers, alignment,
-//! offsets, and that nothing was released. How long a buffer really is, it does not tell; there the exporter is trusted.
+//! A column is checked once, when it is borrowed: the number of buffers, null pointers, alignment, offsets, and that
+//! nothing was released. The interface does not give the length of a buffer; there the exporter is trusted.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -34,12 +34,12 @@ pub struct ArrowArray {
     pub private_data: *mut c_void,
 }
 
-/// Why a column is not read.
+/// Why a column cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is of a type that the core does not read.
+    /// The core does not read its type.
     Type(&'static str),
-    /// It is not what its type says.
+    /// It contradicts its type.
     Shape(&'static str),
 }
 
@@ -73,7 +73,7 @@ pub enum Cell<'a> {
 pub struct Column<'a> {
     len: usize,
     offset: usize,
-    /// One bit per cell from the start of the buffer; none where no cell is missing.
+    /// One bit per cell from the start of the buffer; none if no cell is missing.
     valid: Option<&'a [u8]>,
     data: Data<'a>,
 }
@@ -95,10 +95,10 @@ impl<'a> Buffers<'a> {
     unsafe fn new(array: &'a ArrowArray, count: usize) -> Readable<Self> {
         let sizes = (usize::try_from(array.length), usize::try_from(array.offset));
         let (Ok(len), Ok(offset)) = sizes else {
-            return invalid("an Arrow array of negative length");
+            return invalid("the Arrow array has a negative length");
         };
         if array.n_buffers != count as i64 || (count > 0 && array.buffers.is_null()) {
-            return invalid("an Arrow array without its buffers");
+            return invalid("the Arrow array lacks buffers");
         }
         let all = match count {
             0 => &[][..],
@@ -108,7 +108,7 @@ impl<'a> Buffers<'a> {
         Ok(Buffers { all, len, offset })
     }
 
-    /// The values of a buffer from `from` on; empty without looking at the buffer when there are none.
+    /// The values of a buffer from `from` on; an empty view does not touch the buffer.
     ///
     /// # Safety
     /// Unless null, the buffer holds `from + len` values of type T that do not change for `'a`.
@@ -119,12 +119,12 @@ impl<'a> Buffers<'a> {
         let start = self.all[number].cast::<T>();
         let bytes = from.checked_add(len).map(|n| n.checked_mul(size_of::<T>()));
         if !matches!(bytes, Some(Some(n)) if n <= isize::MAX as usize) {
-            return invalid("an Arrow array that is too long");
+            return invalid("the Arrow array is too long");
         }
         if start.is_null() || !start.is_aligned() {
-            return invalid("an Arrow buffer that is missing or not aligned");
+            return invalid("an Arrow buffer is missing or not aligned");
         }
-        // SAFETY: not null, aligned, no longer than an allocation can be; the rest is the caller's word.
+        // SAFETY: not null, aligned, no longer than an allocation can be; the caller guarantees the rest.
         Ok(unsafe { std::slice::from_raw_parts(start.add(from), len) })
     }
 
@@ -138,7 +138,7 @@ impl<'a> Buffers<'a> {
         } else {
             0
         };
-        // SAFETY: the caller's word.
+        // SAFETY: the caller guarantees it.
         unsafe { self.view(number, 0, bits.div_ceil(8)) }
     }
 
@@ -148,22 +148,22 @@ impl<'a> Buffers<'a> {
     /// As for `view`: buffer 1 holds one offset more than there are cells, buffer 2 the bytes up to the last offset.
     unsafe fn text<T: Copy + PartialOrd + TryInto<usize>>(&self) -> Readable<(&'a [T], &'a [u8])> {
         let count = self.len + usize::from(self.len > 0);
-        // SAFETY: the caller's word.
+        // SAFETY: the caller guarantees it.
         let offsets: &[T] = unsafe { self.view(1, self.offset, count) }?;
         let end = |at: Option<&T>| at.map_or(Some(0), |&x| x.try_into().ok());
         let (Some(_), Some(end)) = (end(offsets.first()), end(offsets.last())) else {
-            return invalid("an Arrow array with a negative offset");
+            return invalid("the Arrow array has a negative offset");
         };
         if !offsets.is_sorted_by(|a, b| a <= b) {
-            return invalid("an Arrow array whose offsets go back");
+            return invalid("the offsets of the Arrow array decrease");
         }
-        // SAFETY: the caller's word.
+        // SAFETY: the caller guarantees it.
         Ok((offsets, unsafe { self.view(2, 0, end) }?))
     }
 }
 
 impl<'a> Column<'a> {
-    /// Borrows a column of text, 64-bit numbers, truth values or nothing.
+    /// Borrows a column of text, 64-bit numbers, booleans or nulls.
     ///
     /// # Safety
     /// Both are live structures of the Arrow C data interface that describe one array; they and its buffers stay as they
@@ -172,11 +172,13 @@ impl<'a> Column<'a> {
         if schema.release.is_null() || array.release.is_null() {
             return invalid("the Arrow column was already released");
         }
-        // The codes of a dictionary would pass for numbers.
+        // The codes of a dictionary would pass as numbers.
         if !schema.dictionary.is_null() || !array.dictionary.is_null() {
-            return Err(Unreadable::Type("a column of a dictionary"));
+            return Err(Unreadable::Type(
+                "dictionary columns are not supported: decode the column first",
+            ));
         }
-        // SAFETY: the caller's word.
+        // SAFETY: the caller guarantees it.
         let format = unsafe { format(schema) }?;
         let count = match format {
             b"u" | b"U" => 3,
@@ -187,7 +189,7 @@ impl<'a> Column<'a> {
                 return Err(Unreadable::Type(message));
             }
         };
-        // SAFETY: the caller's word; the format says what the buffers hold.
+        // SAFETY: the caller guarantees it; the format says what the buffers hold.
         unsafe {
             let buffers = Buffers::new(array, count)?;
             Ok(Column {
@@ -203,7 +205,8 @@ impl<'a> Column<'a> {
         self.len
     }
 
-    /// Whether no text is empty, or holds a space, a point or anything beyond ASCII; as a whole, so that it may err on the side of no.
+    /// Whether no text is empty or has a space, a period or a non-ASCII character; checked as a whole, so it may
+    /// wrongly say no.
     pub fn is_plain(&self) -> bool {
         let text = match self.data {
             Data::Text { offsets, bytes } => offsets
@@ -232,7 +235,7 @@ impl<'a> Column<'a> {
                 Cell::Text(&bytes[offsets[row] as usize..offsets[row + 1] as usize])
             }
             Data::Int(numbers) => Cell::Int(numbers[row]),
-            // Whoever cannot keep 64 bits without a sign knows it by the float.
+            // A number beyond 63 bits becomes a float, which tells the caller that it cannot be kept exactly.
             Data::Natural(numbers) => {
                 i64::try_from(numbers[row]).map_or(Cell::Float(numbers[row] as f64), Cell::Int)
             }
@@ -247,7 +250,7 @@ impl<'a> Column<'a> {
 /// `schema` is live for `'a`.
 unsafe fn format(schema: &ArrowSchema) -> Readable<&[u8]> {
     if schema.format.is_null() {
-        return invalid("an Arrow type without its format");
+        return invalid("the Arrow type lacks its format");
     }
     // SAFETY: not null, and the format of a live schema is a C string.
     Ok(unsafe { CStr::from_ptr(schema.format) }.to_bytes())
@@ -259,7 +262,7 @@ unsafe fn valid<'a>(array: &ArrowArray, buffers: &Buffers<'a>) -> Readable<Optio
     match buffers.all.first() {
         None => Ok(None),
         Some(_) if array.null_count == 0 => Ok(None),
-        // Not counted, and no bits either: nothing is missing.
+        // No count and no bits: nothing is missing.
         Some(bits) if bits.is_null() && array.null_count < 0 => Ok(None),
         // SAFETY: the first buffer of every type with buffers that is read here holds the validity bits.
         Some(_) => unsafe { buffers.bits(0) }.map(Some),
@@ -270,7 +273,7 @@ unsafe fn valid<'a>(array: &ArrowArray, buffers: &Buffers<'a>) -> Readable<Optio
 /// As for `Column::new`.
 unsafe fn data<'a>(format: &[u8], buffers: &Buffers<'a>) -> Readable<Data<'a>> {
     let (offset, len) = (buffers.offset, buffers.len);
-    // SAFETY: the caller's word; the buffers are read as the format says they are.
+    // SAFETY: the caller guarantees it; the buffers are read as the format says.
     Ok(unsafe {
         match format {
             b"u" => {
@@ -290,7 +293,7 @@ unsafe fn data<'a>(format: &[u8], buffers: &Buffers<'a>) -> Readable<Data<'a>> {
     })
 }
 
-/// The columns of a record batch, borrowed as a whole and handed out by number.
+/// The columns of a record batch, borrowed together and returned by number.
 pub struct Batch<'a> {
     schemas: &'a [*mut ArrowSchema],
     arrays: &'a [*mut ArrowArray],
@@ -304,7 +307,7 @@ impl<'a> Batch<'a> {
         if schema.release.is_null() || array.release.is_null() {
             return invalid("the Arrow batch was already released");
         }
-        // SAFETY: the caller's word.
+        // SAFETY: the caller guarantees it.
         let whole = unsafe { format(schema) }? == b"+s"
             && array.offset == 0
             && array.null_count == 0
@@ -317,7 +320,7 @@ impl<'a> Batch<'a> {
             return Err(Unreadable::Type("not a record batch"));
         };
         if count > 0 && (schema.children.is_null() || array.children.is_null()) {
-            return invalid("an Arrow batch without its columns");
+            return invalid("the Arrow batch lacks columns");
         }
         let (schemas, arrays) = match count {
             0 => (&[][..], &[][..]),
@@ -341,11 +344,11 @@ impl<'a> Batch<'a> {
         else {
             return invalid("the batch has no such column");
         };
-        // SAFETY: whoever borrowed the batch has said that its children live for `'a`; null ones are refused.
+        // SAFETY: the caller of `new` guarantees that the children live for `'a`; null ones are rejected.
         let column = unsafe {
             match (schema.as_ref(), array.as_ref()) {
                 (Some(schema), Some(array)) => Column::new(schema, array)?,
-                _ => return invalid("an Arrow batch without its columns"),
+                _ => return invalid("the Arrow batch lacks columns"),
             }
         };
         if column.len() != self.rows {
@@ -361,11 +364,11 @@ mod tests {
     use super::*;
 
     fn refusal(sample: &Sample) -> Unreadable {
-        sample.column().err().expect("a column that is refused")
+        sample.column().err().expect("an invalid column")
     }
 
     #[test]
-    fn cells_come_out_as_they_went_in() {
+    fn cells_are_read_unchanged() {
         let words = Sample::text(&[Some("ab"), None, Some(""), Some("é")]);
         let column = words.column().unwrap();
         assert_eq!(column.cell(0), Cell::Text(b"ab"));
@@ -390,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_has_no_space_no_point_and_nothing_beyond_ascii() {
+    fn plain_text_has_no_space_no_period_and_only_ascii() {
         let plain = |text: &[Option<&str>]| Sample::text(text).column().unwrap().is_plain();
         assert!(plain(&[Some("A-7/~!"), None]) && plain(&[]));
         for other in ["", " 7", "7.0", "\u{ff17}", "7\t", "7\u{7f}"] {
@@ -410,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_released_is_not_touched() {
+    fn a_released_column_is_rejected_untouched() {
         let mut numbers = Sample::ints(&[1]);
         numbers.array.release = std::ptr::null();
         numbers.pointers.clear();
@@ -421,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_bent_buffers_are_refused() {
+    fn missing_and_invalid_buffers_are_rejected() {
         let invalid = |change: fn(&mut Sample)| {
             let mut words = Sample::text(&[Some("ab"), None, Some("cd")]);
             change(&mut words);
@@ -440,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_and_dictionaries_are_refused() {
+    fn other_types_and_dictionaries_are_rejected() {
         let mut numbers = Sample::ints(&[1]);
         numbers.schema.format = c"c".as_ptr();
         assert!(matches!(refusal(&numbers), Unreadable::Type(_)));

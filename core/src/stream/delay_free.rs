@@ -1,4 +1,4 @@
-//! Delay-free anonymisation with late validation (Kim, Sung and Chung, 2014), on codes.
+//! Delay-free anonymization with late validation (Kim, Sung and Chung, 2014), on codes.
 
 use super::bytes::{Read, Reader, Writer};
 use super::draw::{Draw, derive};
@@ -6,7 +6,7 @@ use super::placement::{Ids, Placement};
 use super::pools::{Kind, Pool};
 use super::slots::Slots;
 
-/// What a stream is built with; `literal` above 0 is the draw limit of the paper's own generation.
+/// Settings of a stream; `literal` above 0 is the draw limit of the paper's own generation.
 pub struct Settings {
     pub key: [u8; 32],
     pub shard: u64,
@@ -19,7 +19,7 @@ pub struct Settings {
     pub literal: usize,
 }
 
-/// How a stream stands: tuples, slots offered, groups opened, still open and retired, tuples of the most frequent value.
+/// Totals of a stream: tuples, slots offered, groups opened, open and retired, tuples of the most frequent value.
 pub struct Totals {
     pub tuples: u64,
     pub offered: u64,
@@ -50,7 +50,7 @@ impl DelayFree {
         let Settings { key, shard, l, .. } = settings;
         let domain = settings.weights.len();
         if l == 0 || domain < l || settings.rank.len() != domain {
-            return Err("the domain holds fewer than l values");
+            return Err("the domain has fewer than l values");
         }
         let permutation_draw = Draw::new(derive(key, 2), shard);
         let mut slots = Slots::new(l);
@@ -75,7 +75,7 @@ impl DelayFree {
         self.pool.domain()
     }
 
-    /// Makes room for values outside the domain; `rank` is the published order of all values.
+    /// Extends the domain; `rank` is the published order of all values.
     pub fn grow(&mut self, rank: &[u32]) -> Result<(), &'static str> {
         if rank.len() < self.domain() {
             return Err("a domain never shrinks");
@@ -90,12 +90,12 @@ impl DelayFree {
     /// Draws candidates by other weights from now on.
     pub fn reweigh(&mut self, weights: Vec<u64>) -> Result<(), &'static str> {
         if weights.len() != self.domain() {
-            return Err("one weight per value");
+            return Err("there must be one weight per value");
         }
         self.pool.reweigh(weights)
     }
 
-    /// Releases every tuple at once: its group, and the groups opened on the way. All codes lie in the domain.
+    /// Releases every tuple at once: its group, and the groups opened for it. All codes must lie in the domain.
     pub fn push(
         &mut self,
         seqs: &[u64],
@@ -120,7 +120,7 @@ impl DelayFree {
         }
     }
 
-    /// Tuples seen per code.
+    /// Tuples per code.
     pub fn value_counts(&self) -> &[u64] {
         &self.value_counts
     }
@@ -135,7 +135,7 @@ impl DelayFree {
         out.0
     }
 
-    /// Goes on from a snapshot of an engine built with the same settings; a refused one changes nothing.
+    /// Restores a snapshot of an engine with the same settings; an invalid one changes nothing.
     pub fn restore(&mut self, state: &[u8]) -> Read<()> {
         let mut input = Reader(state);
         let numbers = (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
@@ -143,7 +143,7 @@ impl DelayFree {
         let slots = Slots::read(&mut input)?;
         input.end()?;
         if value_counts.len() != self.domain() || slots.lists() != value_counts.len() {
-            return Err("the snapshot is of another domain");
+            return Err("the snapshot belongs to another domain");
         }
         (self.tuples, self.offered, self.retired, self.ids.next) = numbers;
         (self.value_counts, self.slots) = (value_counts, slots);
@@ -179,12 +179,12 @@ impl DelayFree {
         out: &mut Placement,
     ) -> Result<u64, &'static str> {
         let mut cells = self.generate(code)?;
-        // Sorted, or the order of drawing would print the true value first.
+        // Sorted: the order of drawing would publish the true value first.
         cells.sort_unstable_by_key(|&(c, _)| self.rank[c as usize]);
         let own = cells
             .iter()
             .position(|&(c, _)| c == code)
-            .expect("the own value is a candidate");
+            .expect("the true value is a candidate");
         let id = self.ids.draw();
         self.slots
             .open(id, seq, &cells, Some((own, quasi)), self.retire_after > 0);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tuple_finds_its_value_among_l_candidates_and_no_one_of_its_kind() {
+    fn every_group_has_l_candidates_and_no_quasi_identifier_twice() {
         let (seqs, quasi, codes) = columns(2000);
         let placed = stream().push(&seqs, &quasi, &codes).unwrap();
         let mut offered = HashMap::new();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_count_what_was_offered() {
+    fn totals_count_the_offered_slots() {
         let mut stream = stream();
         let (seqs, quasi, codes) = columns(100);
         let placed = stream.push(&seqs, &quasi, &codes).unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_below_l_is_refused() {
+    fn a_domain_smaller_than_l_is_rejected() {
         assert!(over(2).is_err());
         assert!(stream().grow(&[0, 1]).is_err());
     }

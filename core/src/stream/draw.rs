@@ -1,8 +1,8 @@
 //! Keyed choices: a function of (stream key, shard, sequence number) and nothing else.
 //!
-//! Every tuple owns one ChaCha20 block, the one numbered by its sequence number in the key stream of its shard.
-//! Recomputing a batch on another machine gives the same choices again; without the key they cannot be told from
-//! random. A tuple that needs more than its 64 bytes goes on in a key stream of its own.
+//! Every tuple has one ChaCha20 block: the one with its sequence number in the key stream of its shard. Recomputing a
+//! batch on another machine gives the same choices; without the key they cannot be distinguished from random ones. A
+//! tuple that needs more than its 64 bytes continues in a key stream of its own.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -10,7 +10,7 @@ use rand_core::{Rng, SeedableRng};
 const WORDS: usize = 16;
 /// Blocks computed at a time; ChaCha20 runs four at once in vector registers.
 const AHEAD: usize = 4;
-/// Words set aside per tuple in the spill stream.
+/// Words reserved per tuple in the spill stream.
 const SPILL: u128 = 1 << 20;
 
 pub struct Draw {
@@ -33,7 +33,7 @@ pub fn derive(key: [u8; 32], purpose: u64) -> [u8; 32] {
     out
 }
 
-/// Scales 64 random bits to a number below `n`; `None` for the few that would favour some numbers.
+/// Scales 64 random bits to a number below `n`; `None` for the few that would favor some numbers.
 #[inline]
 pub fn scale(random: u64, n: u64) -> Option<u64> {
     let wide = u128::from(random) * u128::from(n);
@@ -60,7 +60,7 @@ impl Draw {
         }
     }
 
-    /// Turns to the block of one tuple.
+    /// Moves to the block of one tuple.
     pub fn at(&mut self, seq: u64) {
         let first = seq - seq % AHEAD as u64;
         if self.first != Some(first) {
@@ -90,7 +90,7 @@ impl Draw {
         self.spill.next_u64()
     }
 
-    /// A number below `n`, every one equally likely (Lemire 2019: a multiplication, and rarely another draw).
+    /// A uniform number below `n` (Lemire 2019: a multiplication, rarely another draw).
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         loop {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tuple_draws_from_the_block_of_its_number() {
+    fn a_tuple_draws_from_its_own_block() {
         // The first two blocks of ChaCha20 under a key of zeros.
         let mut draw = Draw::new([0; 32], 0);
         draw.at(0);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drawn_before_changes_nothing() {
+    fn earlier_draws_change_nothing() {
         let take = |draw: &mut Draw, seq| {
             draw.at(seq);
             (0..20).map(|_| draw.below(1000)).collect::<Vec<_>>()
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_different_purpose_differ() {
+    fn keys_of_different_purposes_differ() {
         assert_ne!(derive([1; 32], 0), derive([1; 32], 1));
         assert_ne!(derive([1; 32], 0), derive([2; 32], 0));
     }

@@ -1,10 +1,10 @@
-//! A quick keyed hash for tables of short text and codes: nobody who does not know the process's key can make them collide.
+//! A fast keyed hash for tables of short text and codes: without the process's key nobody can construct collisions.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes hashers under a key of their own.
+/// Builds hashers under a random key.
 #[derive(Clone)]
 pub struct FastHash {
     key: u64,
@@ -78,7 +78,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn text_has_its_hash_and_keys_differ() {
+    fn hashes_are_stable_and_keyed() {
         let fast_hash = FastHash::default();
         let texts: Vec<String> = (0..20_000).map(|i| format!("{i:x}")).collect();
         let hash = |fast_hash: &FastHash, text: &String| fast_hash.hash_one(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Keyed 64-bit hashes of records: equal cells give equal hashes, and nobody without the key can tell more.
+//! Keyed 64-bit hashes of records: equal cells have equal hashes, which disclose nothing else without the key.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use super::draw::derive;
 use super::fast_hash::FastHash;
 use super::sip::Sip;
 
-/// A cell is the same whatever type its column came with, hence whatever its neighbours are: 5, 5.0 and "5" are one.
+/// The hash of a cell does not depend on the type of its column: 5, 5.0 and "5" are equal.
 fn cell(sip: &Sip, cell: &Cell) -> u64 {
     match cell {
         Cell::Null => 0x6e75_6c6c,
@@ -16,7 +16,7 @@ fn cell(sip: &Sip, cell: &Cell) -> u64 {
     }
 }
 
-/// The text of a cell as the engines know it.
+/// The text of a cell as the engines use it.
 pub fn text_of<'a>(cell: &Cell<'a>) -> Cow<'a, [u8]> {
     let text = match *cell {
         Cell::Null => return Cow::Borrowed(b""),
@@ -33,7 +33,7 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
     match columns {
         [only] => cell(sip, &only.cell(row)),
         _ => columns.iter().fold(0, |sum, column| {
-            // Multiplying keeps the columns apart; the cells' hashes are already keyed.
+            // Multiplying separates the columns; the hashes of the cells are already keyed.
             (sum ^ cell(sip, &column.cell(row)))
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 .rotate_left(29)
@@ -41,7 +41,7 @@ fn record(sip: &Sip, columns: &[Column], row: usize) -> u64 {
     }
 }
 
-/// Hashes the records of a stream under keys that are derived once, and knows the codes of its sensitive values.
+/// Hashes the records of a stream under keys that are derived once, and maps its sensitive values to codes.
 pub struct Hasher {
     quasi: Sip,
     person: Sip,
@@ -50,7 +50,8 @@ pub struct Hasher {
     known: i32,
 }
 
-/// Hashes of quasi-identifiers and of persons, rows without one, and codes, unless a value is not known.
+/// Hashes of quasi-identifiers and persons, the number of records without a person, and codes unless a value is
+/// unknown.
 pub struct Hashes {
     pub quasi: Vec<u64>,
     pub persons: Option<Vec<u64>>,
@@ -69,7 +70,7 @@ impl Hasher {
         }
     }
 
-    /// Takes in further values; each gets the next code.
+    /// Adds values; each gets the next code.
     pub fn learn(&mut self, labels: Vec<Option<String>>) {
         for label in labels {
             match label {
@@ -94,7 +95,7 @@ impl Hasher {
         }
     }
 
-    /// Hashes of a column of persons, and how many cells name nobody.
+    /// Hashes of a column of persons, and the number of missing cells.
     pub fn persons(&self, column: &Column) -> (Vec<u64>, usize) {
         let mut missing = 0;
         let hashes = (0..column.len()).map(|row| {
@@ -105,7 +106,7 @@ impl Hasher {
         (hashes.collect(), missing)
     }
 
-    /// Values are text here; whoever sends numbers has them turned into text first.
+    /// Values are text here; the caller converts numbers to text.
     fn code(&self, own: &Cell) -> Option<i32> {
         match own {
             Cell::Null => self.missing,
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_cells_have_equal_hashes_and_others_do_not() {
+    fn only_equal_cells_have_equal_hashes() {
         let hasher = Hasher::new([1; 32]);
         let words = Sample::text(&[Some("a"), Some("b"), Some("a"), None, Some("")]);
         let hashes = read(&hasher, &[words]);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_do_not_change_places_and_keys_matter() {
+    fn column_order_and_key_change_the_hash() {
         let pair = |a, b| [Sample::ints(&[a]), Sample::ints(&[b])];
         let hasher = Hasher::new([1; 32]);
         assert_ne!(read(&hasher, &pair(1, 2)), read(&hasher, &pair(2, 1)));
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_the_same_in_both_types() {
+    fn integers_and_whole_floats_have_equal_hashes() {
         let sip = Sip::new(&[1; 32]);
         assert_eq!(cell(&sip, &Cell::Int(1)), cell(&sip, &Cell::Float(1.0)));
         assert_eq!(cell(&sip, &Cell::Int(0)), cell(&sip, &Cell::Float(-0.0)));

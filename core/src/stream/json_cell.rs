@@ -1,12 +1,12 @@
-//! One cell as JSON.
+//! Writes one cell as JSON.
 
 use super::column::Cell;
 use crate::wire::number as numbers;
 
-/// Digits that every reader of JSON keeps exactly.
+/// Every JSON parser keeps this many digits exactly.
 const DIGITS: usize = 18;
 
-/// Whether text is a JSON number as it stands: no leading zeros, no plus, no lone dot, not too long to be kept.
+/// Whether text is a JSON number: no leading zeros, no plus, no lone period, not too long.
 fn is_number(text: &[u8]) -> bool {
     let digits = |s: &[u8]| s.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
@@ -23,18 +23,18 @@ fn is_number(text: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Whether a JSON number is written as every door writes it: no other digits stand for it, and none are too many.
+/// Whether a JSON number is already in the form that every interface writes: shortest digits, not too many.
 fn is_shortest(text: &[u8]) -> bool {
     let unsigned = text.strip_prefix(b"-").unwrap_or(text);
     match text.contains(&b'.') {
         false => text != b"-0",
-        // Up to fifteen digits no shorter number reads back as the same; very small ones have an exponent.
+        // Up to fifteen digits no shorter number reads back as the same; very small numbers have an exponent.
         true if unsigned.len() > 16 || unsigned.starts_with(b"0.00000") => false,
         true => text.ends_with(b".0") || !text.ends_with(b"0"),
     }
 }
 
-/// A JSON number in its one way.
+/// Writes a JSON number in its one form.
 fn bare(out: &mut Vec<u8>, text: &[u8]) {
     match is_shortest(text) {
         true => out.extend_from_slice(text),
@@ -43,10 +43,10 @@ fn bare(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Text between quotes, escaped where JSON wants it.
+/// Writes text in quotes, escaped as JSON requires.
 pub fn quote(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
-    // Nearly all text goes out as it is: one look at all of it, without a branch per byte.
+    // Most text needs no escapes: one scan without a branch per byte.
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     if !text.iter().fold(false, |any, &byte| any | special(byte)) {
         out.extend_from_slice(text);
@@ -89,14 +89,14 @@ pub fn number(out: &mut Vec<u8>, mut x: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// A column's text goes out as text.
+/// Text is written as text.
 pub const TEXT: u8 = 0;
-/// A column's text goes out as a number where it is written as one.
+/// Text is written as a number if it is one.
 pub const NUMBER: u8 = 1;
-/// A column's text is JSON already.
+/// Text is already JSON.
 pub const TOKEN: u8 = 2;
 
-/// A cell by its type and, where it is text, by the form of its column.
+/// Writes a cell by its type and, for text, by the form of its column.
 pub fn value(out: &mut Vec<u8>, cell: &Cell, form: u8) {
     match *cell {
         Cell::Null => out.extend_from_slice(b"null"),
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_escaped_as_json_wants_it() {
+    fn text_is_escaped_as_json_requires() {
         let quote = |text: &str| text_of(|out| quote(out, text.as_bytes()));
         assert_eq!(quote("plain é"), r#""plain é""#);
         assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_json_numbers_go_out_bare() {
+    fn only_json_numbers_are_written_unquoted() {
         for text in ["0", "-1", "10.50", "-0.5"] {
             assert!(is_number(text.as_bytes()), "{text}");
         }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_goes_out_in_one_way_however_it_came() {
+    fn a_number_has_one_written_form() {
         let cases = [
             ("12", "12"),
             ("-0", "0"),

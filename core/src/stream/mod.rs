@@ -1,4 +1,4 @@
-//! Kernels for streams: every tuple is placed the moment it arrives.
+//! Kernels for streams: every tuple is placed when it arrives.
 
 pub mod bytes;
 pub mod castle;

@@ -1,9 +1,9 @@
-//! The stream on the wire: one JSON object per line, written straight from Arrow columns.
+//! The wire format of a stream: one JSON object per line, written directly from Arrow columns.
 
 use super::column::{Cell, Column};
 use super::json_cell::{TOKEN, number, quote, value};
 
-/// Lines that tell how long the others will be.
+/// Lines from which the length of the others is estimated.
 const SAMPLE: usize = 64;
 
 /// Characters of a group's published name: a letter and 64 bits in hexadecimal.
@@ -24,10 +24,10 @@ fn group_id(out: &mut Vec<u8>, id: u64) {
     out.push(b'"');
 }
 
-/// Bytes that are copied at once, whether or not they are needed: that is quicker than to ask how many.
+/// Bytes that are copied at once, needed or not: faster than a branch on the length.
 const AT_ONCE: usize = 32;
 
-/// A piece of a line that is written again and again.
+/// A piece of a line that occurs often.
 struct Piece {
     bytes: Vec<u8>,
     padded: [u8; AT_ONCE],
@@ -59,11 +59,11 @@ pub struct LineWriter {
     names: Vec<Vec<u8>>,
     quasi: usize,
     labels: Vec<Vec<u8>>,
-    /// The same with a comma behind each.
+    /// The labels with a comma after each.
     list_items: Vec<Piece>,
 }
 
-/// Opened groups as the engines give them, their candidates in compressed rows; `at` is the row before which one is announced.
+/// Opened groups with their candidates in compressed rows; group i is announced before row `at[i]`.
 pub struct OpenedGroups<'a> {
     pub ids: &'a [u64],
     pub at: &'a [i64],
@@ -84,7 +84,8 @@ impl OpenedGroups<'_> {
     }
 }
 
-/// Veiled records side by side: the row of the prior, the event of the person, l candidates each, and perhaps pseudonyms.
+/// Veiled records as columns: the stratum of the prior, the event of the person, l candidates each, and optional
+/// pseudonyms.
 pub struct VeiledRecords<'a> {
     pub seqs: &'a [u64],
     pub strata: &'a [u32],
@@ -113,14 +114,14 @@ impl LineWriter {
         })
     }
 
-    /// The JSON text of every value a group can offer, by code.
+    /// Sets the JSON text of every candidate value, by code.
     pub fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
         let list_items = labels.iter().map(|label| [label, &b","[..]].concat());
         self.list_items = list_items.map(Piece::new).collect();
         self.labels = labels;
     }
 
-    /// Whether every tuple has its cells and its group, and every group candidates with a label.
+    /// Whether every tuple has its cells and its group, and every candidate of a group a label.
     pub fn fits(
         &self,
         columns: &[Field],
@@ -160,7 +161,7 @@ impl LineWriter {
         out
     }
 
-    /// Whether every record has its cells, and candidates with a label.
+    /// Whether every record has its cells, and every candidate a label.
     pub fn fits_veil(&self, columns: &[Field], veiled: &VeiledRecords) -> bool {
         let size = veiled.seqs.len();
         let has_label = |&code: &u16| usize::from(code) < self.labels.len();
@@ -173,7 +174,7 @@ impl LineWriter {
             && veiled.candidates.iter().all(has_label)
     }
 
-    /// The lines of veiled records, behind what is written already.
+    /// Appends the lines of veiled records.
     pub fn write_veil(&self, out: &mut Vec<u8>, columns: &[Field], veiled: &VeiledRecords) {
         let size = veiled.seqs.len();
         let width = veiled.candidates.len() / size.max(1);
@@ -181,7 +182,8 @@ impl LineWriter {
         let (quasi, plain) = fields.split_at(self.quasi);
         for (row, &seq) in veiled.seqs.iter().enumerate() {
             if row == SAMPLE {
-                // Lines are much alike: as long as the first ones, and a little more, so that they are not moved.
+                // Lines have similar lengths: reserve for the length of the first ones and a little more, so that
+                // memory is not moved.
                 out.reserve(out.len() / SAMPLE * (size - SAMPLE) / 16 * 17);
             }
             out.extend_from_slice(b"{\"type\":\"record\",\"seq\":");
@@ -249,7 +251,7 @@ impl LineWriter {
     }
 }
 
-/// The cells of a column with its name before each; written out beforehand where they come again and again.
+/// The cells of a column, each with its name before it; written out in advance if they repeat.
 struct Cells<'a> {
     name: &'a [u8],
     field: &'a Field<'a>,
@@ -293,11 +295,11 @@ fn list(out: &mut Vec<u8>, fields: &[Cells], row: usize) {
     }
 }
 
-/// A column, and the form its text is in: text, a number where it is written as one, or JSON already.
+/// A column, and the form of its text: text, a number if it is one, or JSON.
 pub struct Field<'a> {
     pub column: Column<'a>,
     pub form: u8,
-    /// The cell of each record, where the column holds labels.
+    /// The cell of each record, if the column holds labels.
     pub codes: Option<&'a [i32]>,
 }
 
@@ -311,7 +313,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Whether it has a cell for so many records.
+    /// Whether it has a cell for each of this many records.
     fn fits(&self, records: usize) -> bool {
         let size = self.column.len();
         let cells = self.codes.map_or(size == records, |codes| {
@@ -327,7 +329,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The published text of group ids, 17 characters each.
+/// The published names of groups, 17 characters each.
 pub fn group_names(ids: &[u64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(ids.len() * NAME);
     ids.iter().for_each(|&id| name(&mut out, b'g', id));
@@ -341,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_stands_before_its_first_tuple() {
+    fn a_group_precedes_its_first_tuple() {
         let mut lines = LineWriter::new(&["zip".into(), "note".into()], 1).unwrap();
         lines.set_labels(vec![b"\"x\"".to_vec(), b"null".to_vec()]);
         let (zips, notes) = (Sample::ints(&[7, 8]), Sample::text(&[Some("a\"b"), None]));
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_veiled_record_stands_for_itself() {
+    fn a_veiled_record_is_one_line() {
         let mut lines = LineWriter::new(&["zip".into(), "note".into()], 1).unwrap();
         lines.set_labels(vec![b"\"x\"".to_vec(), b"\"y\"".to_vec()]);
         let (zips, notes) = (Sample::ints(&[7]), Sample::text(&[None]));

@@ -1,14 +1,14 @@
-//! What a push gives back: the group of every tuple, and the groups that were opened on the way.
+//! The result of a push: the group of every tuple, and the groups that were opened.
 
 use super::draw::derive;
 use super::sip::Sip;
 
-/// Tuples' groups, and the opened groups with their candidates in compressed rows.
+/// The groups of tuples, and the opened groups with their candidates in compressed rows.
 #[derive(Default)]
 pub struct Placement {
     pub groups: Vec<u64>,
     pub opened: Vec<u64>,
-    /// The row before which the group is announced.
+    /// The group is announced before this row.
     pub at: Vec<i64>,
     pub offsets: Vec<i64>,
     pub codes: Vec<i32>,
@@ -35,7 +35,7 @@ impl Placement {
     }
 }
 
-/// Group ids: a keyed permutation of (shard, number), so they never repeat and tell neither.
+/// Group ids: a keyed permutation of (shard, number), so they never repeat and disclose neither.
 pub struct Ids {
     sip: Sip,
     shard: u64,
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_never_repeat_within_or_between_shards() {
+    fn ids_are_unique_within_and_across_shards() {
         let mut seen = HashSet::new();
         for shard in 0..3 {
             let mut ids = Ids::new([1; 32], shard);

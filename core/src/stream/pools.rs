@@ -1,14 +1,14 @@
-//! Where a new group's candidates come from: `uniform`, `empirical` or `matched`, and the paper's own generation.
+//! The pools of a new group's candidates: `uniform`, `empirical` or `matched`, and the paper's own generation.
 
 use std::collections::HashMap;
 
 use super::draw::Draw;
 
-/// Length of the circle per candidate drawn in `matched`: a value's arc is its inclusion probability times this.
+/// Length of the circle per candidate of `matched`: a value's arc is its inclusion probability times this.
 pub const ARC: u64 = 1 << 32;
-/// Tries at a fresh value before the weights are summed up again without the values already taken.
+/// Tries at a new value before the weights are summed again without the values already taken.
 const TRIES: usize = 8;
-/// Steps of shuffling an opened group may cost; larger domains keep their order for several groups.
+/// Shuffle steps per opened group; larger domains keep their permutation for several groups.
 const SHUFFLE: usize = 64;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Pool {
     kind: Kind,
     l: usize,
     weights: Vec<u64>,
-    /// Running sums of the weights, in `order`.
+    /// Running sums of the weights, in the order of `permutation`.
     sums: Vec<u64>,
     permutation: Vec<u32>,
     place: Vec<u32>,
@@ -64,7 +64,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Takes other weights for the same values.
+    /// Sets other weights for the same values.
     pub fn reweigh(&mut self, weights: Vec<u64>) -> Result<(), &'static str> {
         let arcs: u128 = weights.iter().map(|&w| u128::from(w)).sum();
         let fits = arcs == u128::from(ARC) * self.l as u128 && weights.iter().all(|&w| w <= ARC);
@@ -80,7 +80,7 @@ impl Pool {
         self.weights.len()
     }
 
-    /// Adds values that nobody knew of: possible as a tuple's own, never drawn by weight.
+    /// Adds unknown values: a tuple may have them, but no draw by weight returns them.
     pub fn grow(&mut self, domain: usize) {
         for code in self.weights.len()..domain {
             self.weights.push(0);
@@ -156,9 +156,9 @@ impl Pool {
 
     /// Systematic sampling on a circle in random order, given that `own` is hit.
     ///
-    /// The values lie as arcs on a circle of circumference l; l points one apart hit every value with its
-    /// inclusion probability. Turning the circle so that a point falls into the own arc is that very sample, given
-    /// that the own value is in it.
+    /// The values are arcs on a circle of circumference l; l points at distance one hit every value with its inclusion
+    /// probability. Turning the circle so that a point falls into the own arc gives this sample, conditional on the own
+    /// value.
     fn systematic(&mut self, own: u32, opened: u64, draw: &mut Draw, out: &mut Vec<u32>) {
         self.reorder(opened);
         let arc = self.weights[own as usize];
@@ -181,7 +181,7 @@ impl Pool {
         }
     }
 
-    /// A new random order every few groups, a function of the number of groups opened so far.
+    /// Draws a new permutation every few groups, as a function of the number of groups opened so far.
     fn reorder(&mut self, opened: u64) {
         let turn = opened / (self.domain() / SHUFFLE).max(1) as u64;
         if self.shuffled == Some(turn) {
@@ -197,7 +197,7 @@ impl Pool {
         self.sum();
     }
 
-    /// The paper's generation, word by word: draw with replacement until no count exceeds the total over l.
+    /// The paper's generation, literally: draws with replacement until no count exceeds the total over l.
     pub fn literal(&self, own: u32, limit: usize, draw: &mut Draw) -> Option<Vec<(u32, u32)>> {
         let mut counts: HashMap<u32, u32> = HashMap::from([(own, 1)]);
         let (mut total, mut top) = (1usize, 1usize);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_l_different_values_with_the_own_one_among_them() {
+    fn candidates_are_l_different_values_including_the_true_one() {
         let arcs = [ARC, ARC / 2, ARC / 2, ARC / 2, ARC / 2];
         let kinds = [
             (Kind::Uniform, &[1, 1, 1, 1, 1]),
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn matched_draws_every_value_as_often_as_its_arc_says() {
-        // Own values come with half their arcs: then every value is offered with its whole arc.
+    fn matched_draws_every_value_in_proportion_to_its_arc() {
+        // Own values occur with half their arcs: then every value is offered with its whole arc.
         let arcs = [ARC, ARC / 2, ARC / 4, ARC / 4];
         let (mut pool, mut draw) = (pool(Kind::Matched, 2, &arcs), Draw::new([2; 32], 0));
         let (mut offered, mut out) = ([0u32; 4], Vec::new());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn arcs_that_do_not_sum_to_l_are_refused() {
+    fn arcs_that_do_not_sum_to_l_are_rejected() {
         let draw = || Draw::new([1; 32], 0);
         assert!(Pool::new(Kind::Matched, 2, vec![ARC, ARC], draw()).is_ok());
         assert!(Pool::new(Kind::Matched, 2, vec![ARC, ARC - 1], draw()).is_err());

@@ -1,4 +1,4 @@
-//! Arrow arrays made by hand, and what was written as text, for the tests of this folder.
+//! Hand-made Arrow arrays, and written text, for the tests of this folder.
 
 use std::ffi::{CStr, c_void};
 
@@ -83,7 +83,7 @@ impl Sample {
     }
 
     pub fn column(&self) -> Readable<Column<'_>> {
-        // SAFETY: the vectors that the pointers point into are borrowed as long as the column is.
+        // SAFETY: the vectors behind the pointers are borrowed as long as the column is.
         unsafe { Column::new(&self.schema, &self.array) }
     }
 }

@@ -9,7 +9,7 @@ pub struct Sip {
 #[derive(Clone, Copy)]
 struct State([u64; 4]);
 
-/// A hash of three words whose first is known: many that begin alike share the work on it.
+/// A hash of three words with a known first word: hashes with the same first word share its work.
 #[derive(Clone, Copy)]
 pub struct SipPrefix(State);
 
@@ -26,12 +26,12 @@ impl SipPrefix {
 }
 
 impl SipPrefix {
-    /// Turns each word into `words([word, 0])`: a processor that can works on several at once.
+    /// Replaces each word by `words([word, 0])`, several at once if the processor can.
     #[inline]
     pub fn each(&self, words: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if words.len() > 2 && std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has just said that it knows AVX2.
+            // SAFETY: the check above says that the processor has AVX2.
             return unsafe { super::sip_avx2::each(&self.0.0, words) };
         }
         words
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vectors_of_the_reference_are_met() {
+    fn the_reference_vectors_match() {
         let mut key = [0u8; 32];
         (0..16).for_each(|i| key[i] = i as u8);
         let sip = Sip::new(&key);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_abreast_are_those_made_one_by_one() {
+    fn parallel_hashes_equal_single_ones() {
         let prefix = Sip::new(&[7; 32]).begin(5);
         for size in 0..20 {
             let words: Vec<u64> = (0..size).map(|i| u64::MAX / (i + 1)).collect();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn three_words_are_their_bytes() {
+    fn three_words_hash_like_their_bytes() {
         let sip = Sip::new(&[7; 32]);
         let bytes: Vec<u8> = [1u64, 2, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
         assert_eq!(sip.words([1, 2, 3]), sip.bytes(&bytes));

@@ -1,4 +1,4 @@
-//! SipHash-2-4 of eight messages abreast, for processors that know AVX2: two registers of four states, worked on in turn.
+//! SipHash-2-4 of eight messages in parallel, with AVX2: two registers of four states, interleaved.
 
 use std::arch::x86_64::*;
 use std::mem::transmute;
@@ -8,13 +8,13 @@ const LANES: usize = 8;
 /// One word of four states in each.
 type Halves = [__m256i; 2];
 
-/// Turns each word into the hash of a state that takes it, then 0, then the length of three words.
+/// Replaces each word by the hash of a state that takes it, then 0, then the length of three words.
 #[target_feature(enable = "avx2")]
 pub unsafe fn each(state: &[u64; 4], words: &mut [u64]) {
     for words in words.chunks_mut(LANES) {
         let mut padded = [0; LANES];
         padded[..words.len()].copy_from_slice(words);
-        // SAFETY: the caller knows AVX2.
+        // SAFETY: the caller guarantees AVX2.
         let hashes = unsafe { lanes(state, padded) };
         words.copy_from_slice(&hashes[..words.len()]);
     }
@@ -23,7 +23,7 @@ pub unsafe fn each(state: &[u64; 4], words: &mut [u64]) {
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn lanes(state: &[u64; 4], words: [u64; LANES]) -> [u64; LANES] {
-    // SAFETY: the caller knows AVX2; Halves and eight numbers are the same 64 bytes.
+    // SAFETY: the caller guarantees AVX2; Halves and eight numbers are the same 64 bytes.
     unsafe {
         let mut states: [Halves; 4] = state.map(|word| [_mm256_set1_epi64x(word as i64); 2]);
         take(&mut states, transmute::<[u64; LANES], Halves>(words));
@@ -39,7 +39,7 @@ unsafe fn lanes(state: &[u64; 4], words: [u64; LANES]) -> [u64; LANES] {
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn take(states: &mut [Halves; 4], words: Halves) {
-    // SAFETY: the caller knows AVX2.
+    // SAFETY: the caller guarantees AVX2.
     unsafe {
         states[3] = xor(states[3], words);
         rounds::<2>(states);
@@ -50,7 +50,7 @@ unsafe fn take(states: &mut [Halves; 4], words: Halves) {
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn rounds<const N: usize>(states: &mut [Halves; 4]) {
-    // SAFETY: the caller knows AVX2.
+    // SAFETY: the caller guarantees AVX2.
     unsafe {
         for _ in 0..N {
             let [mut a, mut b, mut c, mut d] = *states;
@@ -81,7 +81,7 @@ unsafe fn xor(a: Halves, b: Halves) -> Halves {
     [_mm256_xor_si256(a[0], b[0]), _mm256_xor_si256(a[1], b[1])]
 }
 
-/// Turns every word left by `LEFT` bits; both numbers are 64 together.
+/// Rotates every word left by `LEFT` bits; both numbers sum to 64.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn rotate<const LEFT: i32, const RIGHT: i32>(words: Halves) -> Halves {
@@ -94,7 +94,7 @@ unsafe fn rotate<const LEFT: i32, const RIGHT: i32>(words: Halves) -> Halves {
     [rotated(words[0]), rotated(words[1])]
 }
 
-/// Turns every word by half.
+/// Rotates every word by 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn swap(words: Halves) -> Halves {

@@ -1,17 +1,17 @@
-//! Open groups and their free slots: what a tuple may join, found in constant time.
+//! Open groups and their free slots: finds a group for a tuple in constant time.
 //!
-//! A group is a row of cells; a cell waits for one kind of tuple and is listed, as long as it is free, in the list of
-//! that kind. Joining picks a uniformly random entry of one list whose group does not hold the tuple's
-//! quasi-identifiers yet. Groups leave memory when they are full or too old.
+//! A group is a row of cells. A cell waits for one value and is in the list of that value while it is free. Joining
+//! picks a uniformly random entry of one list whose group does not have the tuple's quasi-identifiers yet. Groups leave
+//! memory when they are full or too old.
 
 use std::collections::VecDeque;
 
 use super::bytes::{Read, Reader, Writer};
 use super::draw::Draw;
 
-/// Random tries before all entries are looked at.
+/// Random tries before all entries are scanned.
 const TRIES: usize = 16;
-/// Longest list that is looked at entry by entry; beyond it a tuple gives up after as many tries and opens a group.
+/// Longest list that is scanned; on longer ones a tuple gives up after this many tries and opens a group.
 const SCAN: usize = 1024;
 const GONE: u32 = u32::MAX;
 const BAD: &str = "the snapshot contradicts itself";
@@ -23,7 +23,7 @@ struct Cell {
     left: u32,
 }
 
-/// A group's numbers; its cells and members lie in the shared arrays, `stride` places per group.
+/// The numbers of a group; its cells and members lie in the shared arrays, `stride` entries per group.
 #[derive(Clone, Copy, Default)]
 struct Group {
     id: u64,
@@ -81,7 +81,7 @@ impl Slots {
         &mut self.cells[entry.group as usize * self.stride + entry.cell as usize]
     }
 
-    /// Joins a random group that has a free cell of this list and lacks these quasi-identifiers; gives its id.
+    /// Joins a random group that has a free cell of this list and lacks these quasi-identifiers; returns its id.
     pub fn join(&mut self, list: u32, quasi: u64, draw: &mut Draw) -> Option<u64> {
         let entries = &self.lists[list as usize];
         let entry = self.pick(entries, quasi, draw)?;
@@ -143,7 +143,8 @@ impl Slots {
         self.open -= 1;
     }
 
-    /// Opens a group whose cells are (list, count); `member` is the cell taken at once and by whom.
+    /// Opens a group whose cells are (list, count); `member` is the cell that is taken at once and its
+    /// quasi-identifiers.
     pub fn open(
         &mut self,
         id: u64,
@@ -193,7 +194,7 @@ impl Slots {
         (self.groups.len() - 1) as u32
     }
 
-    /// Makes room for groups of `size` slots; only the paper's literal generation ever needs more than at first.
+    /// Makes room for groups of `size` slots; only the paper's literal generation needs more than at first.
     fn widen(&mut self, size: usize) {
         if size <= self.stride {
             return;
@@ -208,7 +209,7 @@ impl Slots {
         (self.stride, self.cells, self.members) = (new, cells, members);
     }
 
-    /// Queues a group for retirement; entries of groups that are long full are swept out when they prevail.
+    /// Queues a group for retirement; entries of full groups are removed when they are the majority.
     fn note_age(&mut self, seq: u64, number: u32, id: u64) {
         if self.ages.len() as u64 > 2 * self.open + 1024 {
             let groups = &self.groups;
@@ -218,7 +219,7 @@ impl Slots {
         self.ages.push_back((seq, number, id));
     }
 
-    /// Retires the groups opened before `seq`: nobody joins them any more.
+    /// Retires the groups opened before `seq`: no tuple joins them any more.
     pub fn retire(&mut self, seq: u64) -> u64 {
         let mut retired = 0;
         while let Some(&(opened, number, id)) = self.ages.front() {
@@ -328,7 +329,7 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Every reference points at something and back: a damaged snapshot is refused before it can panic later.
+    /// Checks that all references match: a corrupt snapshot is rejected here and cannot panic later.
     fn check(&self) -> Read<()> {
         let known = |g: u32| (g as usize) < self.groups.len();
         if !self.spare.iter().all(|&g| known(g)) || !self.ages.iter().all(|&(_, g, _)| known(g)) {
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_takes_each_quasi_identifier_once_and_each_cell_once() {
+    fn a_group_takes_each_quasi_identifier_and_each_cell_once() {
         let mut slots = Slots::new(3);
         slots.grow(3);
         slots.open(77, 0, &[(0, 1), (1, 1), (2, 1)], Some((0, 5)), false);
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn old_groups_retire_and_a_snapshot_goes_on_alike() {
+    fn old_groups_retire_and_a_restored_snapshot_continues_identically() {
         let mut slots = Slots::new(2);
         slots.grow(2);
         slots.open(1, 10, &[(0, 1), (1, 1)], Some((0, 5)), true);

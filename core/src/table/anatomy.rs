@@ -1,8 +1,8 @@
 //! Anatomy (Xiao and Tao, VLDB 2006): groups of l records with l different sensitive values.
 //!
 //! Buckets hold the rows of one sensitive value in random order. As long as l buckets are non-empty,
-//! one group takes one row from each of the l largest. What is left over, at most one row per
-//! bucket, joins a group that lacks its value.
+//! one group takes one row from each of the l largest. The remaining rows, at most one per
+//! bucket, join a group that lacks their value.
 
 use std::collections::BinaryHeap;
 
@@ -11,7 +11,7 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::random::{below, shuffle};
 
-/// Groups the rows; `-1` marks a row that no group can take.
+/// Groups the rows; `-1` means that no group can take the row.
 pub fn group(codes: &[i32], domain: usize, l: usize, key: [u8; 32]) -> (Vec<i64>, i64) {
     let mut rng = ChaCha20Rng::from_seed(key);
     let mut buckets: Vec<Vec<u32>> = vec![Vec::new(); domain];
@@ -27,7 +27,7 @@ pub fn group(codes: &[i32], domain: usize, l: usize, key: [u8; 32]) -> (Vec<i64>
     (groups, made)
 }
 
-/// Takes one row from each of the l largest buckets until fewer than l are left; ties fall at random.
+/// Takes one row from each of the l largest buckets until fewer than l are left; ties are broken at random.
 fn form(buckets: &mut [Vec<u32>], l: usize, groups: &mut [i64], rng: &mut ChaCha20Rng) -> i64 {
     let mut heap: BinaryHeap<(usize, u32, usize)> = buckets
         .iter()
@@ -52,7 +52,7 @@ fn form(buckets: &mut [Vec<u32>], l: usize, groups: &mut [i64], rng: &mut ChaCha
     made
 }
 
-/// Puts each left-over row into a random group that does not hold its value yet.
+/// Puts each remaining row into a random group that does not have its value yet.
 ///
 /// At most l - 1 values have rows left, so one pass over the rows per such value is cheap.
 fn place_rest(
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_group_can_take_stays_without_one() {
+    fn rows_that_no_group_can_take_stay_ungrouped() {
         // Five of six records have the same value: one group of two, and four records that nothing can hide.
         let (groups, count) = group(&[0, 0, 0, 0, 0, 1], 2, 2, [1; 32]);
         assert_eq!(count, 1);

@@ -1,9 +1,9 @@
-//! The order of rows and groups that follows from what is published of the rows alone.
+//! An order of rows and groups that depends on the published columns only.
 //!
-//! Inside a group rows stand by their key; groups are numbered in the order of their lists of keys.
-//! What is alike keeps the order it came in.
+//! Within a group, rows are sorted by key. Groups are numbered in the order of their lists of keys.
+//! Equal rows and groups keep their input order.
 
-/// The rows in their order, and the new number of each group, which are all of `0..count`.
+/// The row numbers in the new order, and the new number (`0..count`) of each group.
 pub fn arrange(keys: &[i64], groups: &[i64], count: usize) -> (Vec<i64>, Vec<i64>) {
     let starts = starts(groups, count);
     let mut next = starts.clone();
@@ -17,7 +17,7 @@ pub fn arrange(keys: &[i64], groups: &[i64], count: usize) -> (Vec<i64>, Vec<i64
         rows[list(group)].sort_unstable();
     }
     let keys_of = |group: usize| rows[list(group)].iter().map(|&(key, _)| key);
-    // The first key of each list stands beside its group: most are told apart by it, without a look at the rows.
+    // Each list is stored with its first key, which decides most comparisons without access to the rows.
     let first = |group: usize| keys_of(group).next().unwrap_or(i64::MIN);
     let mut lists: Vec<(i64, usize)> = (0..count).map(|group| (first(group), group)).collect();
     lists.sort_by(|a, b| (a.0.cmp(&b.0)).then_with(|| keys_of(a.1).cmp(keys_of(b.1))));
@@ -29,7 +29,7 @@ pub fn arrange(keys: &[i64], groups: &[i64], count: usize) -> (Vec<i64>, Vec<i64
     (listed.map(|&(_, row)| row).collect(), numbers)
 }
 
-/// Where the rows of each group begin, and the end of the last.
+/// The start of each group's rows, and the end of the last.
 fn starts(groups: &[i64], count: usize) -> Vec<usize> {
     let mut starts = vec![0usize; count + 1];
     for &group in groups {
@@ -46,15 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_by_key_and_groups_by_their_lists() {
+    fn rows_are_sorted_by_key_and_groups_by_their_lists() {
         let (order, numbers) = arrange(&[5, 1, 1, 9, 1], &[0, 0, 1, 1, 2], 3);
-        // The lists are (1, 5), (1, 9) and (1): the shorter of two that begin alike comes first.
+        // The lists are (1, 5), (1, 9) and (1): of two lists with a common prefix the shorter comes first.
         assert_eq!(numbers, [1, 2, 0]);
         assert_eq!(order, [4, 1, 0, 2, 3]);
     }
 
     #[test]
-    fn what_is_alike_keeps_its_order() {
+    fn equal_rows_and_groups_keep_their_order() {
         let (order, numbers) = arrange(&[3, 3, 3, 3], &[1, 0, 1, 0], 2);
         assert_eq!(numbers, [0, 1]);
         assert_eq!(order, [1, 3, 0, 2]);

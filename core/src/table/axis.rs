@@ -1,4 +1,4 @@
-//! What Mondrian knows of one quasi-identifier: how its values are published, what that costs, and where it can be cut.
+//! A quasi-identifier in Mondrian: how its values are published, what that costs, and where it can be cut.
 
 /// One level of a tree: the node above each code, and the cost of publishing each node.
 pub struct Level {
@@ -6,9 +6,9 @@ pub struct Level {
     pub costs: Vec<f64>,
 }
 
-/// How a part is published.
+/// How a part of the table is published.
 pub enum Shape {
-    /// By its interval; codes are in the order of the values, `scale[code]` is a place between 0 and 1.
+    /// By its interval; codes are in the order of the values, `scale[code]` is a position between 0 and 1.
     Ordered(Vec<f64>),
     /// By the set of its values; each further value costs this much.
     Set(f64),
@@ -21,7 +21,7 @@ pub struct Axis {
     pub codes: Vec<u32>,
     pub domain: usize,
     pub shape: Shape,
-    /// Code 0 is the missing value, which has no place in an interval: it is published beside one, and costs as one value more.
+    /// Code 0 is the missing value, which is published next to the interval and costs as much as one more value.
     pub missing: bool,
     pub weight: f64,
 }
@@ -29,18 +29,18 @@ pub struct Axis {
 /// A value and its records in a part.
 pub type Entry = (u32, u32);
 
-/// What the values of a part have in common, grown value by value.
+/// What the values of a part have in common, updated value by value.
 #[derive(Clone, Copy)]
 pub struct Extent {
     low: u32,
     high: u32,
     values: u32,
     level: u32,
-    /// Whether an interval stands beside the missing value.
+    /// Whether the part has missing values next to its interval.
     gap: bool,
 }
 
-/// Where a part is cut: what lies above a code, or whose code is on a list, goes to the second piece.
+/// A cut of a part: records above a code, or with a code on a list, go to the second piece.
 #[derive(Clone)]
 pub enum Cut {
     Above(u32),
@@ -58,7 +58,7 @@ impl Extent {
 }
 
 impl Axis {
-    /// Takes a value in; `new` says whether the part has not held it so far (sets count their values).
+    /// Adds a value; `new` says whether the part did not have it yet (sets count their values).
     #[inline]
     pub fn grow(&self, extent: &mut Extent, code: u32, new: bool) {
         if let Shape::Tree(levels) = &self.shape {
@@ -81,7 +81,7 @@ impl Axis {
         extent.high = extent.high.max(code);
     }
 
-    /// What a record loses that is published with this extent, from 0 to the weight.
+    /// The loss of a record that is published with this extent, from 0 to the weight.
     pub fn cost(&self, extent: &Extent) -> f64 {
         if extent.low == u32::MAX {
             return 0.0;
@@ -117,7 +117,7 @@ impl Axis {
         extent
     }
 
-    /// The cuts of a part that leave `least` records on both sides, with what each wins on this axis; the best few, best first.
+    /// The best few cuts of a part that leave `least` records on both sides, with their gains on this axis, best first.
     pub fn cuts(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
         if entries.len() < 2 {
             return Vec::new();
@@ -127,13 +127,13 @@ impl Axis {
             Shape::Set(_) => self.frequent_cuts(entries, least),
             Shape::Tree(levels) => self.children(levels, entries, least),
         };
-        // Between equal gains the first stands: sorting is stable.
+        // Sorting is stable: of equal gains the first wins.
         cuts.sort_by(|a, b| b.0.total_cmp(&a.0));
         cuts.truncate(CUTS);
         cuts
     }
 
-    /// Between two neighbouring values.
+    /// Cuts between two neighboring values.
     fn neighbor_cuts(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
         let n: u32 = entries.iter().map(|e| e.1).sum();
         let cost = |part: &[Entry]| {
@@ -159,7 +159,7 @@ impl Axis {
         cuts
     }
 
-    /// The most frequent values from the others: of all sets of that many they win most.
+    /// Cuts the most frequent values from the others: of all sets of this size they gain most.
     fn frequent_cuts(&self, entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
         let n: u32 = entries.iter().map(|e| e.1).sum();
         let mut order = entries.to_vec();
@@ -188,7 +188,7 @@ impl Axis {
             .collect()
     }
 
-    /// One child of the common node from the others: they stay at the node until they are cut themselves.
+    /// Cuts one child of the common node from the others, which stay at the node until they are cut themselves.
     fn children(&self, levels: &[Level], entries: &[Entry], least: u32) -> Vec<(f64, Cut)> {
         let n: u32 = entries.iter().map(|e| e.1).sum();
         let common = self.extent(entries);

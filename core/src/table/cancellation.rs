@@ -1,13 +1,13 @@
-//! What a search may use, and whether it is still wanted: every loop that can be long asks here.
+//! The limits of a search, and whether it is cancelled: every long loop asks here.
 //!
-//! A watch and those made from it share one flag of cancelling and one account of progress; each has a deadline of its
-//! own, never later than that of the watch it was made from.
+//! A token and those derived from it share one cancellation flag and one progress. Each has its own deadline, never
+//! later than that of the token it comes from.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How far the searches are: the nodes and the bound of the last one, the best score of all.
+/// Progress of the searches: nodes and bound of the last one, the best score of all.
 struct Progress {
     cancelled: AtomicBool,
     checked: AtomicU64,
@@ -36,7 +36,7 @@ pub struct CancellationToken {
 }
 
 impl CancellationToken {
-    /// A watch with less time or room, counted from now.
+    /// A token with less time or memory, counted from now.
     pub fn with_limits(&self, time: Option<Duration>, bytes: Option<usize>) -> Self {
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
         Self {
@@ -64,7 +64,7 @@ impl CancellationToken {
         is_late
     }
 
-    /// The same for a search that keeps this many bytes.
+    /// The same for a search that uses this many bytes.
     pub fn is_late_with(&self, bytes: impl FnOnce() -> usize) -> bool {
         let full = self.bytes.is_some_and(|most| bytes() > most);
         if full {
@@ -73,18 +73,18 @@ impl CancellationToken {
         full || self.is_late()
     }
 
-    /// Whether a search was told to end early.
+    /// Whether a search ended early.
     pub fn has_stopped(&self) -> bool {
         self.stopped.load(Relaxed)
     }
 
-    /// Time until the deadline; none where there is no deadline.
+    /// Time until the deadline; none without a deadline.
     pub fn time_left(&self) -> Option<Duration> {
         self.deadline
             .map(|end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Most bytes that a search may keep beside the table.
+    /// Most bytes that a search may use besides the table.
     pub fn bytes(&self) -> usize {
         self.bytes.unwrap_or(usize::MAX)
     }
@@ -93,23 +93,22 @@ impl CancellationToken {
         self.deadline.is_some() || self.bytes.is_some()
     }
 
-    /// What a search has reached: nodes checked, the best score, and the least that is possible; not a number where
-    /// nothing is known.
+    /// Reports the nodes checked, the best score and the lower bound; NaN if unknown.
     pub fn report(&self, checked: u64, best: f64, bound: f64) {
         self.shared.checked.store(checked, Relaxed);
         self.shared.bound.store(bound.to_bits(), Relaxed);
         self.report_loss(best);
     }
 
-    /// A score; the least one is kept.
+    /// Reports a score; the lowest one is kept.
     pub fn report_loss(&self, best: f64) {
         let less = |bits: u64| Some(f64::from_bits(bits).min(best).to_bits());
-        // The closure never refuses. Its newer name, try_update, is not known to the oldest Rust that builds this.
+        // The closure never refuses. Its newer name, try_update, is unknown to the oldest supported Rust.
         #[allow(deprecated)]
         let _ = self.shared.best.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Nodes checked, best score and bound; a bound that another search has beaten says nothing.
+    /// Nodes checked, best score and bound; a bound above the best score of another search says nothing.
     pub fn progress(&self) -> (u64, f64, f64) {
         let number = |bits: &AtomicU64| f64::from_bits(bits.load(Relaxed));
         let shared = &self.shared;
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_never_has_more_time_than_the_whole() {
+    fn a_derived_token_never_has_more_time() {
         let whole = CancellationToken::default().with_limits(Some(Duration::ZERO), None);
         let part = whole.with_limits(Some(Duration::from_secs(3600)), None);
         assert!(part.is_late() && part.has_stopped());
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_cancels_all_parts() {
+    fn one_cancellation_reaches_all_derived_tokens() {
         let whole = CancellationToken::default();
         let part = whole.with_limits(None, None);
         assert!(!part.is_late());
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_score_of_all_searches_is_told_and_a_beaten_bound_is_not() {
+    fn progress_has_the_best_score_and_no_beaten_bound() {
         let cancellation = CancellationToken::default();
         assert!(cancellation.progress().1.is_nan());
         cancellation.report(7, 0.5, 0.4);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_keeps_too_much_must_end() {
+    fn a_search_that_uses_too_much_memory_must_end() {
         let cancellation = CancellationToken::default().with_limits(None, Some(10));
         assert!(!cancellation.is_late_with(|| 10));
         assert!(cancellation.is_late_with(|| 11));

@@ -1,4 +1,4 @@
-//! One node: group, apply the model to every class, add up what the losses need.
+//! One node: groups the rows, applies the model to every class, and adds up what the losses need.
 
 use std::sync::{Arc, RwLock};
 
@@ -18,15 +18,16 @@ pub struct Table {
     pub base: Arc<Grouping>,
 }
 
-/// Groupings kept to roll up from.
+/// Groupings that later nodes roll up from.
 pub struct GroupingCache {
     groupings: RwLock<Vec<(Levels, Arc<Grouping>)>>,
     room: usize,
 }
 
-/// A grouping is kept when it is this much smaller than what it was made from, so that kept ones halve along any path.
+/// A grouping is cached if it is this much smaller than its source, so that cached sizes fall geometrically on any
+/// path.
 const SHRINK: f64 = 0.7;
-/// Bytes of kept groupings, as a multiple of the finest one (at least `ROOM_FLOOR`).
+/// Bytes of cached groupings, as a multiple of the finest one (at least `ROOM_FLOOR`).
 const ROOM: usize = 4;
 const ROOM_FLOOR: usize = 32 << 20;
 
@@ -35,7 +36,7 @@ impl GroupingCache {
         Self::with_limit(table, usize::MAX)
     }
 
-    /// With at most this many bytes beside the table's own grouping.
+    /// A cache of at most this many bytes besides the table's own grouping.
     pub fn with_limit(table: &Table, most: usize) -> Self {
         let groupings = vec![(table.space.bottom(), Arc::clone(&table.base))];
         let own = table.base.bytes();
@@ -45,7 +46,7 @@ impl GroupingCache {
         }
     }
 
-    /// The smallest kept grouping that is still fine enough.
+    /// The smallest cached grouping that is still fine enough.
     pub fn source(&self, levels: &[u8]) -> Arc<Grouping> {
         let groupings = self
             .groupings
@@ -60,7 +61,7 @@ impl GroupingCache {
         )
     }
 
-    /// Bytes of the kept groupings, the table's own among them.
+    /// Bytes of the cached groupings, the table's own included.
     pub fn bytes(&self) -> usize {
         let groupings = self.groupings.read().expect("as above");
         groupings.iter().map(|(_, g)| g.bytes()).sum()
@@ -85,8 +86,8 @@ pub struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Groups at `levels` and judges every class. `keep_on` sees the records of classes that cannot hold whatever the
-    /// histograms say, and may end the check early.
+    /// Groups at `levels` and evaluates every class. `should_continue` gets the number of records in classes that are
+    /// too small, and may end the check early.
     pub fn check(
         &self,
         levels: &[u8],
@@ -105,7 +106,7 @@ impl Checker<'_> {
     ) -> (Tally, Vec<Counterexample>) {
         let (tally, bad, source) = self.evaluate(levels, scratch, |_| true);
         let mut found: Vec<usize> = (0..bad.len()).filter(|&g| bad[g]).collect();
-        // Small classes violate at many finer nodes, large ones at many coarser.
+        // Small classes violate the model at many finer nodes, large ones at many coarser nodes.
         found.sort_by_key(|&g| (scratch.counts[g], g));
         let last = found.len().saturating_sub(1);
         let chosen = (0..most.min(found.len()))

@@ -1,4 +1,5 @@
-//! Rows to distinct quasi-identifier combinations with sensitive histograms: after this, cost no longer grows with rows.
+//! Collapses rows to distinct quasi-identifier combinations with sensitive histograms: later steps do not depend on the
+//! number of rows.
 
 use std::sync::Arc;
 
@@ -9,21 +10,21 @@ use super::grouping::{Grouping, Scratch};
 use super::model::Sensitive;
 use super::space::Space;
 
-/// A collapsed table, and where each row went.
+/// A collapsed table, and the combination of each row.
 pub struct CollapsedTable {
     pub table: Table,
     /// Combination of each row.
     pub combinations: Vec<u32>,
 }
 
-/// A sensitive column: codes, number of values, and the tables of its hierarchy (empty where it has none).
+/// A sensitive column: codes, number of values, and the tables of its hierarchy (empty if it has none).
 pub struct SensitiveColumn<'a> {
     pub codes: &'a [i32],
     pub domain: usize,
     pub tree: Vec<Vec<u32>>,
 }
 
-/// A row stands for as many records as `times` says, for one where it says nothing.
+/// Collapses rows. A row represents `times` records, or one record without `times`.
 pub fn collapse(
     space: Space,
     quasi: &[&[i32]],
@@ -81,11 +82,11 @@ fn gather(
     }
 }
 
-/// Cells of a dense table of histograms that are cheaper than sorting the rows by combination.
+/// A dense table of up to this many cells is cheaper than sorting the rows by combination.
 const DENSE_FLOOR: usize = 1 << 20;
 const DENSE_PER_ROW: usize = 2;
 
-/// Histograms by one pass over the rows in their own order.
+/// Builds the histograms in one pass over the rows.
 fn count_dense(
     columns: &[Vec<u32>],
     sensitive: &[SensitiveColumn<'_>],

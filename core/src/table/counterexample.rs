@@ -1,22 +1,23 @@
-//! Witnesses: one record's class at every node of the lattice at once.
+//! Counterexamples: one record's class at every node of the lattice at once.
 //!
-//! Without suppression a node is lost as soon as one record's class violates the model there. The class of a record at
-//! a node holds the combinations that meet it at or below the node's levels: count them by the least levels at which
-//! they meet, then add up along every attribute. No monotonicity is assumed; each node is refuted by a class of its own.
+//! Without suppression, a node is infeasible as soon as one record's class violates the model there. The class of a
+//! record at a node has the combinations that meet it at or below the node's levels: count them by the least levels at
+//! which they meet, then add up along every attribute. No monotonicity is assumed; each node is refuted by a class of
+//! its own.
 
 use super::check::Table;
 use super::grouping::Histogram;
 use super::model::Model;
 use super::space::Space;
 
-/// Cells (nodes x histogram width) a witness may use: 64 MiB.
+/// Cells (nodes x histogram width) that a counterexample may use: 64 MiB.
 const CELLS: usize = 1 << 24;
 
 pub fn is_affordable(table: &Table, model: &Model) -> bool {
     table.space.nodes.saturating_mul(width(table, model)) <= CELLS
 }
 
-/// The first cell of a node is the class size, the rest its histogram.
+/// The first cell of a node is the class size, the others its histogram.
 fn width(table: &Table, model: &Model) -> usize {
     if model.counts_only() {
         1
@@ -31,14 +32,14 @@ pub struct Counterexample {
     pub by_size: bool,
 }
 
-/// The living nodes at which the class of the witness violates the model.
+/// The live nodes at which the class of the counterexample violates the model.
 pub fn refuted_nodes(
     table: &Table,
     model: &Model,
     counterexample: &Counterexample,
     alive: &[bool],
 ) -> Vec<u32> {
-    // Sizes alone are much cheaper to add up, and refute nearly as much when the class is too small.
+    // Sizes alone are much cheaper to add up, and refute nearly as much if the class is too small.
     let width = if counterexample.by_size {
         1
     } else {
@@ -74,7 +75,7 @@ pub fn refuted_nodes(
         .collect()
 }
 
-/// Per pack and code: lattice index of the least levels at which it meets the witness.
+/// Per pack and code: lattice index of the least levels at which it meets the counterexample.
 fn offsets(space: &Space, counterexample: &[u32]) -> Vec<Vec<u32>> {
     let pack_offsets = |(pack, &code): (&super::space::Pack, &u32)| {
         let mut table = vec![0u32; 1];

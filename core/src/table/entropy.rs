@@ -1,15 +1,15 @@
 //! Entropy l-diversity without rounding: H >= ln l exactly when n^n >= l^n * prod f^f.
 //!
-//! Floating point decides the clear cases. Close to the boundary whole numbers do: equality by prime factors, order by
-//! long multiplication. A class of more than `EXACT` records that lies within rounding of the boundary and not on it is
-//! refused, which errs on the side of privacy.
+//! Floating point decides the clear cases. Near the boundary integers decide: equality by prime factors, order by long
+//! multiplication. A class of more than `EXACT` records that is within rounding of the boundary, but not on it, is
+//! rejected, which errs on the side of privacy.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Largest class whose powers are multiplied out.
 const EXACT: u64 = 4096;
-/// Relative distance from the boundary below which doubles are not trusted.
+/// Relative distance from the boundary within which doubles are not trusted.
 const DOUBT: f64 = 1e-11;
 
 static X_LOG_X: LazyLock<Vec<f64>> = LazyLock::new(|| {
@@ -113,11 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_decide_where_doubles_cannot() {
-        // A single record more on one side: the entropy falls below ln 2 by less than doubles are trusted with.
+    fn integers_decide_where_doubles_cannot() {
+        // One more record on one side: the entropy falls below ln 2 by less than doubles can resolve.
         assert!(holds(&[2000, 2000], 2, 1));
         assert!(!holds(&[2001, 2000], 2, 1));
-        // 4^4 / (2^2 * 1 * 1) = 64 = l^4 at l = 8^(1/2): just reached from below, just missed from above.
+        // 4^4 / (2^2 * 1 * 1) = 64 = l^4 at l = 8^(1/2): just below it holds, just above it fails.
         assert!(holds(&[2, 1, 1], 282_842, 100_000));
         assert!(!holds(&[2, 1, 1], 282_843, 100_000));
     }

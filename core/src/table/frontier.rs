@@ -1,4 +1,4 @@
-//! Nodes in order of their lower bound: all sorted where the lattice is small, grown from the bottom where it is not.
+//! Nodes in order of their lower bound: sorted where the lattice is small, expanded from the bottom where it is large.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::loss::Scorer;
 use super::space::{Levels, Space, covers, height};
 
-/// Lattices up to this many nodes are sorted whole.
+/// Lattices up to this many nodes are sorted completely.
 const SORTED: usize = 1 << 18;
 
 #[derive(PartialEq)]
@@ -34,7 +34,7 @@ impl Ord for Entry {
 }
 
 enum Order {
-    /// Worst first, so that the next one is popped off the end.
+    /// Worst first: the next node is popped off the end.
     Sorted(Vec<Entry>),
     Heap(BinaryHeap<Reverse<Entry>>),
 }
@@ -77,7 +77,7 @@ impl<'a> Frontier<'a> {
             Order::Sorted(nodes) => nodes.pop()?,
             Order::Heap(heap) => {
                 let entry = heap.pop()?.0;
-                // A node descends from the one with its last raised level lowered: so each is reached once.
+                // A node descends from the one with its last raised level lowered, so each is reached once.
                 let from = (0..self.top.len())
                     .rev()
                     .find(|&j| entry.levels[j] > self.bottom[j])
@@ -93,7 +93,7 @@ impl<'a> Frontier<'a> {
         Some((entry.bound, entry.levels))
     }
 
-    /// Nodes that wait.
+    /// Number of waiting nodes.
     pub fn len(&self) -> usize {
         match &self.order {
             Order::Sorted(nodes) => nodes.len(),
@@ -118,7 +118,7 @@ fn entry(scorer: &Scorer<'_>, levels: Levels) -> Entry {
     }
 }
 
-/// One node per step from `levels` to the top, each time raising the attribute whose next level costs least.
+/// The path from `levels` to the top that raises, at each step, the attribute whose next level costs least.
 pub fn path(scorer: &Scorer<'_>, levels: Levels, top: &Levels) -> Vec<Levels> {
     let mut path = vec![levels.clone()];
     let mut at = levels;

@@ -1,4 +1,5 @@
-//! Groups of equal generalised quasi-identifiers with histograms of the sensitive values, and roll-up to coarser nodes.
+//! Groups of equal generalized quasi-identifiers with histograms of the sensitive values, and their roll-up to coarser
+//! nodes.
 
 use super::space::Space;
 
@@ -55,7 +56,7 @@ impl Grouping {
 
 const EMPTY: u32 = u32::MAX;
 
-/// Working memory of one thread: nothing in it outlives a node.
+/// Working memory of one thread; nothing in it outlives a node.
 #[derive(Default)]
 pub struct Scratch {
     acc: Vec<u64>,
@@ -69,7 +70,7 @@ pub struct Scratch {
     pub offsets: Vec<u32>,
 }
 
-/// A dense histogram that clears only what it touched.
+/// A dense histogram that clears only the counts it used.
 #[derive(Default)]
 pub struct Histogram {
     pub counts: Vec<u32>,
@@ -95,12 +96,12 @@ impl Histogram {
     }
 }
 
-/// Direct addressing is used up to this many keys per group; beyond it a hash table touches less memory.
+/// Direct addressing is used up to this many keys per group; beyond that a hash table touches less memory.
 const DENSE_PER_GROUP: u64 = 16;
 const DENSE_FLOOR: u64 = 1 << 14;
 
 impl Scratch {
-    /// Numbers the groups of `columns` at `levels`; fills `ids` and returns how many there are.
+    /// Numbers the groups of `columns` at `levels`; fills `ids` and returns the number of groups.
     pub fn assign(
         &mut self,
         space: &Space,
@@ -161,7 +162,7 @@ impl Scratch {
         made as usize
     }
 
-    /// The table starts small and doubles: its size follows the groups, not the rows.
+    /// The table starts small and grows with the groups, not with the rows.
     fn renumber_sparse(&mut self) -> usize {
         let mut bits = 12;
         self.slots.clear();
@@ -193,7 +194,7 @@ impl Scratch {
         }
     }
 
-    /// Sorts the source groups by their new group: `order[offsets[g]..offsets[g + 1]]` are those of `g`.
+    /// Sorts the source groups by their new group: `order[offsets[g]..offsets[g + 1]]` belong to `g`.
     pub fn sort(&mut self, groups: usize) {
         self.offsets.clear();
         self.offsets.resize(groups + 1, 0);
@@ -222,7 +223,7 @@ impl Scratch {
         }
     }
 
-    /// The groups themselves (after `sort`), to roll up from later.
+    /// The groups themselves (after `sort`), for a later roll-up.
     pub fn collect(&mut self, source: &Grouping, groups: usize, domain: usize) -> Grouping {
         let mut made = Grouping {
             counts: self.counts.clone(),
@@ -245,7 +246,7 @@ impl Scratch {
     }
 }
 
-/// Slot of a key, or the free one where it belongs.
+/// The slot of a key, or the free slot where it belongs.
 #[inline]
 fn find(slots: &[(u64, u32)], bits: u32, key: u64) -> usize {
     // Fibonacci hashing: the high bits of the product are well mixed.

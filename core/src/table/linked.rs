@@ -1,7 +1,8 @@
-//! Records of one person in several classes: what all of these classes offer in common must still be l values.
+//! Records of one person in several classes must have l sensitive values in common.
 //!
-//! A reader who knows a person's quasi-identifiers in every record intersects the values of the classes. Of each person
-//! the classes with most records are kept as long as the intersection has l values; the others are named.
+//! An attacker who knows a person's quasi-identifiers in every record intersects the values of the classes. The classes
+//! with most records of the person stay as long as the intersection has l values; the rows in the others are
+//! violations.
 
 /// One sensitive attribute by row.
 pub struct Column<'a> {
@@ -9,7 +10,7 @@ pub struct Column<'a> {
     pub domain: usize,
 }
 
-/// The rows (class -1: not published) that would take their person below l common values.
+/// Marks the rows (class -1: not published) that would leave their person fewer than l common values.
 pub fn find_violations(
     classes: &[i64],
     persons: &[u32],
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_person_in_two_classes_needs_l_values_in_common() {
-        // Person 0 stands twice in class 0 and once in class 1; the classes share one value.
+        // Person 0 has two rows in class 0 and one in class 1; the classes share one value.
         let classes = [0, 0, 0, 1, 1];
         let persons = [0, 0, 1, 0, 2];
         let column = Column {

@@ -1,11 +1,11 @@
-//! Local recoding: every record gets levels of its own.
+//! Local recoding: every record has its own levels.
 //!
-//! All records start in one class, everything generalised. Nodes are visited from the cheapest up; at each, the records
-//! still in the first class are grouped, and a group that satisfies the model leaves for a class of its own, provided
-//! that what stays behind satisfies the model too (or may be suppressed). So the table is satisfied at every moment.
+//! All records start in one class, fully generalized. Nodes are visited from the cheapest up. At each node, the records
+//! still in the first class are grouped. A group that satisfies the model moves to a class of its own if the remaining
+//! records still satisfy the model (or may be suppressed). So the table satisfies the model at every moment.
 //!
-//! Under t-closeness a group that is too far from the whole table may leave in part: as many of its records as can be
-//! close, the others wait for company that balances them. So may a group in which a value is too frequent.
+//! Under t-closeness, a group that is too far from the whole table may leave in part: as many records as can be close;
+//! the others wait for records that balance them. The same holds for a group in which a value is too frequent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,23 +18,23 @@ use super::optimal::Task;
 use super::persons;
 use super::space::Levels;
 
-/// Node of every record: by combination, except for the records that left in part.
+/// The node of every record: by combination, except for records that left in part.
 pub struct LocalRecoding {
     pub nodes: Vec<Levels>,
     pub node: Vec<u32>,
     /// (combination, sensitive value) -> how many records went to which node.
     pub parts: HashMap<(u32, u32), Vec<(u32, u32)>>,
-    /// Node of the records that no class took; they must be suppressed if `spoiled`.
+    /// The node of the records that no class took; they are suppressed if `must_suppress`.
     pub last: u32,
     pub must_suppress: bool,
 }
 
-/// Pieces of rows: rows that left in part are several.
+/// Pieces of rows: a row that left in part has several.
 #[derive(Default)]
 pub struct Pieces {
-    /// The row that a piece is of.
+    /// The row of each piece.
     pub rows: Vec<u32>,
-    /// How many of its records.
+    /// The number of its records.
     pub times: Vec<u32>,
     /// Levels, by quasi-identifier.
     pub levels: Vec<Vec<i64>>,
@@ -42,7 +42,7 @@ pub struct Pieces {
 }
 
 impl LocalRecoding {
-    /// Levels of the pieces of each row, and those to suppress; a row of one record is one piece.
+    /// The pieces of each row with their levels, and which to suppress. A row of one record has one piece.
     pub fn of_rows(
         mut self,
         combinations: &[u32],
@@ -72,7 +72,8 @@ impl LocalRecoding {
         pieces
     }
 
-    /// Node of some records of a combination, and of how many: one of its parts, where records of that value left in part.
+    /// The node of some records of a combination, and their number: one of its parts if records of that value left in
+    /// part.
     fn take(&mut self, c: u32, value: Option<u32>, most: u32) -> (u32, u32) {
         let parts = value.and_then(|value| self.parts.get_mut(&(c, value)));
         let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
@@ -89,10 +90,10 @@ impl LocalRecoding {
     }
 }
 
-/// Parts tried, as shares of the largest one: a smaller part can be chosen to leave a better balanced rest behind.
+/// Parts tried, as shares of the largest one: a smaller part can leave a better balanced rest.
 const SHARES: [f64; 4] = [1.0, 0.8, 0.6, 0.4];
 
-/// Visits the nodes of `order`, or all by their cost; `parting` allows groups to leave in part.
+/// Visits the nodes of `order`, or all by cost; `allow_parts` lets groups leave in part.
 pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, allow_parts: bool) -> LocalRecoding {
     let order = order.unwrap_or_else(|| nodes_by_cost(task.table, task.scorer));
     let last = order.len() as u32 - 1;
@@ -114,21 +115,21 @@ pub fn recode(task: &Task<'_>, order: Option<Vec<Levels>>, allow_parts: bool) ->
     }
 }
 
-/// Lattices beyond this are represented by their cheapest nodes and a path to the top.
+/// Larger lattices are represented by their cheapest nodes and a path to the top.
 const NODES: usize = 1 << 14;
-/// Codes (combinations times packs) that are looked at for the nodes of such lattices.
+/// Codes (combinations times packs) that the nodes of such lattices may process.
 const WORK: usize = 1 << 28;
 /// Fewest nodes of each half.
 const FEW: usize = 64;
-/// Pairs that mostly tell whether the rest holds.
+/// Pairs that in most cases decide whether the rest is valid.
 const SAMPLE: usize = 256;
 
-/// Cheapest first; the top, where nothing is left of the values, comes last.
+/// Cheapest first; the top, which generalizes everything, comes last.
 fn nodes_by_cost(table: &Table, scorer: &Scorer<'_>) -> Vec<Levels> {
     let (space, top) = (&table.space, table.space.top());
     let huge = space.nodes > NODES;
     let codes = table.base.len().max(1) * space.packs.len().max(1);
-    // Half for the cheapest, which in a wide table have no groups yet, half for the way to the top.
+    // Half for the cheapest, which have no groups yet in a wide table, half for the path to the top.
     let most = if huge {
         NODES.min(WORK / codes / 2).max(FEW)
     } else {
@@ -176,7 +177,7 @@ struct Rest<'a> {
     model: &'a Model,
     limit: u64,
     allow_parts: bool,
-    /// Whether the rest must stay satisfied: not when the whole table never was.
+    /// Whether the rest must satisfy the model; not if the whole table never did.
     check_sensitive: bool,
     members: Vec<u32>,
     groups: Grouping,
@@ -234,7 +235,7 @@ impl<'a> Rest<'a> {
             && self.model.holds(class, n, table.rows, &table.sensitive)
     }
 
-    /// Lets every satisfied group of this node leave.
+    /// Moves every group of this node that satisfies the model to a class of its own.
     fn visit(&mut self, node: u32, levels: &[u8]) {
         let mut scratch = std::mem::take(&mut self.scratch);
         let groups = scratch.assign(
@@ -293,13 +294,14 @@ impl<'a> Rest<'a> {
         let rest = (&self.whole, self.left);
         let close = self.model.closest((class, n), rest, rows, sensitive, share);
         close.or_else(|| {
-            // Smaller caps leave a rest that is more skewed: the largest is tried alone.
+            // Smaller caps leave a more skewed rest, so only the largest is tried.
             let first = share >= SHARES[0];
             first.then(|| self.model.cap_values(class, rows, sensitive))?
         })
     }
 
-    /// Whether what stays behind satisfies the model; by persons, a sample of their pairs mostly settles it.
+    /// Whether the remaining records satisfy the model; where persons are counted, a sample of their pairs decides in
+    /// most cases.
     fn rest_good(&mut self, n: u32) -> bool {
         let Some(persons) = self
             .model
@@ -326,7 +328,7 @@ impl<'a> Rest<'a> {
         self.good(&self.whole, n)
     }
 
-    /// Takes a class out of the rest if the rest stays satisfied, or small enough to be suppressed.
+    /// Removes a class from the rest if the rest still satisfies the model, or is small enough to be suppressed.
     fn release(&mut self, class: &Histogram, n: u32) -> bool {
         for &value in &class.touched {
             self.whole.counts[value as usize] -= class.counts[value as usize];
@@ -346,7 +348,7 @@ impl<'a> Rest<'a> {
         false
     }
 
-    /// Moves the counted values of a group, whichever of its combinations hold them.
+    /// Moves the counted values of a group, from any of its combinations.
     fn split(&mut self, node: u32, members: &[u32], mut part: Histogram) {
         for &member in members {
             let range = self.groups.starts[member as usize] as usize
@@ -380,7 +382,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// The combinations in the order of their codes: which group leaves first must not follow from the order of the rows.
+/// The combinations in the order of their codes: the row order must not decide which group leaves first.
 fn in_order(base: &Grouping) -> Vec<u32> {
     let mut members: Vec<u32> = (0..base.len() as u32).collect();
     let codes = |member: u32| base.columns.iter().map(move |c| c[member as usize]);
@@ -449,13 +451,13 @@ mod tests {
     }
 
     #[test]
-    fn records_with_company_keep_their_values_and_the_others_are_generalised() {
+    fn groups_of_k_keep_their_values_and_other_records_are_generalized() {
         let levels = levels_of(&[0, 0, 1, 1, 2, 3], &[0; 6], 1);
         assert_eq!(levels, [0, 0, 0, 0, 1, 1]);
     }
 
     #[test]
-    fn company_of_one_value_is_not_enough() {
+    fn a_group_with_one_value_is_not_enough() {
         let levels = levels_of(&[0, 0, 1, 1, 2, 2], &[0, 0, 0, 1, 1, 1], 2);
         assert_eq!(levels, [1, 1, 0, 0, 1, 1]);
     }

@@ -1,14 +1,14 @@
-//! The losses a search can minimise, each with a lower bound that is known before a node is checked.
+//! The losses that a search can minimize, each with a lower bound that is known before a node is checked.
 //!
-//! Scores are compared in a form that is monotone under rounding (the product for the geometric mean), and turned into
-//! the published number at the end. Every per-attribute sum is a whole number until its one division.
+//! Scores are compared in a form that is monotone under rounding (the product for the geometric mean) and converted to
+//! the published number at the end. Every sum per attribute is an integer until its single division.
 
 use super::grouping::Grouping;
 use super::space::Space;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Geometric mean of the share of leaves a value stands for.
+    /// Geometric mean of the share of leaves that a value covers.
     Loss,
     /// Arithmetic mean of the same share.
     Ncp,
@@ -38,11 +38,11 @@ impl Kind {
     }
 }
 
-/// What one node's check counted.
+/// The counts of one node's check.
 #[derive(Default, Clone)]
 pub struct Tally {
     pub suppressed: u64,
-    /// Records that are lost here and at every finer node.
+    /// Records that no finer node can publish either.
     pub unpublishable: u64,
     pub classes: u64,
     pub all_classes: u64,
@@ -61,7 +61,7 @@ struct Column {
     room: Vec<(u64, u64)>,
 }
 
-/// What a generalised and what a suppressed value weigh: 1 and 1 unless one of them is to be favoured.
+/// Weights of a generalized and of a suppressed value: 1 and 1 unless the policy favors one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Balance {
     general: f64,
@@ -74,7 +74,7 @@ impl Balance {
         suppressed: 1.0,
     };
 
-    /// From one factor: at 0 suppression is free, at 1 generalisation is, at 0.5 both cost the same.
+    /// From one factor: at 0 suppression is free, at 1 generalization is, at 0.5 both cost the same.
     pub fn of(factor: f64) -> Self {
         Self {
             general: (2.0 - 2.0 * factor).min(1.0),
@@ -92,7 +92,7 @@ pub struct Scorer<'a> {
     balance: Balance,
 }
 
-/// Keeps a lower bound below what it bounds, however the two were rounded.
+/// Keeps a lower bound below the bounded score, whatever the rounding.
 const SLACK: f64 = 1.0 - 1e-12;
 
 fn floor10(x: f64) -> f64 {
@@ -123,12 +123,12 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// The same with suppression and generalisation weighed against each other.
+    /// The same scorer with suppression and generalization weighted against each other.
     pub fn with_balance(self, balance: Balance) -> Self {
         Self { balance, ..self }
     }
 
-    /// Score of a node when at least `suppressed` records are lost: never above the true one.
+    /// A lower bound of the score of a node at which at least `suppressed` records are suppressed.
     pub fn bound(&self, levels: &[u8], suppressed: u64) -> f64 {
         let s = suppressed as f64;
         let n = self.rows as f64;
@@ -145,7 +145,7 @@ impl<'a> Scorer<'a> {
                     slack * self.share(j, column.leaves, room, suppressed)
                 })
             }
-            // Where suppression is the cheaper of the two, more of it may cost less.
+            // If suppression is cheaper, more of it may cost less.
             Kind::Precision => self.mean(|j| {
                 self.precision(j, levels, n, s)
                     .min(self.precision(j, levels, n, n))
@@ -194,7 +194,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// The number to publish for a score.
+    /// The published number of a score.
     pub fn publish(&self, score: f64) -> f64 {
         match self.kind {
             Kind::Loss => score.powf(1.0 / self.columns.len() as f64) - 1.0,
@@ -202,8 +202,8 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Share of the hierarchy that an attribute loses: `leaves` below the values of all records, and the `room` that the
-    /// suppressed ones among them lose beyond their generalised value.
+    /// The share of the hierarchy that an attribute loses: `leaves` below the values of all records, and the `room`
+    /// that suppressed records lose beyond their generalized value.
     fn share(&self, j: usize, leaves: u64, room: u64, suppressed: u64) -> f64 {
         let (n, size) = (self.rows as f64, self.space.attributes[j].size);
         let Balance {
@@ -221,7 +221,8 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Classes by their weight; all suppressed records are one more. The fewer the worse, so the weights change places.
+    /// Weighted number of classes; all suppressed records are one more. Fewer classes are worse, so the weights change
+    /// roles.
     fn class_count(&self, classes: u64, suppressed: bool) -> f64 {
         let more = if suppressed {
             self.balance.general
@@ -269,7 +270,7 @@ impl<'a> Scorer<'a> {
             .sum()
     }
 
-    /// Per attribute: what its suppressed records lose beyond their generalised value.
+    /// Per attribute: what its suppressed records lose beyond their generalized value.
     fn suppressed_room(&self, levels: &[u8], tally: &Tally) -> Vec<u64> {
         let mut losses = vec![0u64; levels.len()];
         for (pack, marginal) in self.space.packs.iter().zip(&tally.marginals) {
@@ -342,7 +343,7 @@ fn column(a: &super::space::Attribute, counts: &[u64], level: usize) -> Column {
     }
 }
 
-/// Cost of the cheapest `records` to suppress.
+/// Cost of suppressing the cheapest `records`.
 fn cheapest(room: &[(u64, u64)], mut records: u64) -> u64 {
     let mut cost = 0;
     for &(each, n) in room {

@@ -1,4 +1,4 @@
-//! The privacy models as predicates on one class, in whole numbers.
+//! The privacy models as predicates on one class, in integers.
 
 use super::entropy;
 use super::grouping::Histogram;
@@ -42,7 +42,7 @@ pub struct Model {
     pub k: u32,
     pub diversity: Option<Diversity>,
     pub closeness: Option<(Distance, Ratio)>,
-    /// Where persons have several records: the codes are then pairs of a person and its values.
+    /// Set if persons have several records: the codes are then pairs of a person and the values.
     pub persons: Option<Persons>,
 }
 
@@ -57,7 +57,7 @@ impl Model {
         self.k.max(self.fewest_values()).max(1)
     }
 
-    /// Fewest distinct sensitive values: the part of every l-diversity that is monotone.
+    /// Fewest distinct sensitive values: the monotone part of every l-diversity.
     pub fn fewest_values(&self) -> u32 {
         match self.diversity {
             None => 0,
@@ -69,7 +69,7 @@ impl Model {
     /// The monotone part: sizes and numbers of distinct values.
     pub fn plausible(&self, class: &Histogram, n: u32, sensitive: &[Sensitive]) -> bool {
         if let Some(persons) = &self.persons {
-            // What a part of a class satisfies, the whole does: a few pairs mostly settle it.
+            // If a part of a class satisfies this, the whole class does: a few pairs decide most cases.
             return n >= self.smallest()
                 && (persons.plausible(self, &persons::some_entries(class))
                     || persons.plausible(self, &persons::entries(class)));
@@ -79,7 +79,7 @@ impl Model {
             && (fewest <= 1 || sensitive.iter().all(|s| distinct(class, s) >= fewest))
     }
 
-    /// The rest, for classes that are `plausible`.
+    /// The rest of the model, for classes that are `plausible`.
     pub fn holds(&self, class: &Histogram, n: u32, rows: u32, sensitive: &[Sensitive]) -> bool {
         if let Some(persons) = &self.persons {
             return !persons::weighs(self) || persons.holds(self, &persons::entries(class));
@@ -89,10 +89,10 @@ impl Model {
             .all(|s| self.diverse(class, n, s) && self.close(class, n, rows, s))
     }
 
-    /// Records of a violating class that are lost here and at every finer node.
+    /// Records of a violating class that no finer node can publish either.
     ///
-    /// All of them where the monotone part fails. Under t-closeness with equal distance: the classes published at a finer
-    /// node are each within t of the whole table, hence so is their union (the distance is convex); so at most
+    /// All of them if the monotone part fails. Under t-closeness with equal distance, the classes published at a finer
+    /// node are each within t of the whole table, and so is their union (the distance is convex). So at most
     /// `largest_close` records of this class can ever be published. The hierarchical distance is at least the equal one
     /// divided by the height of the tree.
     pub fn unpublishable(
@@ -105,7 +105,7 @@ impl Model {
         if !self.plausible(class, n, sensitive) {
             return n;
         }
-        // Convexity is of records: a person's weight moves between classes.
+        // Convexity holds for records: a person's weight moves between classes.
         let Some((distance, t)) = self.closeness.filter(|_| self.persons.is_none()) else {
             return 0;
         };
@@ -135,10 +135,10 @@ impl Model {
         }
     }
 
-    /// A part of a class within t of the whole table: `share` of the most that can be by the equal distance, which the
-    /// others never exceed (one attribute).
+    /// A part of a class within t of the whole table: `share` of the largest part by the equal distance, which bounds
+    /// the other distances (one attribute).
     ///
-    /// Each value first gets its share of the table, then the values that `rest` has too many of fill up.
+    /// Each value first gets its share of the table; then the values that `rest` has too many of fill the part.
     pub fn closest(
         &self,
         class: (&Histogram, u32),
@@ -184,7 +184,7 @@ impl Model {
         Some((part, m))
     }
 
-    /// The largest part of a class that is diverse among those that take up to so many records of each value.
+    /// The largest diverse part of a class among those with at most a fixed number of records per value.
     pub fn cap_values(
         &self,
         class: &Histogram,
@@ -234,7 +234,7 @@ impl Model {
         let Some((distance, t)) = self.closeness else {
             return true;
         };
-        // Every distance is (moved * scale of the ground distance) / (n * rows * longest way).
+        // Every distance is (moved * scale of the ground distance) / (n * rows * longest path).
         let whole = i128::from(n) * i128::from(rows);
         let surplus = |v: usize| {
             i128::from(class.counts[s.start + v]) * i128::from(rows)
@@ -278,7 +278,7 @@ fn recursive(mut counts: Vec<u32>, c: Ratio, l: u32) -> bool {
 /// Tables have fewer rows than this, so that twice a product of two counts fits 64 bits.
 pub const MAX_ROWS: usize = 1 << 30;
 
-/// Twice the mass to move, by the values of the class alone: the others are all missing.
+/// Twice the mass to move, from the values of the class alone: all others are missing.
 fn equal(class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> i128 {
     let (n, rows) = (i64::from(n), i64::from(rows));
     let end = s.start + s.totals.len();
@@ -304,7 +304,7 @@ pub fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
     moved
 }
 
-/// Mass that meets at each inner node travels that node's level; the longest way is the height of the tree.
+/// Mass that meets at an inner node travels that node's level; the longest path is the height of the tree.
 pub fn hierarchical_way(tree: &[Vec<u32>], leaves: usize, surplus: impl Fn(usize) -> i128) -> i128 {
     let mut below: Vec<i128> = (0..leaves).map(surplus).collect();
     let mut parent_of: Vec<u32> = (0..leaves as u32).collect();
@@ -332,9 +332,9 @@ pub fn hierarchical_way(tree: &[Vec<u32>], leaves: usize, surplus: impl Fn(usize
     moved
 }
 
-/// Most records of a class that can lie within `t` (equal distance) of the whole table; 0 if fewer than `least`.
+/// The most records of a class that can lie within `t` (equal distance) of the whole table; 0 if fewer than `least`.
 ///
-/// Of m records, those missing to the table's share of each value cannot be made up: sum of max(0, q_v m - f_v) <= t m.
+/// Of m records, a deficit against the table's share of a value cannot be made up: sum of max(0, q_v m - f_v) <= t m.
 fn largest_close(class: &Histogram, n: u32, rows: u32, s: &Sensitive, t: Ratio, least: u32) -> u32 {
     let counts = &class.counts[s.start..s.start + s.totals.len()];
     let fits = |m: u32| {
@@ -349,7 +349,7 @@ fn largest_close(class: &Histogram, n: u32, rows: u32, s: &Sensitive, t: Ratio, 
     largest(least, n, fits)
 }
 
-/// The largest number up to `high` that fits, where all up to some number do; `low` does.
+/// The largest number up to `high` that fits; `low` fits, and fitting is monotone.
 fn largest(mut low: u32, mut high: u32, fits: impl Fn(u32) -> bool) -> u32 {
     while low < high {
         let middle = low + (high - low).div_ceil(2);

@@ -1,11 +1,12 @@
-//! Mondrian (LeFevre, DeWitt, Ramakrishnan, ICDE 2006): cut the table along one attribute after the other.
+//! Mondrian (LeFevre, DeWitt, Ramakrishnan, ICDE 2006): cuts the table along one attribute after the other.
 //!
-//! A part is cut in two where that wins most over all attributes, provided that both pieces satisfy the model: an
-//! ordered attribute between two values, a set of values into frequent and rare ones, a tree into one child of the common
-//! node and the others. Strict cuts keep equal values together; relaxed ones share out the records at the median.
+//! A part is cut in two where the gain over all attributes is largest, if both pieces satisfy the model: an ordered
+//! attribute between two values, a set of values into frequent and rare ones, a tree into one child of the common node
+//! and the others. Strict cuts keep equal values together; relaxed cuts divide the records at the median.
 //!
-//! Records lie row by row and move with every cut, so that a part is always one stretch of memory. The largest part is cut
-//! first: a search that is stopped leaves parts of much the same size, where depth first some would be as coarse as the table.
+//! Records lie row by row and move with every cut, so that a part is always one stretch of memory. The largest part is
+//! cut first: a search that is stopped leaves parts of much the same size, where depth first some would be as coarse as
+//! the table.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -26,26 +27,26 @@ struct Cutter<'a> {
     values: Vec<&'a [i32]>,
     model: &'a Model,
     sensitive: Vec<Sensitive>,
-    /// How many rows a record stands for; one each where none are given.
+    /// How many rows a record represents; one each if none are given.
     times: Option<&'a [u32]>,
     domain: usize,
     rows: u32,
     relaxed: bool,
-    /// Persons asked of parts that do not hold all records of their persons.
+    /// Fewest persons of a part that does not contain all records of its persons.
     linked_k: u32,
     cancellation: &'a CancellationToken,
-    /// Finished parts: where they start, and how many records they hold.
+    /// Finished parts: their start and number of records.
     parts: Mutex<Vec<(usize, usize)>>,
 }
 
-/// Tables with more records than this are cut by several threads.
+/// Larger tables are cut by several threads.
 const PARALLEL: usize = 2048;
-/// Parts with at most so many records are cut to the end at once.
+/// Parts with at most this many records are cut to the end at once.
 const SMALL: usize = 256;
-/// Axes whose best cut is weighed over all axes.
+/// Axes whose best cut is evaluated over all axes.
 const WEIGHED: usize = 8;
 
-/// A part that waits to be cut, and where it starts.
+/// A part that waits to be cut, and its start.
 struct Waiting<'r> {
     part: &'r mut [u32],
     start: usize,
@@ -72,10 +73,10 @@ impl PartialEq for Waiting<'_> {
 
 impl Eq for Waiting<'_> {}
 
-/// The parts that wait, the largest first: where time ends early, no part is left that is much coarser than the others.
+/// The waiting parts, largest first: if time runs out, no part is much coarser than the others.
 #[derive(Default)]
 struct Queue<'r> {
-    /// Those that wait, and how many are being cut.
+    /// The waiting parts, and how many are being cut.
     parts: Mutex<(BinaryHeap<Waiting<'r>>, usize)>,
     changed: Condvar,
 }
@@ -86,7 +87,7 @@ impl<'r> Queue<'r> {
         self.changed.notify_one();
     }
 
-    /// The largest part; none once nothing waits and nothing is being cut.
+    /// Takes the largest part; none once nothing waits and nothing is being cut.
     fn take(&self) -> Option<Waiting<'r>> {
         let mut parts = self.parts.lock().expect(LOCK);
         loop {
@@ -102,7 +103,7 @@ impl<'r> Queue<'r> {
     }
 }
 
-/// A part in hand; let go of when it has been cut, also by a thread that panics, so that nobody waits for it.
+/// Counts a part as being cut until it is dropped, also if the thread panics, so that no thread waits forever.
 struct PartGuard<'q, 'r>(&'q Queue<'r>);
 
 impl Drop for PartGuard<'_, '_> {
@@ -115,16 +116,16 @@ impl Drop for PartGuard<'_, '_> {
     }
 }
 
-const LOCK: &str = "no thread panics with the lock";
+const LOCK: &str = "no thread panics while it holds the lock";
 
-/// A cut of one axis, and what it wins.
+/// A cut of one axis, and its gain.
 struct Choice {
     axis: usize,
     gain: f64,
     cut: Cut,
 }
 
-/// Which values a piece has held, for axes that count them.
+/// Which values a piece already has, for axes that count them.
 #[derive(Default)]
 struct SeenValues {
     seen: Vec<u32>,
@@ -153,13 +154,13 @@ impl<'a> Cutter<'a> {
         part.chunks_exact(self.stride())
     }
 
-    /// How many rows a record stands for.
+    /// How many rows a record represents.
     fn times(&self, record: Record<'_>) -> u32 {
         self.times
             .map_or(1, |times| times[record[self.axes.len()] as usize])
     }
 
-    /// How many rows a part stands for.
+    /// How many rows a part represents.
     fn weight(&self, part: &[u32]) -> usize {
         match self.times {
             None => part.len() / self.stride(),
@@ -167,7 +168,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Cuts what waits until nothing does, and notes the parts that are left.
+    /// Cuts waiting parts until none are left, and records the finished ones.
     fn work(&self, queue: &Queue<'_>) {
         let mut seen_values = SeenValues::default();
         while let Some(waiting) = queue.take() {
@@ -176,7 +177,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Cuts one part in two; the pieces wait with the others, small ones are cut to the end.
+    /// Cuts one part in two. The pieces go to the queue; small ones are cut to the end.
     fn cut<'r>(&self, waiting: Waiting<'r>, queue: &Queue<'r>, seen_values: &mut SeenValues) {
         let small = waiting.part.len() <= SMALL * self.stride();
         let mut stack = vec![waiting];
@@ -198,7 +199,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Makes the best cut that is allowed; gives the size of its first piece.
+    /// Makes the best allowed cut; returns the size of its first piece.
     fn split(&self, part: &mut [u32], seen_values: &mut SeenValues) -> Option<usize> {
         let n = self.weight(part);
         if n < 2 * self.model.smallest() as usize
@@ -218,7 +219,8 @@ impl<'a> Cutter<'a> {
             .find_map(|choice| self.arrange(part, &self.side(choice, mask)))
     }
 
-    /// Whether some persons of a part stand outside of it, too, and it has too few for two pieces: not worth trying every cut.
+    /// Whether a part has too few persons for two pieces while some of its persons have records elsewhere: then trying
+    /// every cut is futile.
     fn is_exhausted(&self, part: &[u32]) -> bool {
         let Some(persons) = self
             .model
@@ -233,7 +235,7 @@ impl<'a> Cutter<'a> {
         !persons.at_least(&class, self.linked_k.saturating_mul(2)) && !persons.is_closed(&class)
     }
 
-    /// The cuts of all axes, the best of each axis first, by what they win on their own axis.
+    /// The cuts of all axes by their gain on their own axis, the best of each axis first.
     fn choices(&self, part: &[u32]) -> Vec<Choice> {
         let least = self.model.smallest();
         let mut choices = Vec::new();
@@ -270,7 +272,7 @@ impl<'a> Cutter<'a> {
             .collect()
     }
 
-    /// Orders the first choices by what they win over all axes.
+    /// Sorts the first choices by their gain over all axes.
     fn weigh(&self, part: &[u32], choices: &mut [Choice], seen_values: &mut SeenValues) {
         let first = choices
             .iter()
@@ -291,7 +293,7 @@ impl<'a> Cutter<'a> {
         choices[..first].sort_by(|a, b| b.gain.total_cmp(&a.gain));
     }
 
-    /// What all records of a part lose once it is cut.
+    /// The loss of all records of a part after a cut.
     fn costs(&self, part: &[u32], sides: &[bool], seen_values: &mut SeenValues) -> f64 {
         let mut rows = [0u64; 2];
         for (record, &side) in self.records(part).zip(sides) {
@@ -315,7 +317,7 @@ impl<'a> Cutter<'a> {
         total
     }
 
-    /// Whether a record goes to the second piece; `mask` holds the list of codes, one flag each.
+    /// Whether a record goes to the second piece; `mask` has one flag per listed code.
     fn side<'m>(
         &self,
         choice: &Choice,
@@ -337,7 +339,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Halves the records in the order of their values, then of their rows, along the axis that costs most.
+    /// Halves the records by value, then by row, along the axis that costs most.
     fn split_relaxed(&self, part: &mut [u32], seen_values: &mut SeenValues) -> Option<usize> {
         let row = self.axes.len();
         let mut order: Vec<(f64, usize)> = (0..row)
@@ -364,7 +366,7 @@ impl<'a> Cutter<'a> {
         self.axes[axis].cost(&extent)
     }
 
-    /// Where a value stands: the children of a node stand together.
+    /// Sort key of a value: the children of a node stay together.
     fn place(&self, axis: usize, code: u32) -> (u32, u32) {
         match &self.axes[axis].shape {
             Shape::Tree(levels) => (
@@ -375,7 +377,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Orders the records by piece if both pieces satisfy the model; gives the size of the first.
+    /// Sorts the records by piece if both pieces satisfy the model; returns the size of the first.
     fn arrange(&self, part: &mut [u32], side: &impl Fn(Record<'_>) -> bool) -> Option<usize> {
         let (mut first, mut sizes) = (0, [0usize; 2]);
         for record in self.records(part) {
@@ -426,7 +428,7 @@ impl<'a> Cutter<'a> {
         })
     }
 
-    /// The same by persons: pieces are lists of pairs, since a histogram over all pairs would be nearly empty.
+    /// The same by persons: pieces are lists of pairs, because a histogram over all pairs would be nearly empty.
     fn persons_satisfy(&self, part: &[u32], side: &impl Fn(Record<'_>) -> bool) -> bool {
         let Some(persons) = &self.model.persons else {
             return false;
@@ -448,12 +450,13 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
+/// The class of each row, counted from 0, and whether the whole table satisfies the model (if not, nothing is cut).
 ///
-/// Where `times` is given, a row stands for that many equal ones, fewer than 2^32 in all: strict cuts keep them together, so the
-/// classes are those of the rows themselves. Relaxed cuts and persons look at single rows.
-/// Where `start` gives classes, counted from 0, they are cut further; they are taken to satisfy the model. A part that some of its
-/// persons stand outside of, too, has at least `apart` persons: readers who link their records compare its values with others.
+/// With `times`, a row represents that many equal rows, fewer than 2^32 in all. Strict cuts keep them together, so the
+/// classes are those of the rows themselves; relaxed cuts and persons need single rows. With `start`, these classes
+/// (counted from 0) are cut further; the caller ensures that they satisfy the model. A part some of whose persons also
+/// have records elsewhere has at least `linked_k` persons: an attacker who links records compares its values with
+/// others.
 #[allow(clippy::too_many_arguments)]
 pub fn mondrian(
     axes: &[&Axis],
@@ -507,7 +510,7 @@ fn classes(cutter: &Cutter<'_>, start: Option<&[i64]>, rows: usize) -> (Vec<i64>
         start += same.len();
         rest = more;
     }
-    // Threads of their own: one of the pool that waits for parts would keep others from what they wait for.
+    // Separate threads: a thread of the pool that waits for parts would block others from the work it waits for.
     let helpers = if rows > PARALLEL {
         rayon::current_num_threads() - 1
     } else {
@@ -578,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordered_column_is_cut_into_neighbours() {
+    fn an_ordered_column_is_cut_between_neighbors() {
         let ills = [0; 8];
         let (classes, holds) = classes_of(&[7, 6, 5, 4, 3, 2, 1, 0], &ills, 2, 1, false);
         assert!(holds);
@@ -587,7 +590,7 @@ mod tests {
 
     #[test]
     fn no_cut_leaves_a_part_below_l() {
-        // At the median the left part would have one value only.
+        // At the median the left part would have only one value.
         let ills = [0, 0, 1, 2];
         let (classes, holds) = classes_of(&[0, 1, 2, 3], &ills, 1, 2, false);
         assert!(holds);
@@ -600,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_rows_are_cut_as_the_rows_themselves() {
+    fn rows_with_counts_are_cut_like_repeated_rows() {
         let (codes, ills) = ([0, 1, 1, 2, 3, 3, 5, 6], [0, 0, 1, 1, 2, 0, 3, 0]);
         let times = [3, 1, 2, 4, 1, 1, 5, 2];
         let repeated = |cells: &[i32]| -> Vec<i32> {
@@ -619,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn only_relaxed_cuts_share_out_equal_values() {
+    fn only_relaxed_cuts_divide_equal_values() {
         let (strict, _) = classes_of(&[0; 8], &[0; 8], 2, 1, false);
         assert!(strict.iter().all(|&c| c == 0));
         let (relaxed, _) = classes_of(&[1, 1, 1, 1, 1, 1, 1, 0], &[0; 8], 2, 1, true);

@@ -1,16 +1,16 @@
-//! The exact optimum over the lattice of full-domain generalisations with record suppression.
+//! The exact optimum over the lattice of full-domain generalizations with record suppression.
 //!
 //! Nodes are visited in order of a lower bound of their loss, so the search ends at the first node whose bound exceeds
-//! the best score. Three proofs spare a node its check:
+//! the best score. Three arguments save checking a node:
 //!
 //! * **bound**: its loss is at least that of its levels with no record suppressed (all losses), or that of the classes
 //!   of a finer node (discernibility, class size);
 //! * **probe**: at a coarser node, the records in classes that fail the monotone part of the model (class size, number of
-//!   distinct values) also fail here, so at least as many are suppressed; that breaks the limit or lifts the bound;
-//! * **witness**: no record may be suppressed, and some record's class violates the model at this node.
+//!   distinct values) also fail here, so at least as many are suppressed; that breaks the limit or raises the bound;
+//! * **counterexample**: no record may be suppressed, and some record's class violates the model at this node.
 //!
-//! Entropy and recursive diversity and t-closeness are not monotone under suppression and are never used to prune
-//! there. Ties: lowest score, then fewest levels in total, then the lexicographically first levels.
+//! Entropy and recursive diversity and t-closeness are not monotone under suppression and never prune there. Ties:
+//! lowest score, then fewest levels in total, then the lexicographically first levels.
 
 use std::collections::HashMap;
 use std::mem::size_of;
@@ -27,11 +27,11 @@ use super::loss::{Scorer, Tally};
 use super::model::Model;
 use super::space::{Levels, covers, height};
 
-/// Nodes probed side by side; a fixed number, so that what is checked does not depend on the machine.
+/// Nodes probed in parallel; a fixed number, so that the checked nodes do not depend on the machine.
 const BATCH: usize = 4;
-/// Nodes checked side by side between two looks at the clock.
+/// Nodes checked in parallel between two checks of the time limit.
 const BLOCK: usize = 16;
-/// Combinations times nodes from which a search under limits looks for a good answer first: it may not finish.
+/// From this many combinations times nodes on, a search with limits looks for a good answer first: it may not finish.
 const LONG: usize = 1 << 28;
 
 pub struct Task<'a> {
@@ -70,9 +70,9 @@ pub fn search(task: &Task<'_>) -> Answer {
     search_below(task, f64::INFINITY)
 }
 
-/// Looks only for nodes whose published score is at most `below`, for who has a release that loses as much already.
+/// Searches only nodes whose published score is at most `loss_limit`, for callers that already have such a release.
 pub fn search_below(task: &Task<'_>, loss_limit: f64) -> Answer {
-    // Half of the room is for the nodes that the search remembers.
+    // Half of the memory is for the nodes that the search remembers.
     let cache = GroupingCache::with_limit(task.table, task.cancellation.bytes() / 2);
     let checker = Checker {
         table: task.table,
@@ -104,7 +104,7 @@ pub fn search_below(task: &Task<'_>, loss_limit: f64) -> Answer {
     }
 }
 
-/// Bytes of an entry of a table of nodes beside its levels: the vector, the number, and room to grow.
+/// Bytes of an entry of a table of nodes besides its levels: the vector, the number, and spare capacity.
 const ENTRY: usize = 2 * (size_of::<Levels>() + size_of::<u64>());
 
 struct Search<'a> {
@@ -113,16 +113,16 @@ struct Search<'a> {
     frontier: Frontier<'a>,
     loss_limit: f64,
     best: Option<Best>,
-    /// Nodes checked, by levels; whether they can be told apart from a candidate no longer matters.
+    /// Checked nodes by levels, with their unpublishable records.
     seen: HashMap<Levels, u64>,
     /// Coarser nodes and the records that certainly fail at and below them.
     refuted: Vec<(Levels, u64)>,
-    /// Finer nodes and the score that no node above them can beat.
+    /// Finer nodes and a score that no node above them can beat.
     floors: Vec<(Levels, f64)>,
 }
 
 impl Search<'_> {
-    /// Takes the living node of the lowest bound: it is the optimum, or its bad classes refute it and many others.
+    /// Takes the live node of the lowest bound: it is the optimum, or its violating classes refute it and many others.
     fn without_suppression(mut self) -> Answer {
         let space = &self.task.table.space;
         let mut alive = vec![true; space.nodes];
@@ -198,7 +198,7 @@ impl Search<'_> {
         self.best.as_ref().is_some_and(|best| bound > best.score) || self.is_beyond(bound)
     }
 
-    /// Whether no node from here on is asked for.
+    /// Whether all nodes from here on exceed the loss limit.
     fn is_beyond(&self, bound: f64) -> bool {
         self.loss_limit < f64::INFINITY && self.task.scorer.publish(bound) > self.loss_limit
     }
@@ -207,7 +207,7 @@ impl Search<'_> {
         self.task.cancellation.is_late_with(|| self.bytes())
     }
 
-    /// What the search keeps beside the table.
+    /// The bytes that the search uses besides the table.
     fn bytes(&self) -> usize {
         let nodes = self.seen.len() + self.refuted.len() + self.floors.len() + self.frontier.len();
         let table = self.task.table;
@@ -320,7 +320,7 @@ impl Search<'_> {
         }
     }
 
-    /// A good answer first, for searches that may not finish: from the top, always the best finer neighbour.
+    /// Finds a good answer first, for searches that may not finish: from the top, always to the best finer neighbor.
     fn descend(&mut self) {
         let top = self.task.table.space.top();
         let tally = self.checker.check(&top, &mut Scratch::default(), |_| true);
@@ -343,8 +343,8 @@ impl Search<'_> {
         }
     }
 
-    /// Checks all levels of every attribute and pair of attributes with the others at the top: they refute most of a
-    /// large lattice, and are cheap because their classes are few.
+    /// Checks all levels of every attribute and pair of attributes with the others at the top. These nodes refute most
+    /// of a large lattice, and are cheap because they have few classes.
     fn pairs(&mut self) {
         let top = self.task.table.space.top();
         let mut nodes = Vec::new();
@@ -361,7 +361,7 @@ impl Search<'_> {
         self.raise_bottom();
     }
 
-    /// Starts above the levels that no feasible node can have, because the attribute alone already refutes them.
+    /// Starts above the levels that no feasible node can have, because the attribute alone refutes them.
     fn raise_bottom(&mut self) {
         let (space, scorer) = (&self.task.table.space, self.task.scorer);
         let top = space.top();
@@ -411,7 +411,7 @@ impl Search<'_> {
         }
     }
 
-    /// Checks nodes side by side, in blocks short enough to notice the time limit.
+    /// Checks nodes in parallel, in blocks short enough to notice the time limit.
     fn check_all(&mut self, mut nodes: Vec<Levels>) {
         nodes.retain(|levels| !self.seen.contains_key(levels));
         for block in nodes.chunks(BLOCK) {
@@ -437,7 +437,7 @@ impl Search<'_> {
     fn answer(mut self, bound: f64) -> Answer {
         let is_beyond = self.is_beyond(bound);
         if self.best.is_none() && bound < f64::INFINITY && !is_beyond {
-            // Out of time before anything was found: the coarsest node is the likeliest to hold.
+            // Out of time before anything was found: the coarsest node is the likeliest to satisfy the model.
             let top = self.task.table.space.top();
             let tally = self.checker.check(&top, &mut Scratch::default(), |_| true);
             self.record(&top, &tally);
@@ -489,7 +489,7 @@ mod tests {
         collapse(space, &[&AGES, &WARDS], vec![ills], None).table
     }
 
-    /// The best node by looking at every one.
+    /// The best node by exhaustive search.
     fn brute(task: &Task<'_>) -> Option<Best> {
         let mut best: Option<Best> = None;
         for node in 0..task.table.space.nodes {
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_finds_what_looking_at_every_node_finds() {
+    fn the_search_equals_exhaustive_search() {
         let table = table();
         for (k, l) in [(1, 1), (2, 1), (3, 1), (2, 2), (2, 3), (13, 1)] {
             let model = Model {

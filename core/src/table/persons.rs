@@ -1,11 +1,11 @@
-//! The privacy models where persons have several records: a class is judged by its persons, not by its records.
+//! The privacy models where persons have several records: a class is evaluated by its persons, not by its records.
 //!
-//! k counts different persons. Distinct l asks for l persons with l different values: a matching of that size between
-//! persons and values. The other forms of l, and t, look at the histogram in which every person spreads weight 1 over
-//! his or her records in the class. With one record per person these are the usual definitions.
+//! k counts different persons. Distinct l requires l persons with l different values: a matching of that size between
+//! persons and values. The other forms of l, and t, use the histogram in which every person spreads weight 1 over his
+//! or her records in the class. With one record per person these are the usual definitions.
 //!
 //! The searches see one sensitive attribute whose codes are pairs of a person and the values of a record; pairs are
-//! numbered person by person. Doubles decide the clear cases, whole numbers the close ones; a close case whose common
+//! numbered person by person. Doubles decide the clear cases, integers the close ones. A close case whose common
 //! denominator is too large counts as a violation, which errs on the side of privacy.
 
 use std::collections::HashMap;
@@ -16,14 +16,14 @@ use super::model::{Distance, Diversity, Model, Ratio, hierarchical_way, ordered}
 
 /// Doubles closer to a bound than this are not trusted.
 const DOUBT: f64 = 1e-9;
-/// Shares are rounded to this grid where a distance is first estimated.
+/// Shares are rounded to this grid for the first estimate of a distance.
 const GRID: f64 = (1u64 << 50) as f64;
-/// More than the grid can be wrong by, for fewer than ten thousand values.
+/// An upper bound of the grid's error, for fewer than ten thousand values.
 const GRID_DOUBT: f64 = 1e-7;
-/// Products below this cannot overflow when they are added up.
+/// Products below this many bits cannot overflow when they are added up.
 const ROOM: u32 = 120;
 
-/// A pair of the class and its records there; sorted by pair, so that a person's pairs stand together.
+/// A pair of the class and its records there; sorted by pair, so that a person's pairs are contiguous.
 pub type Entry = (u32, u32);
 
 /// One sensitive attribute of the pairs.
@@ -44,7 +44,7 @@ pub struct Persons {
     records: Vec<u32>,
 }
 
-/// Weight of each value that occurs, ascending by value; `exact` has the same over a common denominator.
+/// Weight of each value that occurs, ascending by value; `exact` has the weights over a common denominator.
 struct Weights {
     shares: Vec<(u32, f64)>,
     persons: f64,
@@ -76,7 +76,7 @@ impl Persons {
         }
     }
 
-    /// Whether a class holds all records of each of its persons.
+    /// Whether a class has all records of each of its persons.
     pub fn is_closed(&self, class: &[Entry]) -> bool {
         let owner = |entry: &Entry| self.owner[entry.0 as usize];
         class.chunk_by(|a, b| owner(a) == owner(b)).all(|own| {
@@ -95,7 +95,7 @@ impl Persons {
                 }))
     }
 
-    /// The rest, for classes that are `plausible`.
+    /// The rest of the model, for classes that are `plausible`.
     pub fn holds(&self, model: &Model, class: &[Entry]) -> bool {
         if !weighs(model) {
             return true;
@@ -142,12 +142,12 @@ impl Persons {
     }
 }
 
-/// Whether a model looks at weights, besides persons and matchings.
+/// Whether a model uses weights, besides persons and matchings.
 pub fn weighs(model: &Model) -> bool {
     model.closeness.is_some() || !matches!(model.diversity, None | Some(Diversity::Distinct(_)))
 }
 
-/// Pairs that are looked at before all of a class.
+/// Pairs that are checked before the whole class.
 const SOME: usize = 256;
 
 /// Some of the class's pairs as entries, sorted.
@@ -185,7 +185,7 @@ pub fn count_pairs(mut pairs: Vec<u32>) -> Vec<Entry> {
 struct Matching {
     /// Values of each person.
     values_of: Vec<Vec<u32>>,
-    /// Person that stands for a value.
+    /// The person matched with a value.
     person_of: HashMap<u32, usize>,
     size: usize,
 }
@@ -254,7 +254,7 @@ fn weigh(owner: &[u32], values: &[u32], class: &[Entry]) -> Weights {
     }
 }
 
-/// Least common multiple, as long as sums of it stay far from overflow.
+/// Least common multiple, if sums of it cannot overflow.
 fn common(a: u128, b: u128) -> Option<u128> {
     let multiple = a / gcd(a, b) * b;
     (multiple < 1 << 64).then_some(multiple)
@@ -264,7 +264,7 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The answer of doubles where they are clear, of whole numbers where they are not.
+/// The answer of doubles in clear cases, of integers in close ones.
 fn decide(have: f64, need: f64, exact: impl FnOnce() -> Option<bool>) -> bool {
     let doubt = DOUBT * have.abs().max(need.abs()).max(1.0);
     if (have - need).abs() > doubt {
@@ -408,14 +408,14 @@ mod tests {
     }
 
     #[test]
-    fn four_visits_are_one_person() {
+    fn four_records_are_one_person() {
         let (persons, entries) = class(&[&[0, 1, 2, 3]]);
         assert!(persons.plausible(&model(1, None), &entries));
         assert!(!persons.plausible(&model(2, None), &entries));
     }
 
     #[test]
-    fn a_class_is_closed_while_it_has_all_records_of_its_persons() {
+    fn a_class_is_closed_if_it_has_all_records_of_its_persons() {
         let (persons, entries) = class(&[&[0, 1], &[0, 0, 2]]);
         assert!(persons.is_closed(&entries));
         assert!(persons.is_closed(&entries[2..]));
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn many_visits_of_one_person_weigh_no_more_than_one() {
+    fn many_records_of_one_person_weigh_as_much_as_one() {
         let half = model(1, Some(Diversity::Frequency(Ratio { num: 2, den: 1 })));
         let (persons, entries) = class(&[&[0, 0, 0, 0, 0], &[1]]);
         assert!(persons.holds(&half, &entries));

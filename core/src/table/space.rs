@@ -1,7 +1,7 @@
-//! The generalisation lattice: attributes, their levels, and nodes (one level per attribute).
+//! The generalization lattice: attributes, their levels, and nodes (one level per attribute).
 //!
-//! Attributes with small domains share a *pack*: one column of combined codes. A group-by then reads a few packs
-//! instead of every attribute.
+//! Attributes with small domains share a *pack*: one column of combined codes. A group-by reads a few packs instead of
+//! every attribute.
 
 /// One quasi-identifier: lookup tables from leaf codes to the nodes of each level of its hierarchy.
 pub struct Attribute {
@@ -16,7 +16,7 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// Checks that every level refines the next one: pruning and roll-up rest on it.
+    /// Checks that every level refines the next one, which pruning and roll-up require.
     pub fn new(tables: Vec<Vec<u32>>, leaves: Vec<Vec<u64>>, size: u64) -> Result<Self, String> {
         let domain = tables.first().map_or(0, Vec::len);
         if tables.len() != leaves.len() || tables.is_empty() {
@@ -126,7 +126,7 @@ impl Space {
             .sum()
     }
 
-    /// Leaf of an attribute inside a pack's code.
+    /// The leaf of an attribute inside a pack's code.
     pub fn leaf(&self, member: (usize, usize), code: usize) -> usize {
         code / member.1 % self.attributes[member.0].domain().max(1)
     }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_and_its_number_are_two_names_of_one_thing() {
+    fn node_indices_and_levels_convert_both_ways() {
         let attribute = || attribute(&[&[0, 1, 2, 3], &[0, 0, 1, 1], &[0, 0, 0, 0]]).unwrap();
         let space = Space::new(vec![attribute(), attribute()]);
         assert_eq!(space.nodes, 9);

@@ -1,11 +1,11 @@
-//! Texts by number, in the order they come, and back.
+//! Encodes texts by number, in the order of first occurrence, and decodes them.
 //!
-//! A table of a few words is asked once per cell: what is compared, and how the hash is found, is all there is to it.
-//! Texts lie one behind the other; `ends` are where each begins, and where the last one ends.
+//! A table of few distinct words is looked up once per cell: comparison and hash are the whole cost. Texts lie one
+//! after the other; `ends` are the start of each and the end of the last.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The number of each cell, and the first cell of each number; none where the ends do not fit the text.
+/// The code of each cell, and the first cell of each code; none if the ends do not fit the text.
 pub fn encode(ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<i64>)> {
     let mut words = Words::new();
     let mut codes = Vec::with_capacity(ends.len().saturating_sub(1));
@@ -20,10 +20,10 @@ pub fn encode(ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<i64>)> {
     Some((codes, firsts))
 }
 
-/// Words up to this length are copied in one piece with what lies behind them, which the next word covers.
+/// Words up to this length are copied as one block; the next word overwrites the excess.
 const SHORT: usize = 16;
 
-/// The texts of codes, one behind the other; none where a code has no word, the ends do not fit, or there is too much of it.
+/// The texts of codes, one after the other; none if a code has no word, the ends do not fit, or the text is too long.
 pub fn decode(codes: &[i32], ends: &[i32], text: &[u8]) -> Option<(Vec<i32>, Vec<u8>)> {
     let words: Vec<&[u8]> = ends
         .windows(2)
@@ -62,11 +62,11 @@ fn cell<'a>(bounds: &[i32], text: &'a [u8]) -> Option<&'a [u8]> {
     text.get(usize::try_from(bounds[0]).ok()?..usize::try_from(bounds[1]).ok()?)
 }
 
-/// Words with their hashes, and open addressing over them.
+/// Words with their hashes, and an open-addressing table over them.
 struct Words<'a> {
     keys: (u64, u64),
     words: Vec<(u64, &'a [u8])>,
-    /// One above the number of the word that stands there; 0 where none does.
+    /// One more than the number of the word in the slot; 0 if it is free.
     slots: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The number of a word, a new one where it was not seen.
+    /// The number of a word; a new one if it is unknown.
     #[inline]
     fn code(&mut self, word: &'a [u8]) -> usize {
         let hash = hash(self.keys, word);
@@ -120,7 +120,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Under a key of the process, so that nobody can write words that all meet.
+/// Keyed per process, so that nobody can construct words that collide.
 #[inline]
 fn hash(keys: (u64, u64), word: &[u8]) -> u64 {
     let mut sum = keys.0 ^ word.len() as u64;
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn cells_have_the_number_of_their_text() {
+    fn equal_texts_have_equal_codes() {
         let (codes, firsts) = encode_cells(&["b", "", "a", "b", "", "ab"]);
         assert_eq!(codes, [0, 1, 2, 0, 1, 3]);
         assert_eq!(firsts, [0, 1, 2, 5]);
     }
 
     #[test]
-    fn texts_of_all_lengths_are_told_apart() {
+    fn texts_of_all_lengths_have_different_codes() {
         let base = "x".repeat(40);
         let mut cells: Vec<String> = (0..=40).map(|size| base[..size].to_owned()).collect();
         for at in 0..40 {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_spelled_as_their_words() {
+    fn codes_are_decoded_to_their_words() {
         let long = "a word of more than sixteen letters";
         let text = format!("ab{long}cde");
         let ends = [0, 2, 2, 2 + long.len() as i32, text.len() as i32];
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_do_not_fit_are_refused() {
+    fn invalid_ends_are_rejected() {
         assert!(encode(&[0, 3], b"ab").is_none());
         assert!(encode(&[2, 1], b"ab").is_none());
         assert!(encode(&[-1, 1], b"ab").is_none());

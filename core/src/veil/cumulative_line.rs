@@ -31,7 +31,8 @@ const CODE: u32 = 16;
 pub struct CumulativeLine {
     /// End of the segment at each position of the permutation, and the value: one cache line answers both.
     ends: Box<[u64]>,
-    /// First position of each part of a slot. The same part of all slots is contiguous, because one place asks for all slots.
+    /// First position of each part of a slot. The same part of all slots is contiguous, because one place asks for all
+    /// slots.
     first: Box<[u16]>,
     l: usize,
     /// Bits of a place below those that name its part.

@@ -1,4 +1,5 @@
-//! The first event of a person: a keyed point in the segment of the true value, and the values at that place of every slot.
+//! The first event of a person: a keyed point in the segment of the true value, and the values at that place of every
+//! slot.
 
 use std::sync::OnceLock;
 

@@ -132,7 +132,8 @@ impl People {
         Ok(veiled)
     }
 
-    /// A person occurs once per release: two records at one event would share their false candidates and disclose the true value.
+    /// A person occurs once per release: two records at one event would share their false candidates and disclose the
+    /// true value.
     fn check(&self, batch: &Batch) -> Result<(), &'static str> {
         let Some(now) = batch.now else { return Ok(()) };
         let mut sorted = batch.persons.to_vec();
@@ -147,7 +148,7 @@ impl People {
         let mut missed = batch.persons.iter().filter_map(missed);
         match missed.all(|steps| (1..=MAX_STEPS).contains(&steps)) {
             true => Ok(()),
-            false => Err("a release number must be larger than the last one, and a count"),
+            false => Err("release numbers must increase, by at most 10,000 at once"),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Keyed choices of the veil: a draw depends on the veil key and on what it is for, on nothing else.
 //!
-//! One SipHash key per purpose, all from ChaCha20 under the veil key, so that an answer to one question says nothing about
-//! another. A hash of 64 bits is scaled to n outcomes by multiplication; the few hashes that would favor an outcome are
-//! hashed again with the next attempt number (Lemire 2019). Without that step, an outcome's probability would be wrong by a
-//! factor of at most 1 + n / 2^64: 2^-24 for a segment of a whole slot. With it, the outcomes are exactly uniform if the
-//! hashes are. The proof of the law on the line needs this.
+//! One SipHash key per purpose, all from ChaCha20 under the veil key, so that an answer to one question says nothing
+//! about another. A hash of 64 bits is scaled to n outcomes by multiplication; the few hashes that would favor an
+//! outcome are hashed again with the next attempt number (Lemire 2019). Without that step, an outcome's probability
+//! would be wrong by a factor of at most 1 + n / 2^64: 2^-24 for a segment of a whole slot. With it, the outcomes are
+//! exactly uniform if the hashes are. The proof of the law on the line needs this.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};

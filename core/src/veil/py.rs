@@ -193,7 +193,7 @@ impl Veil {
         let counted = (1..=MAX_STEPS).contains(&steps);
         demand(
             counted,
-            "an event number must be larger than the last one, and a count",
+            "event numbers must increase, by at most 10,000 at once",
         )?;
         demand(
             kind == Kind::Visit || steps == 1,

@@ -1,8 +1,8 @@
 //! Groups first events by line, so that a line is fetched from memory once for several of them.
 //!
-//! It groups a part of a batch at a time: results are written at the record's position, and writing all over a large batch
-//! costs as much as reading lines from all over memory. A part is small enough for the writes and large enough for the
-//! reads.
+//! It groups a part of a batch at a time: results are written at the record's position, and writing all over a large
+//! batch costs as much as reading lines from all over memory. A part is small enough for the writes and large enough
+//! for the reads.
 
 use super::first_event::Veil;
 

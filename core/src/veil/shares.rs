@@ -1,8 +1,9 @@
-//! A kernel with few parameters: each value's stay probability, a share of changes within the parent node, the rest by the prior.
+//! A kernel with few parameters: each value's stay probability, a share of changes within the parent node, the rest by
+//! the prior.
 //!
-//! T(v, v) = stay(v) / SLOT_LENGTH. Of the remaining mass, the share `within` goes to the other values under v's parent, in
-//! proportion to their segments. The rest goes to all values but v, in proportion to theirs. If v has no sibling with a
-//! segment, all of the mass is rest; if v is the only value with a segment, it stays.
+//! T(v, v) = stay(v) / SLOT_LENGTH. Of the remaining mass, the share `within` goes to the other values under v's
+//! parent, in proportion to their segments. The rest goes to all values but v, in proportion to theirs. If v has no
+//! sibling with a segment, all of the mass is rest; if v is the only value with a segment, it stays.
 
 use std::array::from_fn;
 

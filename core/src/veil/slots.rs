@@ -1,8 +1,8 @@
 //! One person under one veil: the slots of the first event move along the kernel from event to event.
 //!
-//! The true slot follows the person; every other slot takes a keyed step of the kernel, whether or not the true value moved.
-//! Given the true slot, all l trajectories are independent chains of the same kernel, each from its own first value. The
-//! law is the same for every true slot, so each slot remains the true one with probability 1/l.
+//! The true slot follows the person; every other slot takes a keyed step of the kernel, whether or not the true value
+//! moved. Given the true slot, all l trajectories are independent chains of the same kernel, each from its own first
+//! value. The law is the same for every true slot, so each slot remains the true one with probability 1/l.
 
 use super::first_event::Veil;
 use super::kernel::Kind;

@@ -1,8 +1,9 @@
-//! Records as lines of CSV, every cell as text: an empty cell is missing, a quoted empty one is empty.
+//! Records as lines of CSV, every cell as text: an empty cell is missing, a quoted empty cell is empty text.
 //!
-//! A quote opens only at the beginning of a cell; within quotes two stand for one, and delimiters and ends of lines are text. What
-//! follows the closing quote up to the next delimiter belongs to the cell as it stands. Lines end with \n, \r or both; empty lines
-//! are no records. A record that the data break off is left for the next block, so that no block is cut inside a cell.
+//! A quote opens only at the start of a cell. Within quotes, two quotes mean one, and delimiters and line ends are
+//! text. Text after the closing quote up to the next delimiter belongs to the cell. Lines end with \n, \r or both;
+//! empty lines are no records. An incomplete record at the end of a block is left for the next block, so that no block
+//! is cut inside a cell.
 
 use super::rows::{Kind, Rows};
 use super::rules::{Reason, Rules};
@@ -10,23 +11,23 @@ use super::rules::{Reason, Rules};
 const QUOTE: u8 = b'"';
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
-/// Records that tell how many more there will be.
+/// Records from which the number of the others is estimated.
 const SAMPLE: usize = 64;
 
-/// How the lines of an input are laid out: the column of each cell.
+/// The layout of the lines of an input: the column of each cell.
 pub struct Layout {
     pub delimiter: u8,
     pub columns: Vec<usize>,
 }
 
-/// Walks through the cells of some lines.
+/// Iterates over the cells of some lines.
 struct Walk<'a> {
     data: &'a [u8],
     at: usize,
     delimiter: u8,
 }
 
-/// What stands behind a cell.
+/// What follows a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Cell,
@@ -37,13 +38,13 @@ enum After {
     Open,
 }
 
-/// What stood between quotes, still doubled where the flag says so, and what stood outside.
+/// The text between quotes, with a flag for doubled quotes, and the text outside.
 struct Cell<'a> {
     inside: Option<(&'a [u8], bool)>,
     outside: &'a [u8],
 }
 
-/// How many bytes stand before the first of three.
+/// The number of bytes before the first of three.
 #[inline]
 fn until(data: &[u8], bytes: [u8; 3]) -> usize {
     let mut at = 0;
@@ -64,7 +65,7 @@ fn until(data: &[u8], bytes: [u8; 3]) -> usize {
 }
 
 impl<'a> Walk<'a> {
-    /// Goes over empty lines.
+    /// Skips empty lines.
     fn skip_empty(&mut self) {
         while matches!(self.data.get(self.at), Some(b'\n' | b'\r')) {
             self.at += 1;
@@ -85,7 +86,7 @@ impl<'a> Walk<'a> {
         let size = until(rest, [self.delimiter, b'\n', b'\r']);
         let after = match rest.get(size) {
             None => After::End,
-            // Whether another byte ends the line, too, only the next block tells.
+            // Whether another byte belongs to the line end is known only with the next block.
             Some(b'\r') if size + 1 == rest.len() => After::End,
             Some(b'\n' | b'\r') => After::Line,
             Some(_) => After::Cell,
@@ -96,7 +97,7 @@ impl<'a> Walk<'a> {
         (Cell { inside, outside }, after)
     }
 
-    /// The quoted part of a cell and whether quotes are doubled in it; none where it has no end.
+    /// The quoted part of a cell and whether it has doubled quotes; none if it has no end.
     fn inside_quotes(&mut self) -> Option<(&'a [u8], bool)> {
         let rest = &self.data[self.at + 1..];
         let (mut size, mut doubled) = (0, false);
@@ -125,7 +126,7 @@ fn push_undoubled(out: &mut Vec<u8>, inside: &[u8]) {
     out.extend_from_slice(rest);
 }
 
-/// The records of some lines, and how many bytes they take; at the end of the input (`last`) a line needs no end.
+/// The records of some lines, and their length in bytes; at the end of the input (`last`) a line needs no line end.
 pub fn lines(rules: &Rules, layout: &Layout, data: &[u8], last: bool) -> (Rows, usize) {
     let utf8 = std::str::from_utf8(data).is_ok();
     let mut rows = Rows::new(rules.names.len());
@@ -167,7 +168,7 @@ fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Lays the cells of a record down; tells how many there are, and what ends it.
+/// Stores the cells of a record; returns their number, and what follows.
 fn record(rows: &mut Rows, layout: &Layout, walk: &mut Walk) -> (usize, After) {
     let mut count = 0;
     loop {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_read_as_they_were_quoted() {
+    fn quoted_cells_are_read_correctly() {
         let some = |text: &str| Some(text.to_string());
         assert_eq!(cells("x,y\n"), [[some("x"), some("y")]]);
         assert_eq!(
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_another_width_are_set_aside() {
+    fn records_of_another_width_are_bad() {
         let (rows, _) = read("x\n1,2\n1,2,3\n\n", true);
         assert_eq!((rows.rows, rows.total), (vec![1], 3));
         let bad = |at: usize| {
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_off_is_left() {
+    fn incomplete_records_are_left() {
         for (data, whole, at_last) in [
             ("", 0, 0),
             ("a,b", 0, 3),

@@ -13,16 +13,16 @@ const NOTHING: &str = "none of the policy's columns";
 const NESTED: &str = "a field that is not a single value";
 pub const LARGE: &str = "a number too large to keep";
 
-/// Reads objects one after the other; the fields of a feed stand in the same order in nearly all of them.
+/// Reads one object after the other; nearly all objects of a feed have their fields in the same order.
 pub struct Objects<'r> {
     rules: &'r Rules,
     pub rows: Rows,
-    /// The column that came after each column, and the first one.
+    /// The column that followed each column, and the first one.
     next: Vec<usize>,
     scratch: Vec<u8>,
 }
 
-/// What is wrong with an object that is JSON, by rank.
+/// The faults of an object that is JSON, by rank.
 #[derive(Default)]
 struct Faults {
     role: bool,
@@ -55,7 +55,7 @@ impl<'r> Objects<'r> {
         }
     }
 
-    /// Reads one object; `utf8` says that its bytes are known to be text.
+    /// Reads one object; `utf8` says that its bytes are known to be valid.
     pub fn read(&mut self, text: &[u8], utf8: bool) {
         let readable = utf8 || std::str::from_utf8(text).is_ok();
         let reason = match readable.then(|| self.object(text)) {
@@ -125,7 +125,7 @@ impl<'r> Objects<'r> {
         }
     }
 
-    /// The column of a key; nearly always the one that stood there before.
+    /// The column of a key; nearly always the one that was there before.
     fn column(&mut self, key: &[u8], escaped: bool, before: usize) -> JsonResult<Option<usize>> {
         if escaped {
             self.scratch.clear();
@@ -140,7 +140,7 @@ impl<'r> Objects<'r> {
         Ok(self.rules.column(key))
     }
 
-    /// Lays a cell down; tells what is wrong with it.
+    /// Stores a cell; returns its fault.
     fn cell(&mut self, column: usize, value: &Value) -> JsonResult<Option<&'static str>> {
         let rows = &mut self.rows;
         match *value {
@@ -164,7 +164,7 @@ impl<'r> Objects<'r> {
     }
 }
 
-/// Lays down a float that is not too large; whole ones are their integers inside.
+/// Stores a float that is not too large; whole floats are stored as integers.
 pub fn float(rows: &mut Rows, column: usize, x: f64) {
     rows.push_with(column, |out| match number::write(out, x) {
         true if x == 0.0 && x.is_sign_negative() => Kind::Minus,
@@ -173,7 +173,7 @@ pub fn float(rows: &mut Rows, column: usize, x: f64) {
     });
 }
 
-/// The objects of some lines; lines of white space are none.
+/// The objects of some lines; blank lines are skipped.
 pub fn lines(rules: &Rules, data: &[u8]) -> Rows {
     let utf8 = std::str::from_utf8(data).is_ok();
     let mut objects = Objects::new(rules);
@@ -194,10 +194,10 @@ pub fn lines(rules: &Rules, data: &[u8]) -> Rows {
     objects.rows
 }
 
-/// Records that tell how many more there will be.
+/// Records from which the number of the others is estimated.
 const SAMPLE: usize = 64;
 
-/// Where the first line ends.
+/// The end of the first line.
 pub fn newline(data: &[u8]) -> usize {
     const ENDS: u64 = 0x0a0a_0a0a_0a0a_0a0a;
     let mut at = 0;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_fault_is_told_and_nothing_of_the_record_stays() {
+    fn the_gravest_fault_is_reported_and_the_record_is_taken_back() {
         let cases = [
             ("{\"who\":1,\"age\":[1],\"x\":2,\"age\":3", NOT_JSON),
             ("[1]", NO_OBJECT),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_spoil_their_own_line_only() {
+    fn invalid_bytes_affect_only_their_own_line() {
         let rows = lines(
             &rules(),
             b"{\"who\":\"\xff\",\"age\":1}\n{\"who\":\"\xc3\xa9\",\"age\":1}",

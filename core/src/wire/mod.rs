@@ -1,7 +1,7 @@
-//! Records as they come over the wire: lines of JSON, lines of CSV or Arrow columns in, columns of text out.
+//! Records on the wire: lines of JSON, lines of CSV or Arrow columns in, columns of text out.
 //!
-//! What a record is never depends on its neighbours, so a block may be read in parts, each on a core of its own. A record that
-//! cannot be released is set aside with a reason that names columns and never quotes a cell.
+//! A record never depends on its neighbors, so a block may be read in parallel parts. A record that cannot be released
+//! becomes a dead letter with a reason that names columns and never quotes a cell.
 
 pub mod csv;
 pub mod json;

@@ -1,13 +1,13 @@
-//! Numbers as text: the shortest digits that read back as the same number, laid out in one way for every door.
+//! Numbers as text: the shortest digits that read back as the same number, in one form for every interface.
 
-/// Below this a whole number is the same as a float and as an integer.
+/// Below this a whole number is exact as a float and as an integer.
 const EXACT: f64 = (1u64 << 53) as f64;
-/// Floats from here on, on either side of zero, are too large to keep: a parser makes floats of integers that are too long.
+/// Floats of at least this magnitude are too large to keep: a parser makes floats of integers that are too long.
 const MOST: f64 = (1u64 << 63) as f64;
 /// Powers of ten that are written out; others have an exponent.
 const PLAIN: std::ops::Range<i32> = -5..16;
 
-/// Whether text is a number that a quasi-identifier may be: digits, perhaps a fraction and an exponent, and finite.
+/// Whether text is a valid number of a quasi-identifier: digits, perhaps a fraction and an exponent, and finite.
 pub fn is_number(text: &[u8]) -> bool {
     let digits = |s: &[u8]| s.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
@@ -31,7 +31,7 @@ pub fn is_number(text: &[u8]) -> bool {
     sound && rest.is_empty() && value(text).is_finite()
 }
 
-/// The value of text that is written as a number.
+/// The value of text that is a number.
 pub fn value(text: &[u8]) -> f64 {
     std::str::from_utf8(text)
         .ok()
@@ -43,7 +43,7 @@ pub fn fits(x: f64) -> bool {
     -MOST < x && x < MOST
 }
 
-/// Writes a float as the engines know it: 5.0 is 5, whatever stands beside it; true if it was whole.
+/// Writes a float as the engines use it: 5.0 is 5, whatever its neighbors are; true if it was whole.
 pub fn write(out: &mut Vec<u8>, x: f64) -> bool {
     if x.fract() == 0.0 && x.abs() < EXACT {
         out.extend_from_slice((x as i64).to_string().as_bytes());
@@ -53,7 +53,7 @@ pub fn write(out: &mut Vec<u8>, x: f64) -> bool {
     false
 }
 
-/// The shortest digits that read back as the number, and of those the nearest, even ones where two are as near.
+/// The shortest digits that read back as the number, and of those the nearest, even on ties.
 fn nearest(x: f64) -> String {
     let text = format!("{x:e}");
     let size = text
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_by_how_they_are_written() {
+    fn numbers_are_recognized_by_their_form() {
         for text in ["0", "-1", "007", "1.50", "1e5", "1E-7", "2.5e+3"] {
             assert!(is_number(text.as_bytes()), "{text}");
         }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_long_as_64_bits_is_not_kept() {
+    fn numbers_beyond_63_bits_do_not_fit() {
         assert!(fits(9.2e18) && fits(-9.2e18) && !fits(MOST) && !fits(-MOST) && !fits(f64::NAN));
     }
 }

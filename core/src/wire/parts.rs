@@ -1,4 +1,4 @@
-//! A block in parts, each on a core of its own, and what they make together: all columns one behind the other, as Arrow lays text.
+//! Reads a block in parallel parts and joins them: all columns one after the other, in Arrow's text layout.
 
 use rayon::prelude::*;
 
@@ -8,9 +8,9 @@ use super::rows::{Bad, Kind, Rows, Texts};
 use super::rules::Rules;
 use crate::stream::json_cell::quote;
 
-/// Bytes that are worth a part of their own.
+/// Bytes per part, at least.
 const PART: usize = 1 << 17;
-/// The same in messages.
+/// Messages per part, at least.
 const MESSAGES: usize = 512;
 
 /// Lines in parts of about the same length.
@@ -40,7 +40,7 @@ pub fn ndjson(rules: &Rules, data: &[u8]) -> Vec<Rows> {
     each(split(data), |part| json::lines(rules, part))
 }
 
-/// Lines of CSV and how many bytes they take; where there are quotes only reading tells where a record ends.
+/// Lines of CSV and their length in bytes; with quotes, only reading finds the end of a record.
 pub fn csv(rules: &Rules, layout: &Layout, data: &[u8], last: bool) -> (Vec<Rows>, usize) {
     let end = data.iter().rposition(|&byte| byte == b'\n');
     if last || data.contains(&b'"') || end.is_none_or(|end| end < PART) {
@@ -54,7 +54,7 @@ pub fn csv(rules: &Rules, layout: &Layout, data: &[u8], last: bool) -> (Vec<Rows
     (parts, size)
 }
 
-/// Messages of one JSON object each; one without a value is no object.
+/// Messages of one JSON object each; one without a value is not an object.
 pub fn objects(rules: &Rules, values: &[Option<&[u8]>]) -> Vec<Rows> {
     let read = |part: &[Option<&[u8]>]| {
         let mut objects = Objects::new(rules);
@@ -76,7 +76,7 @@ pub fn objects(rules: &Rules, values: &[Option<&[u8]>]) -> Vec<Rows> {
     values.par_chunks(size).map(read).collect()
 }
 
-/// Cells of text one behind the other, as Arrow lays them: offsets, bytes, and a bit per cell where some are missing.
+/// Cells of text in Arrow's layout: offsets, bytes, and a bit per cell if some are missing.
 #[derive(Default)]
 pub struct ArrowText {
     pub offsets: Vec<i32>,
@@ -86,22 +86,22 @@ pub struct ArrowText {
 
 /// The JSON of a column whose cells are not all text.
 pub enum Tokens {
-    /// Its text is JSON already.
+    /// The text of its cells is JSON already.
     AsText,
     Own(ArrowText),
 }
 
-/// What was read: all columns one behind the other, in the order of the rules.
+/// The result: all columns one after the other, in the order of the rules.
 pub struct ReadBatch {
     pub cells: ArrowText,
-    /// By column, for those that are published.
+    /// By column, for published columns.
     pub tokens: Vec<(usize, Tokens)>,
     pub rows: Vec<i64>,
     pub total: usize,
     pub bad: Vec<Bad>,
 }
 
-/// Joins parts; none where all text together is too long for Arrow.
+/// Joins parts; none if the whole text is too long for Arrow.
 pub fn join(rules: &Rules, mut parts: Vec<Rows>) -> Option<ReadBatch> {
     let width = rules.names.len();
     let (mut total, mut rows, mut bad) = (0, Vec::new(), Vec::new());
@@ -150,7 +150,7 @@ fn lay<'a>(texts: impl Iterator<Item = &'a Texts> + Clone, cells: usize) -> Opti
     Some(text_array)
 }
 
-/// A bit per cell; none where no cell is missing.
+/// A bit per cell; none if no cell is missing.
 fn bits<'a>(kinds: impl Iterator<Item = &'a Kind> + Clone, cells: usize) -> Option<Vec<u8>> {
     if !kinds.clone().any(|&kind| kind == Kind::Null) {
         return None;
@@ -162,7 +162,7 @@ fn bits<'a>(kinds: impl Iterator<Item = &'a Kind> + Clone, cells: usize) -> Opti
     Some(bits)
 }
 
-/// The JSON of a column's cells; none where all of them are text.
+/// The JSON of a column's cells; none if all of them are text.
 fn tokens_of<'a>(
     texts: impl Iterator<Item = &'a Texts> + Clone,
     size: usize,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_together_are_the_whole() {
+    fn joined_parts_equal_the_whole() {
         let line = |i: usize| match i % 97 {
             0 => "{\"b\":[]}\n".to_string(),
             1 => "\n".into(),

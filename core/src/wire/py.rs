@@ -12,7 +12,7 @@ use super::table;
 use crate::py::{array, refuse};
 use crate::stream::py::capsules::{Capsules, batch, to_py_error};
 
-/// Cells of text as Arrow lays them: offsets, bytes, and a bit per cell where some are missing.
+/// Cells of text in Arrow's layout: offsets, bytes, and a bit per cell if some are missing.
 #[pyclass(frozen, get_all, module = "reticent._core.wire")]
 pub struct Cells {
     offsets: Py<PyArray1<i32>>,
@@ -30,15 +30,15 @@ impl Cells {
     }
 }
 
-/// What was read: all columns one behind the other, JSON of those that are not all text, and what was set aside.
+/// The result: all columns one after the other, JSON of those that are not all text, and the bad lines.
 #[pyclass(frozen, get_all, module = "reticent._core.wire")]
 pub struct ReadBatch {
     cells: Py<Cells>,
-    /// Pairs of a column and its JSON; None where its text is that.
+    /// Pairs of a column and its JSON; None if its text is JSON.
     tokens: Py<PyList>,
     rows: Py<PyArray1<i64>>,
     total: usize,
-    /// Row, reason and payload of each record that was set aside.
+    /// Row, reason and payload of each bad line.
     bad_lines: Py<PyList>,
 }
 
@@ -49,7 +49,9 @@ pub struct Reader(Rules);
 impl Reader {
     fn to_batch(&self, py: Python<'_>, parts: Vec<Rows>) -> PyResult<ReadBatch> {
         let read = py.detach(|| parts::join(&self.0, parts));
-        let read = read.ok_or_else(|| refuse("more text than a batch can hold"))?;
+        let read = read.ok_or_else(|| {
+            refuse("the batch has more text than Arrow can hold: send smaller batches")
+        })?;
         let tokens = PyList::empty(py);
         for (column, json) in read.tokens {
             let own = match json {
@@ -72,7 +74,7 @@ impl Reader {
     }
 }
 
-/// The bytes of a value, none without one; a string that is no text is one byte that is none either.
+/// The bytes of a value, none without one; a string that is not valid text becomes an invalid byte.
 fn text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Some(bytes.as_bytes()));
@@ -86,7 +88,8 @@ fn text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
 
 #[pymethods]
 impl Reader {
-    /// Columns by name; which are published, which are released in any form, which must be there, which must be numbers; and text that means that a cell is missing.
+    /// Columns by name: which are published, which are released in any form, which are required, which are numbers; and
+    /// the text of missing cells.
     #[new]
     #[pyo3(signature = (names, *, published, released, required, numbers, missing))]
     fn new(
@@ -106,7 +109,7 @@ impl Reader {
             missing: missing.into_iter().map(String::into_bytes).collect(),
         };
         if !rules.is_consistent() {
-            return Err(refuse("rules that do not fit their columns"));
+            return Err(refuse("the rules do not fit the columns"));
         }
         Ok(Reader(rules))
     }
@@ -124,7 +127,8 @@ impl Reader {
         self.to_batch(py, parts)
     }
 
-    /// Lines of CSV and how many bytes they take; `columns` are those of their cells. What is broken off is left, unless it is the last.
+    /// Lines of CSV and their length in bytes; `columns` are those of the cells. An incomplete record is left, unless
+    /// it is the last.
     fn csv(
         &self,
         py: Python<'_>,
@@ -141,14 +145,14 @@ impl Reader {
                 .last()
                 .is_some_and(|&last| last >= self.0.names.len())
         {
-            return Err(refuse("cells that do not fit their columns"));
+            return Err(refuse("the cells do not fit the columns"));
         }
         let layout = Layout { delimiter, columns };
         let (parts, size) = py.detach(|| parts::csv(&self.0, &layout, data, last));
         Ok((self.to_batch(py, parts)?, size))
     }
 
-    /// The rows of an Arrow batch whose columns are those of the policy.
+    /// The rows of an Arrow batch with the policy's columns.
     fn table(&self, py: Python<'_>, batch: Capsules<'_>) -> PyResult<ReadBatch> {
         let rows = self::batch(&batch)?;
         let column = |number: usize| rows.column(number).map_err(to_py_error);

@@ -1,20 +1,20 @@
-//! Columns of text as they grow, cell by cell; a record that turns out to be none is taken back.
+//! Columns of text that grow cell by cell; an invalid record is taken back.
 
 use std::collections::HashSet;
 
 use super::rules::{Reason, Rules};
 
-/// What a cell came as; it goes out as the same.
+/// The kind of a cell in the input; it is written as the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
     Null = 0,
     Text = 1,
-    /// An integer, a truth value or a float: its text is its JSON.
+    /// An integer, a boolean or a float: its text is its JSON.
     Bare = 2,
-    /// A whole float: its JSON has `.0` behind it.
+    /// A whole float: its JSON ends with `.0`.
     Whole = 3,
-    /// -0.0, which is 0 inside.
+    /// -0.0, which the engines use as 0.
     Minus = 4,
 }
 
@@ -40,7 +40,7 @@ impl Texts {
         }
     }
 
-    /// Turns the last cell into a missing one if its text stands for that.
+    /// Makes the last cell missing if its text means that.
     fn clear_marker(&mut self, markers: &HashSet<Vec<u8>>) {
         let Some(row) = self.ends.len().checked_sub(1) else {
             return;
@@ -57,7 +57,7 @@ impl Texts {
     }
 }
 
-/// A record that cannot be released: its number, why, and what it came as.
+/// A record that cannot be released: its number, the reason, and its input.
 pub struct Bad {
     pub row: usize,
     pub reason: Reason,
@@ -66,7 +66,7 @@ pub struct Bad {
 
 pub struct Rows {
     pub columns: Vec<Texts>,
-    /// The number of each good record among all, good and bad.
+    /// The number of each good record among all records.
     pub rows: Vec<i64>,
     pub total: usize,
     pub bad: Vec<Bad>,
@@ -82,7 +82,7 @@ impl Rows {
         }
     }
 
-    /// Makes room for records like those that are there.
+    /// Reserves memory for more records like the ones so far.
     pub fn reserve(&mut self, more: usize) {
         let size = self.rows.len().max(1);
         for texts in &mut self.columns {
@@ -94,7 +94,7 @@ impl Rows {
         }
     }
 
-    /// Whether the record at hand has this cell already.
+    /// Whether the current record has this cell already.
     #[inline]
     pub fn has(&self, column: usize) -> bool {
         self.columns[column].ends.len() > self.rows.len()
@@ -107,21 +107,21 @@ impl Rows {
         texts.close(kind);
     }
 
-    /// A cell that `write` writes itself, and of which it tells the kind.
+    /// Adds a cell that `write` writes; it returns the kind.
     pub fn push_with(&mut self, column: usize, write: impl FnOnce(&mut Vec<u8>) -> Kind) {
         let texts = &mut self.columns[column];
         let kind = write(&mut texts.bytes);
         texts.close(kind);
     }
 
-    /// The last cell of a column, none where it is null.
+    /// The last cell of a column, none if it is null.
     pub fn last(&self, column: usize) -> Option<&[u8]> {
         let texts = &self.columns[column];
         let row = texts.ends.len().checked_sub(1)?;
         (texts.kinds[row] != Kind::Null).then(|| texts.cell(row))
     }
 
-    /// The record at hand is broken off: it is as if nothing of it had come.
+    /// Removes the current, incomplete record.
     pub fn retract(&mut self) {
         let size = self.rows.len();
         self.columns
@@ -129,7 +129,7 @@ impl Rows {
             .for_each(|texts| texts.truncate(size));
     }
 
-    /// The record at hand is whole, or is taken back for a reason; cells that it lacks are null.
+    /// Ends the current record, or takes it back for a reason; absent cells are null.
     pub fn settle(&mut self, rules: &Rules, reason: Option<Reason>, payload: &[u8]) {
         let size = self.rows.len();
         if reason.is_none() {

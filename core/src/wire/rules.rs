@@ -1,4 +1,4 @@
-//! What a record has to be under a policy, by the numbers of its columns.
+//! What a policy requires of a record, by column number.
 
 use std::collections::HashSet;
 
@@ -8,23 +8,23 @@ use super::rows::Rows;
 #[derive(Default)]
 pub struct Rules {
     pub names: Vec<String>,
-    /// Which columns go out as they came.
+    /// Columns that are published unchanged.
     pub published: Vec<bool>,
-    /// Which columns go out in some form: a record without any of them is none.
+    /// Columns that are released in some form: a record without any of them is invalid.
     pub released: Vec<bool>,
-    /// Columns that name somebody or something, and what is said where they do not.
+    /// Required columns, and the reason given if they are absent.
     pub required: Vec<(usize, String)>,
-    /// Columns whose cells have to be numbers.
+    /// Columns whose cells must be numbers.
     pub numbers: Vec<usize>,
-    /// Text that stands for a missing cell.
+    /// Text that means a missing cell.
     pub missing: HashSet<Vec<u8>>,
 }
 
-/// Why a record is set aside; names columns, never a cell.
+/// Why a record becomes a dead letter; names columns, never a cell.
 pub type Reason = String;
 
 impl Rules {
-    /// Whether all columns that are named by number are there.
+    /// Whether all column numbers are valid.
     pub fn is_consistent(&self) -> bool {
         let size = self.names.len();
         let required = self.required.iter().map(|(column, _)| column);
@@ -37,7 +37,7 @@ impl Rules {
         self.names.iter().position(|own| own.as_bytes() == name)
     }
 
-    /// Why the record whose cells were just laid down cannot be released.
+    /// Why the current record cannot be released.
     pub fn refusal(&self, rows: &Rows) -> Option<Reason> {
         let absent =
             |(column, _): &&(usize, String)| rows.last(*column).is_none_or(<[u8]>::is_empty);

@@ -1,8 +1,8 @@
-//! JSON as RFC 8259 has it, strictly: what one reader takes and another refuses is no record.
+//! Strict JSON (RFC 8259): text that only some parsers accept is rejected.
 
 use super::number;
 
-/// Containers inside one another.
+/// Most nested containers.
 const DEPTH: usize = 1024;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -13,15 +13,15 @@ pub struct NotJson;
 
 pub type JsonResult<T> = Result<T, NotJson>;
 
-/// What stands in the place of a value.
+/// A value in the text.
 pub enum Value<'a> {
     Null,
     Bool(bool),
-    /// As it stands between its quotes; true if something in it is escaped.
+    /// The text between its quotes; true if it has escapes.
     Text(&'a [u8], bool),
     Int(&'a [u8]),
     Float(f64),
-    /// An array or an object, which no cell is.
+    /// An array or an object, which cannot be a cell.
     Nested,
 }
 
@@ -30,7 +30,7 @@ pub struct Scan<'a> {
     at: usize,
 }
 
-/// Marks bytes of a word that end or interrupt text: quotes, backslashes and control characters.
+/// Flags the bytes of a word that end or interrupt text: quotes, backslashes and control characters.
 #[inline]
 fn special(word: u64) -> u64 {
     let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
@@ -62,13 +62,13 @@ impl<'a> Scan<'a> {
         there
     }
 
-    /// What is left is white space.
+    /// Checks that only white space is left.
     pub fn end(&mut self) -> JsonResult<()> {
         self.blank();
         (self.at == self.text.len()).then_some(()).ok_or(NotJson)
     }
 
-    /// Text behind its opening quote: what stands before the closing one, and whether something in it is escaped.
+    /// Text after its opening quote: the bytes before the closing one, and whether it has escapes.
     #[inline]
     pub fn text(&mut self) -> JsonResult<(&'a [u8], bool)> {
         let (start, mut escaped) = (self.at, false);
@@ -128,7 +128,7 @@ impl<'a> Scan<'a> {
             self.digits()?;
         }
         let text = &self.text[start..self.at];
-        // Eighteen digits fit whatever they are; more of them may be an integer that is too long.
+        // Eighteen digits always fit; more of them may be an integer that is too long.
         if whole && (text.len() <= 18 || in_64_bits(text)) {
             return Ok(Value::Int(if text == b"-0" { b"0" } else { text }));
         }
@@ -140,7 +140,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The next value; a container is gone over to its end.
+    /// The next value; a container is skipped.
     #[inline]
     pub fn value(&mut self) -> JsonResult<Value<'a>> {
         self.value_at(0)
@@ -199,7 +199,7 @@ impl<'a> Scan<'a> {
         self.colon()
     }
 
-    /// What stands between a key and its value.
+    /// Takes the colon between a key and its value.
     #[inline]
     pub fn colon(&mut self) -> JsonResult<()> {
         self.blank();
@@ -215,7 +215,7 @@ fn in_64_bits(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.parse::<i64>().is_ok())
 }
 
-/// Adds text whose escapes are resolved; half a pair of surrogates is no character.
+/// Appends text with its escapes resolved; a lone surrogate is an error.
 pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_taken_and_what_only_looks_like_it_is_not() {
+    fn only_strict_json_is_accepted() {
         let deep = "[".repeat(DEPTH) + &"]".repeat(DEPTH);
         for text in [
             "0",
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_a_word_is_looked_at() {
+    fn every_byte_of_a_word_is_checked() {
         for at in 0..8 {
             for byte in 0..=255u8 {
                 let mut word = [b'x'; 8];

@@ -1,4 +1,4 @@
-//! Records as rows of Arrow columns, cell by cell as a line of JSON has them.
+//! Records as rows of Arrow columns, with the same rules as JSON lines.
 
 use super::json::float;
 use super::number;
@@ -6,7 +6,7 @@ use super::rows::{Kind, Rows};
 use super::rules::Rules;
 use crate::stream::column::{Cell, Column};
 
-/// The records of equally long columns in the order of the rules; what they came as, the caller has.
+/// The records of equally long columns in the order of the rules; the caller has their input.
 pub fn rows(rules: &Rules, columns: &[Column]) -> Rows {
     let mut rows = Rows::new(rules.names.len());
     for row in 0..columns.first().map_or(0, Column::len) {

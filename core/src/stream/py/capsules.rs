@@ -1,4 +1,4 @@
-//! Arrow columns as `__arrow_c_array__` hands them over: two capsules, which own what they hold.
+//! Arrow columns from `__arrow_c_array__`: two capsules, which own their contents.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -26,17 +26,19 @@ fn structures<'a>(
         .pointer_checked(Some(c"arrow_array"))?
         .cast::<ArrowArray>();
     if !schema.is_aligned() || !array.is_aligned() {
-        return Err(PyValueError::new_err("capsules that are not of Arrow"));
+        return Err(PyValueError::new_err(
+            "the capsules do not hold Arrow structures",
+        ));
     }
-    // SAFETY: the names say what the capsules hold; pointers of capsules are not null, and what they point at lives until the
-    // capsules are dropped, which the borrow for `'a` rules out. Their release is left to their own destructors.
+    // SAFETY: the names say what the capsules hold. Pointers of capsules are not null, and their targets live until the
+    // capsules are dropped, which the borrow for `'a` excludes. Their own destructors release them.
     Ok(unsafe { (schema.as_ref(), array.as_ref()) })
 }
 
 /// Borrows one column; the capsules keep it alive.
 pub fn column<'a>(capsules: &'a Capsules<'_>) -> PyResult<Column<'a>> {
     let (schema, array) = structures(capsules)?;
-    // SAFETY: the exporter has described the array truly, and buffers that Arrow shares never change.
+    // SAFETY: the exporter describes the array correctly, and buffers that Arrow shares never change.
     unsafe { Column::new(schema, array) }.map_err(to_py_error)
 }
 

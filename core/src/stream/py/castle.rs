@@ -1,4 +1,4 @@
-//! CASTLE as Python sees it: columns in, released regions out, snapshots.
+//! The Python interface of CASTLE: columns in, released regions out, snapshots.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ndarray::Array2};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::stream::castle_snapshot;
 use crate::stream::cluster::Hierarchy;
 use crate::stream::draw::Draw;
 
-/// Tuples that left, in order: whether they were published or suppressed, and one row of leaves, levels and bounds each.
+/// Tuples that left, in order: whether they are published or suppressed, and one row of leaves, levels and bounds each.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct ReleasedRecords {
     seqs: Py<PyArray1<u64>>,
@@ -22,7 +22,7 @@ pub struct ReleasedRecords {
     high: Py<PyArray2<f64>>,
 }
 
-/// Tuples taken in, tuples held, live clusters, reusable regions.
+/// Tuples so far, pending tuples, live clusters, reusable regions.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct CastleTotals {
     tuples: u64,
@@ -31,7 +31,8 @@ pub struct CastleTotals {
     reusable: usize,
 }
 
-/// Over the published tuples: their number, the loss of their quasi-identifiers, the spread of their values, their waits.
+/// Over the published tuples: their number, the loss of their quasi-identifiers, the spread of their values, their
+/// waits.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct CastleLosses {
     tuples: u64,
@@ -62,7 +63,7 @@ impl Castle {
         numbers: usize,
     ) -> PyResult<Self> {
         if k == 0 || l == 0 || beta == 0 || mu == 0 {
-            return Err(refuse("k, l, beta and mu are at least 1"));
+            return Err(refuse("k, l, beta and mu must be at least 1"));
         }
         let settings = Settings {
             k,
@@ -78,7 +79,7 @@ impl Castle {
         )))
     }
 
-    /// The hierarchy of one category: per level the node of every leaf and the loss of every node.
+    /// Sets the hierarchy of one category: per level, the node of every leaf and the loss of every node.
     fn set_hierarchy(
         &mut self,
         attribute: usize,
@@ -89,7 +90,7 @@ impl Castle {
         self.0.set_hierarchy(attribute, hierarchy).map_err(refuse)
     }
 
-    /// Takes tuples in; gives back those that left, published or suppressed.
+    /// Adds tuples; returns those that left, published or suppressed.
     fn push(
         &mut self,
         py: Python<'_>,
@@ -107,13 +108,15 @@ impl Castle {
             numbers: numbers.as_slice()?,
         };
         if !self.0.fits(&batch) {
-            return Err(refuse("a batch that does not fit"));
+            return Err(refuse(
+                "the batch does not fit: check columns, leaves and numbers",
+            ));
         }
         let out = py.detach(|| self.0.push(&batch));
         self.collect_released(py, &out)
     }
 
-    /// Releases or suppresses all that is still held.
+    /// Releases or suppresses all pending tuples.
     fn close(&mut self, py: Python<'_>) -> PyResult<ReleasedRecords> {
         let mut out = Vec::new();
         py.detach(|| self.0.flush(&mut out));
@@ -145,7 +148,7 @@ impl Castle {
         PyBytes::new(py, &out.0)
     }
 
-    /// Goes on from a snapshot of an engine built with the same settings and hierarchies.
+    /// Restores a snapshot of an engine with the same settings and hierarchies.
     fn restore(&mut self, state: &[u8]) -> PyResult<()> {
         castle_snapshot::read(&mut self.0, &mut Reader(state)).map_err(refuse)
     }

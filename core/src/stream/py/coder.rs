@@ -1,4 +1,4 @@
-//! The coder of records as Python sees it.
+//! The Python interface of the coder.
 
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
@@ -9,14 +9,14 @@ use crate::stream::coder::{self, Columns, Unread};
 
 type Values = Vec<(usize, Vec<Option<String>>)>;
 
-/// A batch on codes; or what is to be taught first. Columns become arrays when they are asked for.
+/// A batch as codes, or what must be taught first. Columns become arrays on first use.
 #[pyclass(frozen, module = "reticent._core.stream")]
 pub struct CodedBatch(Result<coder::CodedRecords, Unread>);
 
 impl CodedBatch {
     pub fn codes(&self) -> PyResult<&coder::CodedRecords> {
         let read = self.0.as_ref();
-        read.map_err(|_| refuse("the batch holds what was not taught"))
+        read.map_err(|_| refuse("the batch has unknown values: teach their codes first"))
     }
 }
 
@@ -57,13 +57,13 @@ impl CodedBatch {
         Ok(to_array(py, codes))
     }
 
-    /// Whether names of persons or units may be written in several ways.
+    /// Whether persons or households may have several written forms.
     #[getter]
     fn has_odd_names(&self) -> bool {
         matches!(self.0, Err(Unread::Names))
     }
 
-    /// How many records name nobody.
+    /// The number of records without a person or a household.
     #[getter]
     fn missing(&self) -> usize {
         match self.0 {
@@ -84,7 +84,7 @@ impl CodedBatch {
         texts.collect()
     }
 
-    /// Codes of the fields that lead to no row yet.
+    /// Codes of the fields without a known stratum.
     #[getter]
     fn unknown_combinations(&self) -> Vec<Vec<i32>> {
         match &self.0 {
@@ -98,22 +98,23 @@ fn to_array<T: Element + Copy>(py: Python<'_>, column: &[T]) -> Py<PyArray1<T>> 
     PyArray1::from_slice(py, column).unbind()
 }
 
-/// Turns records into codes; learns what raw values stand for.
+/// Encodes records; learns the codes of raw values.
 #[pyclass(module = "reticent._core.stream")]
 pub struct Coder(coder::Coder);
 
 #[pymethods]
 impl Coder {
-    /// Per field how many characters say, together with the length, what it stands for; the codes of those in `by` lead to rows.
+    /// Per field, how many characters decide, with the length, the code of a text; the fields in `by` determine the
+    /// stratum.
     #[new]
     fn new(key: [u8; 32], leading: Vec<Option<usize>>, by: Vec<usize>) -> PyResult<Self> {
         let coder = coder::Coder::new(key, &leading, by);
         coder
             .map(Coder)
-            .ok_or_else(|| refuse("rows by fields that are not there"))
+            .ok_or_else(|| refuse("the strata refer to fields that do not exist"))
     }
 
-    /// The codes that raw values of a field have from now on.
+    /// Sets the codes of raw values of a field.
     fn learn(
         &mut self,
         field: usize,
@@ -130,22 +131,22 @@ impl Coder {
         Ok(())
     }
 
-    /// The row that the codes of the fields lead to from now on.
+    /// Sets the stratum of a combination of codes.
     fn learn_stratum(&mut self, codes: Vec<i32>, stratum: u32) {
         self.0.learn_stratum(codes, stratum);
     }
 
-    /// Forgets what was taught.
+    /// Forgets everything that was taught.
     fn forget(&mut self) {
         self.0.forget();
     }
 
-    /// How many raw values are remembered of the field that has most.
+    /// The largest number of raw values stored for one field.
     fn cache_size(&self) -> usize {
         self.0.cache_size()
     }
 
-    /// A batch on codes; columns are given by number. `named`: each person and unit is written in one way.
+    /// A batch as codes; columns are given by number. `normalized`: each person and household has one written form.
     fn read(
         &self,
         py: Python<'_>,
@@ -166,13 +167,13 @@ impl Coder {
                 .collect::<PyResult<Vec<_>>>()?,
         };
         if columns.fields.len() != self.0.fields() {
-            return Err(refuse("another number of fields"));
+            return Err(refuse("the number of fields does not match the coder"));
         }
         Ok(CodedBatch(py.detach(|| self.0.read(&columns, normalized))))
     }
 }
 
-/// Arrow text is UTF-8; an exporter who says otherwise is told apart by the replacement.
+/// Arrow text is UTF-8; invalid text of a wrong exporter becomes the replacement character.
 fn text(raw: &coder::Raw) -> Option<String> {
     let bytes = raw.as_ref();
     bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())

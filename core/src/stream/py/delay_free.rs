@@ -1,4 +1,4 @@
-//! Delay-free anonymisation as Python sees it.
+//! The Python interface of delay-free anonymization.
 
 use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
@@ -10,7 +10,7 @@ use crate::py::refuse;
 use crate::stream::delay_free::{self, Settings};
 use crate::stream::pools::Kind;
 
-/// Tuples, slots offered, groups opened, still open and retired, and the tuples of the most frequent value.
+/// Tuples, slots offered, groups opened, open and retired, and the tuples of the most frequent value.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct Totals {
     tuples: u64,
@@ -44,7 +44,8 @@ impl DelayFree {
             key,
             shard: u64::from(shard),
             l,
-            pool: Kind::parse(pool).ok_or_else(|| refuse("no such pool"))?,
+            pool: Kind::parse(pool)
+                .ok_or_else(|| refuse("unknown pool: expected uniform, empirical or matched"))?,
             weights: weights.as_slice()?.to_vec(),
             rank: rank.as_slice()?.to_vec(),
             retire_after,
@@ -53,7 +54,7 @@ impl DelayFree {
         Ok(DelayFree(stream.map_err(refuse)?))
     }
 
-    /// Makes room for values outside the domain; `rank` is the published order of all values.
+    /// Extends the domain; `rank` is the published order of all values.
     fn grow(&mut self, rank: PyReadonlyArray1<'_, u32>) -> PyResult<()> {
         self.0.grow(rank.as_slice()?).map_err(refuse)
     }
@@ -64,7 +65,7 @@ impl DelayFree {
         self.0.reweigh(weights).map_err(refuse)
     }
 
-    /// Releases every tuple at once: its group, and the groups opened on the way.
+    /// Releases every tuple at once: its group, and the groups opened for it.
     fn push(
         &mut self,
         py: Python<'_>,
@@ -97,7 +98,7 @@ impl DelayFree {
         }
     }
 
-    /// Tuples seen per code.
+    /// Tuples per code.
     fn value_counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         self.0.value_counts().to_pyarray(py)
     }
@@ -107,7 +108,7 @@ impl DelayFree {
         PyBytes::new(py, &state)
     }
 
-    /// Goes on from a snapshot of an engine built with the same settings.
+    /// Restores a snapshot of an engine with the same settings.
     fn restore(&mut self, state: &[u8]) -> PyResult<()> {
         self.0.restore(state).map_err(refuse)
     }

@@ -1,4 +1,4 @@
-//! The hasher of records as Python sees it.
+//! The Python interface of the hasher.
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -7,7 +7,8 @@ use super::capsules::{Capsules, batch, to_py_error};
 use crate::py::array;
 use crate::stream::hash;
 
-/// Hashes of quasi-identifiers and of persons, rows without one, and codes, unless a value is not known.
+/// Hashes of quasi-identifiers and persons, the number of records without a person, and codes unless a value is
+/// unknown.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct Hashes {
     quasi: Py<PyArray1<u64>>,
@@ -16,7 +17,7 @@ pub struct Hashes {
     codes: Option<Py<PyArray1<i32>>>,
 }
 
-/// Hashes the records of a stream, and knows the codes of its sensitive values.
+/// Hashes the records of a stream, and maps its sensitive values to codes.
 #[pyclass(module = "reticent._core.stream")]
 pub struct Hasher(hash::Hasher);
 
@@ -27,7 +28,7 @@ impl Hasher {
         Hasher(hash::Hasher::new(key))
     }
 
-    /// Takes in further values; each gets the next code.
+    /// Adds values; each gets the next code.
     fn learn(&mut self, labels: Vec<Option<String>>) {
         self.0.learn(labels);
     }

@@ -1,4 +1,4 @@
-//! The writer of lines as Python sees it.
+//! The Python interface of the line writer.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use super::capsules::{Capsules, column};
 use crate::py::refuse;
 use crate::stream::ndjson;
 
-/// Bytes that are kept between batches at most.
+/// Most bytes of scratch memory between batches.
 const MAX_SCRATCH: usize = 64 << 20;
 
 /// Opened groups: ids, rows, offsets, codes, counts.
@@ -24,7 +24,7 @@ type OpenedGroups<'py> = (
 #[pyclass(module = "reticent._core.stream")]
 pub struct LineWriter {
     lines: ndjson::LineWriter,
-    /// Memory that lines are written into, kept from batch to batch: new memory costs more than the writing.
+    /// Memory for the lines, reused from batch to batch: allocating costs more than writing.
     scratch: Vec<u8>,
 }
 
@@ -37,12 +37,12 @@ impl LineWriter {
         Ok(LineWriter { lines, scratch })
     }
 
-    /// The JSON text of every value a group can offer, by code.
+    /// Sets the JSON text of every candidate value, by code.
     fn set_labels(&mut self, labels: Vec<Vec<u8>>) {
         self.lines.set_labels(labels);
     }
 
-    /// The lines of one batch, each group before its first tuple; `forms` tells of every column what its text is.
+    /// The lines of one batch, each group before its first tuple; `forms` gives the form of every column's text.
     fn write<'py>(
         &self,
         py: Python<'py>,
@@ -74,7 +74,7 @@ impl LineWriter {
         Ok(PyBytes::new(py, &lines))
     }
 
-    /// The lines of veiled records, each for itself; `persons` where records of a person may be followed.
+    /// The lines of veiled records; `persons` if the records of a person may be linked.
     #[pyo3(signature = (columns, forms, codes, seqs, strata, events, candidates, persons=None))]
     #[expect(clippy::too_many_arguments, reason = "one parameter per column")]
     fn write_veil<'py>(

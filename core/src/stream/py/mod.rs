@@ -15,7 +15,7 @@ mod delay_free;
 mod hasher;
 mod lines;
 
-/// Where a batch went: the group of each tuple, and the groups opened, each before the tuple at row `at`.
+/// The groups of a batch: the group of each tuple, and the opened groups, each announced before row `at`.
 #[pyclass(frozen, get_all, module = "reticent._core.stream")]
 pub struct PlacedRecords {
     groups: Py<PyArray1<u64>>,
@@ -39,7 +39,7 @@ impl PlacedRecords {
     }
 }
 
-/// The published text of group ids, 17 characters each.
+/// The published names of groups, 17 characters each.
 #[pyfunction]
 fn group_names<'py>(
     py: Python<'py>,
@@ -50,7 +50,7 @@ fn group_names<'py>(
     Ok(PyBytes::new(py, &names))
 }
 
-/// Whether no text of a column holds a space, a point or anything beyond ASCII; it may err on the side of no.
+/// Whether no text of a column has a space, a period or a non-ASCII character; it may wrongly say no.
 #[pyfunction]
 fn is_plain(column: Capsules<'_>) -> PyResult<bool> {
     Ok(capsules::column(&column)?.is_plain())

@@ -1,4 +1,4 @@
-//! The collapsed table as a Python class.
+//! The Python class of a collapsed table.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use crate::table::model::MAX_ROWS;
 use crate::table::optimal::{self, Answer, Task};
 use crate::table::space::{Attribute, Space};
 
-/// Tables, leaf counts and leaves of one attribute.
+/// Tables, leaf counts and number of leaves of one attribute.
 type Hierarchy<'py> = (Vec<Codes<'py>>, Vec<PyReadonlyArray1<'py, i64>>, u64);
 
 fn attribute((levels, leaves, size): &Hierarchy<'_>) -> PyResult<Attribute> {
@@ -30,7 +30,7 @@ fn attribute((levels, leaves, size): &Hierarchy<'_>) -> PyResult<Attribute> {
     Attribute::new(tables(levels, domain)?, leaves, *size).map_err(|e| refuse(&e))
 }
 
-/// One node: its loss, suppressed records, classes that hold.
+/// One node: its loss, suppressed records, valid classes.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct Evaluation {
     score: f64,
@@ -38,7 +38,8 @@ pub struct Evaluation {
     classes: u64,
 }
 
-/// Levels of pieces of rows, one array per quasi-identifier, and those to suppress; their rows, and how many records of each.
+/// Levels of the pieces of rows, one array per quasi-identifier, and which to suppress; their rows, and the number of
+/// records of each.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct Recoding {
     levels: Vec<Py<PyArray1<i64>>>,
@@ -53,8 +54,8 @@ pub struct CollapsedTable(collapse::CollapsedTable);
 
 #[pymethods]
 impl CollapsedTable {
-    /// Quasi codes with their ladders, sensitive codes with their domains and hierarchies; `times` says how many
-    /// records each row stands for, where a cluster has counted them already.
+    /// Quasi-identifier codes with their hierarchies, sensitive codes with their domains and hierarchies. `times` is
+    /// the number of records that each row represents, where a cluster has already counted them.
     #[new]
     #[pyo3(signature = (quasi, hierarchies, sensitive, *, times=None))]
     fn new(
@@ -66,7 +67,7 @@ impl CollapsedTable {
     ) -> PyResult<Self> {
         if quasi.len() != hierarchies.len() || quasi.is_empty() {
             return Err(refuse(
-                "every quasi-identifier needs its ladder, and there must be one",
+                "there must be a quasi-identifier, and a hierarchy for each",
             ));
         }
         let attributes = hierarchies.iter().map(attribute).collect::<PyResult<_>>()?;
@@ -109,10 +110,10 @@ impl CollapsedTable {
         PyArray1::from_slice(py, &self.0.combinations)
     }
 
-    /// The optimum over the lattice: a dictionary, without `levels` when no node satisfies the model.
+    /// The optimum over the lattice: a dictionary, without `levels` if no node satisfies the model.
     ///
-    /// `gs_factor` weighs suppression (nothing at 0) against generalisation (nothing at 1); nodes that score more than
-    /// `below` are not looked for.
+    /// `gs_factor` weights suppression (free at 0) against generalization (free at 1). Nodes that score more than `loss_limit` are
+    /// not searched.
     #[pyo3(signature = (model, *, loss, weights, limit, gs_factor=0.5, cancellation=None, loss_limit=f64::INFINITY))]
     #[allow(clippy::too_many_arguments)]
     fn search<'py>(
@@ -145,7 +146,7 @@ impl CollapsedTable {
         optimum(py, answer, &scorer)
     }
 
-    /// One node: loss, suppressed records, classes that hold.
+    /// One node: loss, suppressed records, valid classes.
     #[pyo3(signature = (model, levels, *, loss, weights))]
     fn evaluate(
         &self,
@@ -175,10 +176,10 @@ impl CollapsedTable {
         }))
     }
 
-    /// Local recoding: levels of the pieces of each row, and those to suppress.
+    /// Local recoding: levels of the pieces of each row, and which to suppress.
     ///
-    /// Where `times` says how many records a row stands for, a row may come in several pieces, else it is one. `values` are the codes of the one sensitive column: with them, groups may leave in part. `order` is the sequence
-    /// of nodes to visit instead of all by their cost; it must end at the top.
+    /// With `times`, a row may have several pieces. `values` are the codes of the one sensitive column: with them,
+    /// groups may leave in part. `path` lists the nodes to visit instead of all by cost; it must end at the top.
     #[pyo3(signature = (model, *, loss, weights, limit, values=None, times=None, path=None, cancellation=None))]
     #[allow(clippy::too_many_arguments)]
     fn localize(

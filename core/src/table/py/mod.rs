@@ -16,7 +16,7 @@ mod mondrian;
 mod persons;
 
 type Codes<'py> = PyReadonlyArray1<'py, i32>;
-/// Codes of a sensitive column, their number, and the tables of its hierarchy (none where it has none).
+/// Codes of a sensitive column, their number, and the tables of its hierarchy (empty if it has none).
 type Sensitive<'py> = (Codes<'py>, usize, Vec<Codes<'py>>);
 
 fn in_domain(codes: &[i32], domain: usize, rows: usize) -> PyResult<()> {
@@ -29,7 +29,7 @@ fn in_domain(codes: &[i32], domain: usize, rows: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// The tables of a hierarchy, one node per leaf on every level.
+/// The tables of a hierarchy: one node per leaf on every level.
 fn tables(tree: &[Codes<'_>], leaves: usize) -> PyResult<Vec<Vec<u32>>> {
     let table = |codes: &Codes<'_>| {
         let codes = codes.as_slice()?;
@@ -57,7 +57,7 @@ fn check_sensitive<'a>(
     sensitive.iter().map(column).collect()
 }
 
-/// The group of each row (-1: no group can take it), and how many there are.
+/// The group of each row (-1: no group can take it), and the number of groups.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct Groups {
     groups: Py<PyArray1<i64>>,
@@ -88,14 +88,14 @@ fn anatomize(
     })
 }
 
-/// The rows in an order that tells nothing, and the new number of each group.
+/// The rows in an order that discloses nothing, and the new number of each group.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct RowOrder {
     order: Py<PyArray1<i64>>,
     numbers: Py<PyArray1<i64>>,
 }
 
-/// Rows by group and key, groups by their lists of keys.
+/// Sorts rows by group and key, and groups by their lists of keys.
 #[pyfunction]
 fn arrange_rows(
     py: Python<'_>,
@@ -108,7 +108,7 @@ fn arrange_rows(
     }
     let count = groups.iter().max().map_or(0, |&last| last + 1) as usize;
     if count > groups.len() || groups.iter().any(|&group| group < 0) {
-        return Err(refuse("groups are numbered from 0, without gaps"));
+        return Err(refuse("groups must be numbered from 0, without gaps"));
     }
     let (order, numbers) = py.detach(|| arrange::arrange(keys, groups, count));
     Ok(RowOrder {
@@ -117,14 +117,14 @@ fn arrange_rows(
     })
 }
 
-/// The number of each text, and the first row of each number.
+/// The code of each text, and the first row of each code.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct EncodedTexts {
     codes: Py<PyArray1<i32>>,
     firsts: Py<PyArray1<i64>>,
 }
 
-/// Texts by number, in the order they come.
+/// Encodes texts by number, in the order of first occurrence.
 #[pyfunction]
 fn encode_texts(
     py: Python<'_>,
@@ -140,7 +140,7 @@ fn encode_texts(
     })
 }
 
-/// Texts, one behind the other.
+/// Texts, one after the other.
 #[pyclass(frozen, get_all, module = "reticent._core.table")]
 pub struct DecodedTexts {
     ends: Py<PyArray1<i32>>,
@@ -157,7 +157,8 @@ fn decode_texts(
 ) -> PyResult<DecodedTexts> {
     let (codes, ends, text) = (codes.as_slice()?, ends.as_slice()?, text.as_slice()?);
     let decoded = py.detach(|| texts::decode(codes, ends, text));
-    let (ends, text) = decoded.ok_or_else(|| refuse("codes without a word, or too many"))?;
+    let (ends, text) =
+        decoded.ok_or_else(|| refuse("there are codes without a word, or too much text"))?;
     Ok(DecodedTexts {
         ends: ends.into_pyarray(py).unbind(),
         text: text.into_pyarray(py).unbind(),

@@ -1,4 +1,4 @@
-//! The privacy models as Python hands them over.
+//! The privacy models, from Python.
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Mondrian as Python calls it.
+//! The Python interface of Mondrian.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -40,8 +40,8 @@ fn new_axis(
 
 #[pymethods]
 impl Axis {
-    /// By intervals: codes in the order of the values, with their places on a scale from 0 to 1. `missing`: code 0 is
-    /// the missing value.
+    /// By intervals: codes in the order of the values, with their positions on a scale from 0 to 1. `missing`: code 0
+    /// is the missing value.
     #[staticmethod]
     #[pyo3(signature = (codes, scale, *, missing, weight))]
     fn from_scale(
@@ -68,7 +68,7 @@ impl Axis {
         new_axis(&codes, domain, Shape::Set(step), missing, weight)
     }
 
-    /// By nodes of a tree: per level the node above each code, and the cost of each node.
+    /// By nodes of a tree: per level, the node above each code and the cost of each node.
     #[staticmethod]
     #[pyo3(signature = (codes, levels, *, weight))]
     fn from_tree(
@@ -95,7 +95,8 @@ impl Axis {
     }
 }
 
-/// Cuts a table, or the classes of `start`, as long as every part satisfies the model; a row may stand for `times` equal ones.
+/// Cuts a table, or the classes of `start`, as long as every part satisfies the model; a row may represent `times`
+/// equal rows.
 #[pyfunction]
 #[pyo3(signature = (axes, sensitive, model, *, relaxed, times=None, start=None, linked_k=0, cancellation=None))]
 #[allow(clippy::too_many_arguments)]
@@ -129,7 +130,9 @@ pub fn mondrian(
             return Err(refuse("the counts do not fit the columns"));
         }
         if relaxed || model.0.persons.is_some() {
-            return Err(refuse("relaxed cuts and persons look at single rows"));
+            return Err(refuse(
+                "relaxed cuts and models of persons need single rows, without counts",
+            ));
         }
     }
     let sensitive = check_sensitive(&sensitive, rows)?;

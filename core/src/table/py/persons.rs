@@ -1,4 +1,4 @@
-//! Classes that are already there, judged by their persons.
+//! Checks given classes by their persons.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;

@@ -49,7 +49,8 @@ pub fn random_permutations(
     Ok(to_array(&permutations, size).into_pyarray(py))
 }
 
-/// Depth-first public permutations of a hierarchy; `levels[d, v]` is the node of value v at level d, nearest parents first.
+/// Depth-first public permutations of a hierarchy; `levels[d, v]` is the node of value v at level d, nearest parents
+/// first.
 #[pyfunction]
 #[pyo3(signature = (levels, *, count, seed))]
 pub fn hierarchy_permutations<'py>(
