@@ -1,4 +1,4 @@
-//! Kernels for tables that change: equivalence classes kept l-diverse under insertion and deletion.
+//! Kernels for tables that change: equivalence classes that stay l-diverse under insertion and deletion.
 
 pub mod classes;
 pub mod cuckoo;

@@ -38,7 +38,7 @@ fn tally(plan: &Plan, slots: &[Slot]) -> HashMap<i32, usize> {
 }
 
 /// Counterfeits that groups of m with different colors would need.
-fn missing(plan: &Plan, slots: &[Slot]) -> usize {
+fn count_missing(plan: &Plan, slots: &[Slot]) -> usize {
     let top = tally(plan, slots).values().copied().max().unwrap_or(0);
     top.max(slots.len().div_ceil(plan.m)) * plan.m - slots.len()
 }
@@ -109,7 +109,9 @@ pub fn first_groups(
     if relax {
         shuffle(&mut slots, rng);
         match pure(plan, &slots) {
-            Some((rest, taken)) if missing(plan, &rest) <= missing(&by_value, &slots) => {
+            Some((rest, taken))
+                if count_missing(plan, &rest) <= count_missing(&by_value, &slots) =>
+            {
                 slots = rest;
                 for mut part in taken {
                     form(&by_value, space, &mut part, out);

@@ -61,12 +61,12 @@ impl Knowledge {
             .copied()
             .filter(|&v| self.covers(b, v))
             .collect();
-        let meet = (!shared.is_empty()).then(|| self.shared(a, b, shared));
+        let meet = (!shared.is_empty()).then(|| self.intern_shared(a, b, shared));
         self.met.insert(pair, meet);
         meet
     }
 
-    fn shared(&mut self, a: u32, b: u32, values: Vec<u32>) -> u32 {
+    fn intern_shared(&mut self, a: u32, b: u32, values: Vec<u32>) -> u32 {
         // Likely if both say so; an existing set keeps its own weights.
         let chances: Vec<f64> = values
             .iter()

@@ -208,8 +208,8 @@ mod tests {
         let mut expected = vec![a, b];
         expected.sort_unstable();
         assert_eq!(plan, Some(expected));
-        let apart = Knowledge::new(&[0, 1, 2], &[0, 1], &[1.0; 2]);
-        let mut apart = apart;
-        assert_eq!(best_plan(&[0, 0], &[0, 1], &mut apart), None);
+        let disjoint = Knowledge::new(&[0, 1, 2], &[0, 1], &[1.0; 2]);
+        let mut disjoint = disjoint;
+        assert_eq!(best_plan(&[0, 0], &[0, 1], &mut disjoint), None);
     }
 }

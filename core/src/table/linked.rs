@@ -10,7 +10,7 @@ pub struct Column<'a> {
     pub domain: usize,
 }
 
-/// Marks the rows (class -1: not published) that would leave their person fewer than l common values.
+/// Flags the rows (class -1: not published) that would leave their person fewer than l common values.
 pub fn find_violations(
     classes: &[i64],
     persons: &[u32],

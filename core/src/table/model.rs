@@ -243,11 +243,11 @@ impl Model {
         let (moved, longest) = match distance {
             Distance::Equal => (equal(class, n, rows, s), 2),
             Distance::Ordered => (
-                ordered(s.totals.len(), surplus),
+                ordered_distance(s.totals.len(), surplus),
                 s.totals.len().saturating_sub(1) as i128,
             ),
             Distance::Hierarchical => (
-                hierarchical_way(&s.tree, s.totals.len(), surplus),
+                hierarchical_distance(&s.tree, s.totals.len(), surplus),
                 s.tree.len().saturating_sub(1) as i128,
             ),
         };
@@ -294,7 +294,7 @@ fn equal(class: &Histogram, n: u32, rows: u32, s: &Sensitive) -> i128 {
     i128::from(n * rows + shift.sum::<i64>())
 }
 
-pub fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
+pub fn ordered_distance(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
     let mut carried = 0i128;
     let mut moved = 0i128;
     for v in 0..values {
@@ -305,7 +305,11 @@ pub fn ordered(values: usize, surplus: impl Fn(usize) -> i128) -> i128 {
 }
 
 /// Mass that meets at an inner node travels that node's level; the longest path is the height of the tree.
-pub fn hierarchical_way(tree: &[Vec<u32>], leaves: usize, surplus: impl Fn(usize) -> i128) -> i128 {
+pub fn hierarchical_distance(
+    tree: &[Vec<u32>],
+    leaves: usize,
+    surplus: impl Fn(usize) -> i128,
+) -> i128 {
     let mut below: Vec<i128> = (0..leaves).map(surplus).collect();
     let mut parent_of: Vec<u32> = (0..leaves as u32).collect();
     let mut moved = 0i128;

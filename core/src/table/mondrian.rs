@@ -4,7 +4,7 @@
 //! attribute between two values, a set of values into frequent and rare ones, a tree into one child of the common node
 //! and the others. Strict cuts keep equal values together; relaxed cuts divide the records at the median.
 //!
-//! Records lie row by row and move with every cut, so that a part is always one stretch of memory. The largest part is
+//! Records lie row by row and move with every cut, so that a part is always contiguous. The largest part is
 //! cut first: a search that is stopped leaves parts of much the same size, where depth first some would be as coarse as
 //! the table.
 
@@ -209,7 +209,7 @@ impl<'a> Cutter<'a> {
             return None;
         }
         if self.relaxed {
-            return self.split_relaxed(part, seen_values);
+            return self.split_at_median(part, seen_values);
         }
         let mut choices = self.choices(part);
         self.weigh(part, &mut choices, seen_values);
@@ -340,7 +340,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Halves the records by value, then by row, along the axis that costs most.
-    fn split_relaxed(&self, part: &mut [u32], seen_values: &mut SeenValues) -> Option<usize> {
+    fn split_at_median(&self, part: &mut [u32], seen_values: &mut SeenValues) -> Option<usize> {
         let row = self.axes.len();
         let mut order: Vec<(f64, usize)> = (0..row)
             .map(|axis| (self.cost(axis, part, seen_values), axis))

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use super::entropy;
 use super::grouping::Histogram;
-use super::model::{Distance, Diversity, Model, Ratio, hierarchical_way, ordered};
+use super::model::{Distance, Diversity, Model, Ratio, hierarchical_distance, ordered_distance};
 
 /// Doubles closer to a bound than this are not trusted.
 const DOUBT: f64 = 1e-9;
@@ -374,8 +374,8 @@ fn is_close_exactly(
 fn transport(surplus: &[i128], a: &Attribute, distance: Distance) -> i128 {
     match distance {
         Distance::Equal => surplus.iter().map(|x| x.abs()).sum(),
-        Distance::Ordered => ordered(surplus.len(), |v| surplus[v]),
-        Distance::Hierarchical => hierarchical_way(&a.tree, surplus.len(), |v| surplus[v]),
+        Distance::Ordered => ordered_distance(surplus.len(), |v| surplus[v]),
+        Distance::Hierarchical => hierarchical_distance(&a.tree, surplus.len(), |v| surplus[v]),
     }
 }
 

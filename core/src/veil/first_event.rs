@@ -91,7 +91,10 @@ impl Veil {
             let position = self.positions[permutation][value as usize];
             line.start(usize::from(position)) + self.prf.point(household, value as u16, length)
         });
-        let place = point.map_or_else(|| self.prf.omitted(household, event), |x| x % SLOT_LENGTH);
+        let place = point.map_or_else(
+            || self.prf.omitted_place(household, event),
+            |x| x % SLOT_LENGTH,
+        );
         line.values(place, slots);
         point.map(|x| (x / SLOT_LENGTH) as u8)
     }

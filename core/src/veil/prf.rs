@@ -75,7 +75,7 @@ impl Prf {
     }
 
     /// The place U of an omitted value; it does not depend on the value.
-    pub fn omitted(&self, person: u64, event: u32) -> u64 {
+    pub fn omitted_place(&self, person: u64, event: u32) -> u64 {
         below(&self.omitted.begin(person), u64::from(event), SLOT_LENGTH)
     }
 
@@ -119,7 +119,7 @@ mod tests {
         for person in 0..1000 {
             let point = prf.point(person, 3, 17);
             assert!(point < 17 && point == Prf::new([7; 32]).point(person, 3, 17));
-            assert!(prf.omitted(person, 0) < SLOT_LENGTH && prf.permutation(person, 64) < 64);
+            assert!(prf.omitted_place(person, 0) < SLOT_LENGTH && prf.permutation(person, 64) < 64);
         }
     }
 

@@ -13,7 +13,7 @@ const SHARE: usize = 1 << 7;
 /// The results of this many records stay in the cache in any order.
 const NEAR: usize = 1 << 13;
 
-/// The first sight of a person.
+/// The first event of a person.
 #[derive(Clone, Copy, Default)]
 pub struct FirstEvent {
     /// The key of the veil: the person or the household.

@@ -50,12 +50,12 @@ fn until(data: &[u8], bytes: [u8; 3]) -> usize {
     let mut at = 0;
     while let Some(word) = data[at..].first_chunk::<8>() {
         let word = u64::from_le_bytes(*word);
-        let marks = bytes.iter().fold(0, |marks, &byte| {
+        let flags = bytes.iter().fold(0, |flags, &byte| {
             let x = word ^ (ONES * u64::from(byte));
-            marks | (x.wrapping_sub(ONES) & !x & HIGHS)
+            flags | (x.wrapping_sub(ONES) & !x & HIGHS)
         });
-        if marks != 0 {
-            return at + (marks.trailing_zeros() / 8) as usize;
+        if flags != 0 {
+            return at + (flags.trailing_zeros() / 8) as usize;
         }
         at += 8;
     }
@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn push_undoubled(out: &mut Vec<u8>, inside: &[u8]) {
+fn push_quoted_text(out: &mut Vec<u8>, inside: &[u8]) {
     let mut rest = inside;
     while let Some(at) = rest.iter().position(|&byte| byte == QUOTE) {
         out.extend_from_slice(&rest[..=at]);
@@ -190,7 +190,7 @@ fn lay(rows: &mut Rows, column: usize, cell: &Cell) {
         (None, outside) => rows.push(column, outside, Kind::Text),
         (Some((inside, false)), b"") => rows.push(column, inside, Kind::Text),
         (Some((inside, _)), outside) => rows.push_with(column, |out| {
-            push_undoubled(out, inside);
+            push_quoted_text(out, inside);
             out.extend_from_slice(outside);
             Kind::Text
         }),

@@ -203,9 +203,9 @@ pub fn newline(data: &[u8]) -> usize {
     let mut at = 0;
     while let Some(word) = data[at..].first_chunk::<8>() {
         let x = u64::from_le_bytes(*word) ^ ENDS;
-        let marks = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
-        if marks != 0 {
-            return at + (marks.trailing_zeros() / 8) as usize;
+        let flags = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
+        if flags != 0 {
+            return at + (flags.trailing_zeros() / 8) as usize;
         }
         at += 8;
     }

@@ -44,8 +44,8 @@ impl Rules {
         if let Some((_, word)) = self.required.iter().find(absent) {
             return Some(word.clone());
         }
-        let strange = |&&column: &&usize| !rows.last(column).is_some_and(is_number);
-        let column = *self.numbers.iter().find(strange)?;
+        let not_a_number = |&&column: &&usize| !rows.last(column).is_some_and(is_number);
+        let column = *self.numbers.iter().find(not_a_number)?;
         Some(format!("no number in '{}'", self.names[column]))
     }
 }

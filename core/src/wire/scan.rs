@@ -74,9 +74,9 @@ impl<'a> Scan<'a> {
         let (start, mut escaped) = (self.at, false);
         loop {
             while let Some(word) = self.text[self.at..].first_chunk::<8>() {
-                let marks = special(u64::from_le_bytes(*word));
-                if marks != 0 {
-                    self.at += (marks.trailing_zeros() / 8) as usize;
+                let flags = special(u64::from_le_bytes(*word));
+                if flags != 0 {
+                    self.at += (flags.trailing_zeros() / 8) as usize;
                     break;
                 }
                 self.at += 8;
@@ -165,7 +165,7 @@ impl<'a> Scan<'a> {
         if depth > DEPTH {
             return Err(NotJson);
         }
-        let close = self.text[self.at] + 2; // ] stands two behind [, and } behind {
+        let close = self.text[self.at] + 2; // ASCII: ] is two after [, and } two after {
         self.at += 1;
         self.blank();
         if self.take(close) {
@@ -240,7 +240,7 @@ pub fn unescape(text: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
     Ok(())
 }
 
-fn unit(rest: &mut &[u8]) -> JsonResult<u32> {
+fn code_unit(rest: &mut &[u8]) -> JsonResult<u32> {
     let (digits, after) = rest.split_first_chunk::<4>().ok_or(NotJson)?;
     *rest = after;
     digits.iter().try_fold(0, |sum, &byte| {
@@ -250,12 +250,12 @@ fn unit(rest: &mut &[u8]) -> JsonResult<u32> {
 }
 
 fn character(rest: &mut &[u8]) -> JsonResult<char> {
-    let high = unit(rest)?;
+    let high = code_unit(rest)?;
     if !(0xd800..0xdc00).contains(&high) {
         return char::from_u32(high).ok_or(NotJson);
     }
     *rest = rest.strip_prefix(b"\\u").ok_or(NotJson)?;
-    let low = unit(rest)?;
+    let low = code_unit(rest)?;
     if !(0xdc00..0xe000).contains(&low) {
         return Err(NotJson);
     }
@@ -339,10 +339,10 @@ mod tests {
             for byte in 0..=255u8 {
                 let mut word = [b'x'; 8];
                 word[at] = byte;
-                let marks = special(u64::from_le_bytes(word));
+                let flags = special(u64::from_le_bytes(word));
                 let expected = byte < 0x20 || byte == b'"' || byte == b'\\';
-                assert_eq!(marks != 0, expected, "{byte}");
-                assert!(!expected || marks.trailing_zeros() as usize / 8 == at);
+                assert_eq!(flags != 0, expected, "{byte}");
+                assert!(!expected || flags.trailing_zeros() as usize / 8 == at);
             }
         }
     }

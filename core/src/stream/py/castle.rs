@@ -113,14 +113,14 @@ impl Castle {
             ));
         }
         let out = py.detach(|| self.0.push(&batch));
-        self.collect_released(py, &out)
+        self.to_records(py, &out)
     }
 
     /// Releases or suppresses all pending tuples.
     fn close(&mut self, py: Python<'_>) -> PyResult<ReleasedRecords> {
         let mut out = Vec::new();
         py.detach(|| self.0.flush(&mut out));
-        self.collect_released(py, &out)
+        self.to_records(py, &out)
     }
 
     fn totals(&self) -> CastleTotals {
@@ -155,7 +155,7 @@ impl Castle {
 }
 
 impl Castle {
-    fn collect_released(&self, py: Python<'_>, out: &[Output]) -> PyResult<ReleasedRecords> {
+    fn to_records(&self, py: Python<'_>, out: &[Output]) -> PyResult<ReleasedRecords> {
         let (c, n) = (self.0.space.hierarchies.len(), self.0.space.low.len());
         let (mut leaves, mut levels) = (Vec::new(), Vec::new());
         let (mut low, mut high) = (Vec::new(), Vec::new());

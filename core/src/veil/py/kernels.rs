@@ -36,7 +36,7 @@ fn check_matrix(starts: &[usize], targets: &[u16], weights: &[u64]) -> bool {
 
 #[pymethods]
 impl Kernel {
-    /// `stay` and `within` in units of SLOT_LENGTH; `parents` is the parent node of every value.
+    /// `stay` and `within` as shares of SLOT_LENGTH; `parents` is the parent node of every value.
     #[staticmethod]
     #[pyo3(signature = (stay, *, within, parents))]
     fn from_stays(
