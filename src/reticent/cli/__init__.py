@@ -28,7 +28,7 @@ COMMANDS = {
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
-    "board": "reticent.cli.board",
+    "board": "reticent.cli.report",
     "ask": "reticent.cli.ask",
     "export": "reticent.cli.export",
     "store": "reticent.cli.store",

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from reticent import Policy, anonymize, audit
 from reticent.cli import app
 from reticent.errors import DataError
-from reticent.report.board import anonymization_report
+from reticent.report.anonymization_report import anonymization_report
 
 RULES = {
     "version": 1,

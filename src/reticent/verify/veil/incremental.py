@@ -54,9 +54,9 @@ class VeilVerifier:
         if offences or not len(seqs):
             return offences
         self._last = int(seqs[-1])
-        for row in self._memory.unknown_strata(veiled.rows):
+        for row in self._memory.unknown_strata(veiled.strata):
             self._memory.learn_stratum(row, self._possible.set_hashes(row))
-        offence = self._memory.find_violation(veiled.persons, veiled.rows, veiled.events, veiled.candidates)
+        offence = self._memory.find_violation(veiled.persons, veiled.strata, veiled.events, veiled.candidates)
         if offence is None and veiled.names is not None and _names_differ(veiled.persons, veiled.names):
             offence = "a pseudonym is not that of one person"
         return [] if offence is None else [offence]

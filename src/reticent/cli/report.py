@@ -19,7 +19,7 @@ def board(audit: Path, output: Path) -> None:
     In the outline that EMA policy 0070 and Health Canada share.
     """
     from reticent.connectors.files import write_text
-    from reticent.report.board import anonymization_report
+    from reticent.report.anonymization_report import anonymization_report
 
     text = anonymization_report(audit)
     write_text(output, text)
