@@ -103,7 +103,7 @@ def compare(table: pa.Table, policy: Policy) -> dict[str, Any]:
             continue
         figures[name] = {
             "loss": release.metrics["loss"],
-            "suppressed": release.counts.suppressed,
+            "suppressed": release.records.suppressed,
             "seconds": time.perf_counter() - start,
             "method": release.method,
         }

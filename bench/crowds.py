@@ -88,9 +88,9 @@ def _method(world: World, place: Path, method: str, privacy: dict[str, Any]) -> 
     return {
         "seconds": round(seconds, 1),
         "holds": verdict.holds,
-        "suppressed": release.counts.suppressed,
+        "suppressed": release.records.suppressed,
         "linkage": _linkage(release, policy, last),
-        "reader": _reader(world, release, policy, last, second),
+        "attacker": _reader(world, release, policy, last, second),
         "counts": _counts(world, release, last, place),
     }
 
@@ -134,4 +134,8 @@ def _counts(world: World, release: Release, original: pa.Table, place: Path) -> 
         answer = received.count(query.values, where=query.where)
         errors.append(abs(answer.estimate - query.count) / query.count)
         hits.append(answer.low <= query.count <= answer.high)
-    return {"error": round(float(np.median(errors)), 3), "held": round(float(np.mean(hits)), 3), "asked": len(errors)}
+    return {
+        "error": round(float(np.median(errors)), 3),
+        "withheld": round(float(np.mean(hits)), 3),
+        "asked": len(errors),
+    }

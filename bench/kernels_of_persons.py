@@ -75,7 +75,7 @@ def figures(taste: float | None, seed: int = 0, *, quick: bool) -> dict[str, Any
         write_fit(fitted, Path(folder) / "prior.csv")
         truths = _visits(shares, true, 800 if quick else 2_000, rng())
         release = table.publish(_table(truths), policy, seed=5).release
-    veil = release.documents["veil"]
+    veil = release.metadata["veil"]
     codes = _codes(veil["domain"])
     fresh = _fresh(shares, true, truths)
     sets, truths, true = _sets(release.tables["data"], veil["domain"]), codes[truths], _merged(true, shares, codes)
@@ -91,7 +91,7 @@ def figures(taste: float | None, seed: int = 0, *, quick: bool) -> dict[str, Any
         "quoted": {one.events: [round(L * one.right, 3), round(L * one.error, 3)] for one in fitted.kernel.attackers},
         "fresh_veils": {events: round(L * right, 3) for events, right in fresh.items()},
         "values": len(veil["domain"]),
-        "eta": round(float(np.mean(veil["eta"])), 4),
+        "omission_rate": round(float(np.mean(veil["omission_rate"])), 4),
     }
 
 
@@ -169,8 +169,8 @@ def _sets(data: pa.Table, domain: list[str]) -> Codes:
 
 def _published(veil: dict[str, Any]) -> Vector:
     """The published kernel as a matrix."""
-    one, kernel = veil["one"], veil["kernel"]
-    shares = np.array(veil["stretches"][-1], dtype=float) / (one * veil["l"])
+    one, kernel = veil["slot_length"], veil["kernel"]
+    shares = np.array(veil["segments"][-1], dtype=float) / (one * veil["l"])
     parents, stay = np.array(kernel["parents"]), np.array(kernel["stay"]) / one
     anywhere = np.tile(shares, (len(shares), 1))
     np.fill_diagonal(anywhere, 0)

@@ -52,7 +52,7 @@ def released(table: pa.Table, method: str, counting: str) -> dict[str, Any]:
         "seconds": time.perf_counter() - start,
         "made by": release.method,
         "loss": release.metrics.get("loss", release.metrics.get("information_loss")),
-        "suppressed": release.counts.suppressed,
+        "suppressed": release.records.suppressed,
         "stopped": release.explain.get("stopped", not release.explain.get("optimal", True)),
         "tried": release.explain.get("tried"),
     }

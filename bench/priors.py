@@ -86,8 +86,8 @@ def _figures(fitted: FittedPrior) -> dict[str, Any]:
         "ratio": round(measures.ratio, 3),
         "above_half": [round(score.above_half, 4) for score in (measures.before, measures.after)],
         "above_nine_tenths": [round(score.above_nine_tenths, 4) for score in (measures.before, measures.after)],
-        "kappa": [round(ratio, 2) for ratio in measures.odds_ratio],
-        "eta": round(measures.omission_rate, 4),
+        "odds_ratio": [round(ratio, 2) for ratio in measures.odds_ratio],
+        "omission_rate": round(measures.omission_rate, 4),
         "useful_l": measures.useful_l,
     }
 

@@ -27,7 +27,7 @@ METHODS: dict[str, Callable[[World, int, Path], Opened]] = {
     "veil": releases.veil,
     "anatomy": releases.anatomy,
     "delay-free": releases.delay_free,
-    "generalised": releases.generalised,
+    "generalized": releases.generalised,
 }
 
 
@@ -69,7 +69,7 @@ def _line(opened: Opened, world: World, query: Query, *, bounded: bool) -> dict[
         "smooth": abs(received.count(query.values, query.where, smooth=True).estimate - query.count) / query.count,
         "shares": abs(shares - query.count) / query.count,
         "best": 0.6745 * np.sqrt(bound) / query.count,
-        "tells": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS),
+        "disclosive_columns": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS),
     }
 
 
@@ -111,7 +111,7 @@ def _shares(received: Any, query: Query, target: np.ndarray) -> float:
 
 def _summary(rows: list[dict[str, float]]) -> dict[str, float]:
     table = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    tells = table["tells"] > 0
+    tells = table["disclosive_columns"] > 0
     out = {"queries": len(rows), "holds": table["holds"].mean(), "error": np.median(table["error"])}
     if not np.isnan(table["width"]).all():
         out |= {

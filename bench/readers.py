@@ -254,7 +254,7 @@ def _levels(worlds: dict[str, World], folder: Path) -> dict[str, Any]:
         world = worlds[title]
         reader = _reader(world, world.veil(folder))
         counted = _ht2(world, world.veil(folder, table=world.counted), world.counted, coarse=True)
-        found[title] = {"reader": reader, "counts": counted}
+        found[title] = {"attacker": reader, "counts": counted}
     return found
 
 
@@ -331,14 +331,14 @@ def _truth(seen: Observations, world: World, original: pa.Table) -> np.ndarray:
 
 def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = False) -> dict[str, float]:
     """Weighted relative error, coverage of the 95 % interval, and the least error that any unbiased count could have."""
-    seen, document = _seen(world, release), release.documents["veil"]
+    seen, document = _seen(world, release), release.metadata["veil"]
     names = tuple(f"{world.sensitive}_{slot + 1}" for slot in range(world.l))
     shape, truth = Veiled(release.tables["data"], document, names), _truth(seen, world, original)
     asked = _questions(_coarse(seen.fields) if coarse else seen.fields, truth, len(seen.values), truth >= 0)
     whole, every = match_all(len(truth)), np.eye(len(seen.values))
     misses, total, inside, silent, best = 0.0, 0.0, [], 0, 0.0
     for name, (code, labels) in asked.groups.items():
-        bounds = None if "totals" in document else _bounds(shape.veil, seen.strata, truth, code, labels)
+        bounds = None if "counts" in document else _bounds(shape.veil, seen.strata, truth, code, labels)
         for value in asked.values:
             try:
                 answer = shape.counts(Question(every[value], whole, code, int(code.max()) + 1, 0.95))
@@ -351,7 +351,7 @@ def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = F
             if bounds is not None:
                 # The mean of a normal error is this much of its standard deviation.
                 best += float(np.sqrt(2 / np.pi * bounds[:, value]).sum())
-    least = {} if "totals" in document else {"least_of_any_unbiased": round(best / max(total, 1), 4)}
+    least = {} if "counts" in document else {"least_of_any_unbiased": round(best / max(total, 1), 4)}
     return {
         "error": round(misses / max(total, 1), 4),
         **least,

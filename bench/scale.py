@@ -28,7 +28,7 @@ from bench.scaling.tables import METHODS, spark_tables
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
-PARTS = ("kafka", "held", "streams", "tables", "on_disk")
+PARTS = ("kafka", "withheld", "streams", "tables", "on_disk")
 LARGE = "large"
 KEYS = {"kafka": ["workers"], "streams": ["shards"], "tables": ["method", "rows"], "on_disk": ["method", "rows"]}
 """What tells the figures of a part from each other."""
@@ -49,7 +49,7 @@ def part(name: str, folder: Path, *, quick: bool, asked: Tables) -> Any:
     """The figures of one part."""
     if name == "kafka":
         return kafka(folder, [1, 2], 40_000 if quick else 600_000)
-    if name == "held":
+    if name == "withheld":
         return held(folder, 0.4, 1 if quick else 3, 100_000 if quick else 800_000)
     if name == "on_disk":
         sizes = [100_000] if quick else [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000]

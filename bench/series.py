@@ -65,7 +65,7 @@ def release(pool: Any, n: int) -> dict[str, float]:
         start = time.perf_counter()
         (made,) = engine.cut()
         seconds = time.perf_counter() - start
-    return {"records": made.counts.rows_in, "seconds": seconds, **{k: float(v) for k, v in made.metrics.items()}}
+    return {"records": made.records.input, "seconds": seconds, **{k: float(v) for k, v in made.metrics.items()}}
 
 
 def queries(pool: Any, n: int, count: int) -> dict[str, float]:

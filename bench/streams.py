@@ -194,7 +194,7 @@ def _end_to_end(folder: Path, n: int) -> dict[str, Any]:
     def work() -> int:
         at = next(number)
         with Stream(policy, store=folder / f"store_{at}.db") as running:
-            return running.run(str(folder / "feed.csv"), str(folder / f"out_{at}.ndjson")).counts.published
+            return running.run(str(folder / "feed.csv"), str(folder / f"out_{at}.ndjson")).records.published
 
     figures: dict[str, Any] = _best(work, 2)
     figures["output_bytes_per_record"] = (folder / "out_0.ndjson").stat().st_size / n

@@ -247,5 +247,5 @@ def wide(quick: bool) -> dict[str, Any]:  # noqa: FBT001
         "loss": explain["score"],
         "bound": explain["bound"],
         "optimal": explain["optimal"],
-        "suppressed": release.counts.suppressed,
+        "suppressed": release.records.suppressed,
     }

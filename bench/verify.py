@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.verify import verify
 
 TREE = {f"block {i}": [f"ill {j:02}" for j in range(5 * i, 5 * i + 5)] for i in range(6)}
@@ -31,7 +31,7 @@ def run(*, quick: bool = False) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         figures = {
-            "generalised": _timed(_generalised(rng, rows).to_dir(place / "table")),
+            "generalized": _timed(_generalised(rng, rows).to_dir(place / "table")),
             "anatomy": _timed(_anatomy(rows).to_dir(place / "anatomy")),
             "stream": _timed(_stream(rows, place / "stream.ndjson")),
         }
@@ -51,13 +51,13 @@ def _timed(source: Path) -> float:
 
 
 def _release(kind: Any, tables: dict[str, pa.Table], claims: dict[str, Any], rows: int) -> Release:
-    return Release(kind, kind, tables, Guarantee(claims, "a reader"), Counts(rows, rows, 0, 0), "")
+    return Release(kind, kind, tables, Guarantee(claims, "a reader"), RecordCounts(rows, rows, 0, 0), "")
 
 
 def _generalised(rng: np.random.Generator, rows: int) -> Release:
     columns = {f"q{i}": rng.integers(0, 5, rows).astype(str) for i in range(6)}
     columns["ill"] = VALUES[(rng.random(rows) ** 2 * len(VALUES)).astype(int)]
-    return _release("generalised", {"data": pa.table(columns)}, CLAIMS, rows)
+    return _release("generalized", {"data": pa.table(columns)}, CLAIMS, rows)
 
 
 def _anatomy(rows: int) -> Release:
@@ -75,5 +75,5 @@ def _stream(rows: int, path: Path) -> Path:
             if seq % 10 == 0:
                 file.write(json.dumps({"type": "group", "group": name, "candidates": candidates}) + "\n")
             qi = {"q0": seq % 90, "q1": seq}
-            file.write(json.dumps({"type": "tuple", "group": name, "seq": seq, "qi": qi, "plain": {}}) + "\n")
+            file.write(json.dumps({"type": "tuple", "group": name, "seq": seq, "quasi": qi, "plain": {}}) + "\n")
     return path

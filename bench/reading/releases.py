@@ -62,8 +62,8 @@ def generalised(world: World, seed: int, place: Path) -> Opened:
     columns = {**dict.fromkeys(world.fields, "quasi"), **whole, world.hidden: "sensitive"}
     rules = {"version": 1, "columns": columns, "privacy": {"k": 5, "suppression": 0.05}}
     release = tables.publish(data, Policy.from_dict(rules), method="local", seed=seed).release
-    release.to_dir(place / "generalised")
-    return Opened(read(place / "generalised"), data)
+    release.to_dir(place / "generalized")
+    return Opened(read(place / "generalized"), data)
 
 
 def delay_free(world: World, seed: int, place: Path) -> Opened:
@@ -111,8 +111,13 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as t
     seen = _core.veil.People(house).add_events(persons, persons, rows, values)
     rows, lost = seen.strata.astype(np.int64), ~seen.offered
     eta = np.bincount(rows[lost], minlength=len(strata)) / np.maximum(np.bincount(rows, minlength=len(strata)), 1)
-    about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "stretches": stretches.tolist()}
-    about |= {"orders": orders.tolist(), "kernel": document, "eta": eta.tolist(), "eta_epsilon": None}
+    about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "segments": stretches.tolist()}
+    about |= {
+        "permutations": orders.tolist(),
+        "kernel": document,
+        "omission_rate": eta.tolist(),
+        "omission_rate_epsilon": None,
+    }
     columns = {name: data[name] for name in world.fields} | {"row": pa.array(rows)}
     columns |= {"event": pa.array(seen.events.astype(np.int64)), "person": pa.array(persons.astype(np.int64))}
     columns |= {f"{world.hidden}_{i + 1}": pa.array(np.array(labels)[seen.candidates[:, i]]) for i in range(world.l)}

@@ -247,7 +247,7 @@ def bare(source: str, sink: str, group: str, number: int, workers: int) -> list[
 
 
 _LINE = (
-    b'{"type":"record","seq":123456,"qi":{"age":44,"zip":"00091"},"plain":{"ward":123456},"row":0,"event":175,'
+    b'{"type":"record","seq":123456,"quasi":{"age":44,"zip":"00091"},"plain":{"ward":123456},"row":0,"event":175,'
     b'"candidates":["angina","asthma","migraine","ulcer"]}\n'
 )
 """As long as those of the feed."""

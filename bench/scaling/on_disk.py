@@ -73,7 +73,7 @@ def measure(rows: int, folder: Path, method: str) -> dict[str, Any]:
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
         "combinations": made.explain["combinations"],
         "loss": round(made.metrics["loss"], 4),
-        "suppressed": made.counts.suppressed,
+        "suppressed": made.records.suppressed,
     }
     if rows <= COMPARED:
         here = release_in_memory(pq.read_table(source), policy, seed=1).tables["data"]

@@ -45,8 +45,8 @@ def anonymize(
     method: str | None = None,
     store: Location | None = None,
     seed: int | None = None,
-    despite_ledger: bool = False,
-    watch: CancellationToken | None = None,
+    allow_republication: bool = False,
+    cancellation: CancellationToken | None = None,
 ) -> Release:
     """Releases one table, once.
 
@@ -57,7 +57,7 @@ def anonymize(
         method: instead of the policy's `table.method`.
         store: remembers who stood in which publication, and keeps the key of the veil, which cannot do without.
         seed: makes the release repeatable, for tests only.
-        despite_ledger: publish although some persons stand in other publications of the store; the release says so.
+        allow_republication: publish although some persons stand in other publications of the store; the release says so.
         watch: tells how far the search is, and may be cancelled from another thread.
 
     Raises:
@@ -68,16 +68,22 @@ def anonymize(
     if rules.tables is not None:
         if method is not None:
             raise PolicyError("Linked tables have one method.", hint="Leave out --method.")
-        return _anonymize_tables(data, rules, store, seed, allow_republication=despite_ledger)
+        return _anonymize_tables(data, rules, store, seed, allow_republication=allow_republication)
     records = table_for_policy(data, rules)
     if store is None:
-        return table.publish(records, rules, method=method, seed=seed, cancellation=watch).release
+        return table.publish(records, rules, method=method, seed=seed, cancellation=cancellation).release
     from reticent.publication import single
     from reticent.store import Store
 
     with Store.open(store) as opened:
         return single.publish(
-            records, rules, opened, method=method, seed=seed, allow_republication=despite_ledger, cancellation=watch
+            records,
+            rules,
+            opened,
+            method=method,
+            seed=seed,
+            allow_republication=allow_republication,
+            cancellation=cancellation,
         )
 
 

@@ -68,7 +68,7 @@ class ConnectorError(ReticentError):
     exit_code = 5
 
 
-class UnwantedError(ReticentError):
+class WorkCancelledError(ReticentError):
     """The work was cancelled; nothing was published."""
 
 

@@ -124,7 +124,7 @@ class EvolvingTable:
         *,
         again: bool = False,
         format: str = "csv",  # noqa: A002 - the users' word
-        despite_ledger: bool = False,
+        allow_republication: bool = False,
     ) -> Release:
         """Publishes the table as it is now, or hands over the publication that a crash kept from being delivered.
 
@@ -132,13 +132,13 @@ class EvolvingTable:
             folder: a new folder for the release, if it is to be written.
             again: try although the method is made for one publication and one was made; the judge decides.
             format: csv or parquet.
-            despite_ledger: publish although some persons stand in other publications of the store; the release says so.
+            allow_republication: publish although some persons stand in other publications of the store; the release says so.
 
         Raises:
             GuaranteeError: the policy cannot be met, or some persons stand in another publication; nothing was published.
         """
         with self._acquire_driver() as driver:
-            driver.allow_republication = despite_ledger
+            driver.allow_republication = allow_republication
             return driver.deliver(None if folder is None else Path(folder), format, again=again)
 
     def status(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Series:
     """
 
     def __init__(
-        self, store: Location, policy: Policy | Location, *, seed: int | None = None, despite_ledger: bool = False
+        self, store: Location, policy: Policy | Location, *, seed: int | None = None, allow_republication: bool = False
     ) -> None:
         """A series on a store; both are made with the first release.
 
@@ -203,9 +203,9 @@ class Series:
             store: a path or a URL.
             policy: the policy the series was begun under, or begins under.
             seed: makes a new series repeatable, for tests only.
-            despite_ledger: publish although some persons stand in other publications of the store; the releases say so.
+            allow_republication: publish although some persons stand in other publications of the store; the releases say so.
         """
-        self._allow_republication = despite_ledger
+        self._allow_republication = allow_republication
         self._location, self.policy, self._seed = store, policy_of(policy), seed
 
     def publish(self, data: Data, folder: Location | None = None, *, format: str = "csv") -> Release:  # noqa: A002 - the users' word

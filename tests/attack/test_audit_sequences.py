@@ -12,11 +12,11 @@ from reticent.audit.attack import Evidence
 from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.subtraction import subtraction
-from reticent.audit.attack.update_graph import sug
+from reticent.audit.attack.update_graph import update_graph
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Ledger, LedgerEntry, Release
+from reticent.release import Guarantee, Ledger, LedgerEntry, RecordCounts, Release
 from reticent.verify.published import read_release
 
 
@@ -78,7 +78,7 @@ def series(groups, number):
     data = pa.table({"group": [g for g, _ in rows], "age": ["*"] * len(rows), "ill": [v for _, v in rows]})
     fakes = pa.table({"group": pa.array([], pa.int64()), "count": pa.array([], pa.int64())})
     tables = {"data": data, "counterfeits": fakes}
-    counts = Counts(len(rows), len(rows), 0, 0)
+    counts = RecordCounts(len(rows), len(rows), 0, 0)
     return Release(
         "series", "m-distinct", "m-distinct", tables, Guarantee({}, "nobody"), counts, "x", explain={"release": number}
     )
@@ -87,7 +87,7 @@ def series(groups, number):
 def ledger(*groups):
     found = Ledger()
     for number, places in enumerate(groups, 1):
-        entry = LedgerEntry(number, "", "x", "m-distinct", Counts(), "")
+        entry = LedgerEntry(number, "", "x", "m-distinct", RecordCounts(), "")
         found.record(entry, np.arange(len(places), dtype=np.uint64), np.array(places, dtype=np.int64))
     return found
 
@@ -96,16 +96,16 @@ def test_sug_follows_what_illnesses_become(tmp_path):
     """Person 0: {cold, ulcer} then {flu, colic}. Ulcer becomes neither, so it was a cold, and is flu now."""
     policy = series_policy(tmp_path)
     first, second = series([["cold", "ulcer"]], 1), series([["flu", "colic"]], 2)
-    broken = sug(evidence([first, second], policy, ledger=ledger([1, 1], [1, 1])))
+    broken = update_graph(evidence([first, second], policy, ledger=ledger([1, 1], [1, 1])))
     assert broken.refuted
     assert broken.highest == 1
     again = series([["cold", "ulcer"]], 2)
-    held = sug(
+    held = update_graph(
         evidence([series([["flu", "ulcer"]], 1), series([["flu", "ulcer"]], 2)], policy, ledger=ledger([1, 1], [1, 1]))
     )
     assert not held.refuted
     assert held.highest == pytest.approx(0.5)
-    assert sug(evidence([first, again], policy)) is None  # without the ledger nobody knows who is who
+    assert update_graph(evidence([first, again], policy)) is None  # without the ledger nobody knows who is who
 
 
 def engine_series(model, m):
@@ -113,7 +113,7 @@ def engine_series(model, m):
     tree = {f"branch {b}": [f"v{b * 3 + i}" for i in range(3)] for b in range(8)}
     ill = {"role": "sensitive", "hierarchy": {"tree": tree}, "updates": {"tree": 1}}
     columns = {"id": "identifier", "age": "quasi", "ill": ill}
-    settings = {"method": model, "m": m, "max_risk": 0.5, "max_held": 1.0}
+    settings = {"method": model, "m": m, "max_risk": 0.5, "max_withheld": 1.0}
     policy = Policy.from_dict({"version": 1, "person": "id", "columns": columns, "series": settings})
     engine = publisher(policy, "series", model, rng=Rng.from_seed(2))
     rng = np.random.default_rng(2)
@@ -123,13 +123,13 @@ def engine_series(model, m):
         here = np.sort(rng.choice(150, 120, replace=False))
         engine.push(pa.table({"id": [f"p{i}" for i in here], "age": here, "ill": [f"v{v}" for v in value[here]]}))
         releases += engine.cut()
-        known.record(LedgerEntry(number, "", "", "", Counts(), ""), *engine.history.members(number))
+        known.record(LedgerEntry(number, "", "", "", RecordCounts(), ""), *engine.history.members(number))
     return evidence(releases, policy, ledger=known)
 
 
 @pytest.mark.parametrize(("model", "m"), [("m-distinct", 4), ("m-distinct*", 4)])
 def test_sug_stays_within_the_limit_of_an_engine_made_series(model, m):
-    outcome = sug(engine_series(model, m))
+    outcome = update_graph(engine_series(model, m))
     assert outcome.tried > 100
     assert outcome.highest <= outcome.claim + 1e-9
     assert not outcome.refuted

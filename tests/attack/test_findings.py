@@ -103,7 +103,7 @@ def test_finding_2_who_opens_a_group_that_offers_it_has_it(tmp_path, past, now):
 def test_finding_2_under_the_veil_an_outbreak_costs_its_own_kappa_and_not_more(tmp_path, past, now):
     table, policy = struck(now, 0.085, FLU), rules(tmp_path, past)
     outcome = outbreak(naive.evidence([naive.veiled(table, policy)], policy, table))
-    kappa = outcome.figures["kappa"]
+    kappa = outcome.figures["odds_ratio"]
     assert 4 < kappa < 8
     limit = kappa / (kappa + L - 1)
     assert outcome.claim == pytest.approx(limit, abs=0.01)

@@ -73,11 +73,11 @@ def test_lines_that_stand_by_their_truths_are_refuted(honest, sign):
 
 
 def starred(line):
-    line["qi"]["sex"] = "*"
+    line["quasi"]["sex"] = "*"
 
 
 def coarser(line):
-    line["qi"]["age"] = "[20, 40)"
+    line["quasi"]["age"] = "[20, 40)"
 
 
 def in_another_row(line):

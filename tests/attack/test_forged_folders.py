@@ -249,8 +249,8 @@ def test_rows_of_linked_tables_stand_by_their_pseudonyms(tmp_path):
     "lie",
     [
         lambda content: content["counts"].update(published=5),
-        lambda content: content["explain"]["rows_out"].update(ills=-3),
-        lambda content: content["explain"]["rows_in"].update(ills=5),
+        lambda content: content["explain"]["published"].update(ills=-3),
+        lambda content: content["explain"]["input"].update(ills=5),
         lambda content: content["explain"].update(persons=7),
         lambda content: content["explain"].update(classes=10**6),
     ],
@@ -265,7 +265,7 @@ def test_counts_of_linked_tables_are_those_of_the_tables(tmp_path, lie):
 def test_numbers_of_the_codebook_are_written_as_they_are_meant(tmp_path, other):
     folder, policy = generalised(tmp_path)
     book = json.loads((folder / "codebook.json").read_text())
-    book["records"]["held"] = other(book["records"]["held"])
+    book["records"]["withheld"] = other(book["records"]["withheld"])
     written(folder / "codebook.json", book)
     assert not judged(folder, policy, follow=False).holds
 

@@ -79,7 +79,7 @@ def hospital(seed):
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     """A release and what a recipient gets: the resources in the order of their files."""
-    folder = tmp_path_factory.mktemp("readers")
+    folder = tmp_path_factory.mktemp("attackers")
     standard = {"standard": "fhir", "version": "R4", "tables": PATHS}
     passed = publication.publish(hospital(3), POLICY, standard=standard)
     passed.release.to_dir(folder / "release")

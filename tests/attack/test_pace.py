@@ -87,7 +87,7 @@ def test_visits_in_one_table_keep_the_pace(tmp_path, stay, refused):
     data = pa.concat_tables([table(values) for values in visits])
     data = data.set_column(1, "line", pa.array([number // SIZE for number in range(3 * SIZE)]))
     if not refused:
-        assert anonymize(data, policy, store=tmp_path / "house.db").counts.published == 3 * SIZE
+        assert anonymize(data, policy, store=tmp_path / "house.db").records.published == 3 * SIZE
         return
     with pytest.raises(GuaranteeError, match="of 800 values are those of their persons' last event still"):
         anonymize(data, policy, store=tmp_path / "house.db")

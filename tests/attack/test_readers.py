@@ -9,7 +9,7 @@ import pytest
 
 from reticent.api import anonymize
 from reticent.audit.attack.definetti import definetti
-from reticent.audit.attack.informed_attacker import informed
+from reticent.audit.attack.informed_attacker import informed_attacker
 from reticent.audit.attack.joint import joint
 from reticent.audit.attack.observations import observations_of
 from reticent.audit.attack.presence import presence
@@ -49,7 +49,7 @@ def groups(table, past, rules, kind):
 
 @pytest.mark.parametrize("kind", ["naive", "anatomy"])
 def test_who_knows_medicine_reads_groups(kind, past, now, rules):
-    outcome = informed(naive.evidence([groups(now, past, rules, kind)], rules, now))
+    outcome = informed_attacker(naive.evidence([groups(now, past, rules, kind)], rules, now))
     assert outcome.counted
     assert outcome.claim is None
     assert outcome.figures["ratio"] > 1.6
@@ -57,27 +57,27 @@ def test_who_knows_medicine_reads_groups(kind, past, now, rules):
 
 
 def test_the_veil_leaves_her_what_she_knew(now, rules):
-    outcome = informed(naive.evidence([naive.veiled(now, rules)], rules, now))
+    outcome = informed_attacker(naive.evidence([naive.veiled(now, rules)], rules, now))
     assert outcome.figures["ratio"] < 1.15
     assert not outcome.refuted
     assert [part["knew"] for part in outcome.figures["strata"]] == sorted(p["knew"] for p in outcome.figures["strata"])
 
 
 def test_a_prior_without_fields_holds_within_the_kappa_it_is_wrong_by(now, plain):
-    outcome = informed(naive.evidence([naive.veiled(now, plain)], plain, now))
+    outcome = informed_attacker(naive.evidence([naive.veiled(now, plain)], plain, now))
     assert outcome.figures["ratio"] > 1.5
     assert outcome.accuracy <= outcome.claim
     assert not outcome.refuted
 
 
 def quoting(release, right):
-    document = release.documents["veil"] | {"figures": {"l": L, "reader": {"after": {"right": right}}}}
-    object.__setattr__(release, "documents", {"veil": document})
+    document = release.documents["veil"] | {"figures": {"l": L, "attacker": {"after": {"right": right}}}}
+    object.__setattr__(release, "metadata", {"veil": document})
     return release
 
 
 def test_a_release_that_quotes_less_than_she_reaches_is_flagged(now, plain):
-    outcome = informed(naive.evidence([quoting(naive.veiled(now, plain), 0.21)], plain, now))
+    outcome = informed_attacker(naive.evidence([quoting(naive.veiled(now, plain), 0.21)], plain, now))
     assert outcome.claim == 0.21
     assert outcome.refuted
     assert "The release quotes 21.0%" in outcome.notes[-1]
@@ -85,7 +85,7 @@ def test_a_release_that_quotes_less_than_she_reaches_is_flagged(now, plain):
 
 def test_her_model_may_come_from_outside(past, now, rules, plain):
     external = past.slice(0, 5000).cast(past.schema.set(3, pa.field("age", pa.string())))
-    outcome = informed(naive.evidence([naive.veiled(now, plain)], plain, now, external=external))
+    outcome = informed_attacker(naive.evidence([naive.veiled(now, plain)], plain, now, external=external))
     assert "outside table" in outcome.notes[0]
     assert outcome.figures["ratio"] > 1.5
 
@@ -96,7 +96,7 @@ def test_nobody_is_attacked_with_her_own_value(now, rules, plain):
     lot = naive.with_value(now, range(now.num_rows), "v00")
     drawn = pa.array([f"v{v:02}" for v in rng.integers(0, naive.VALUES, now.num_rows)])
     lot = lot.set_column(lot.column_names.index("ill"), "ill", drawn)
-    outcome = informed(naive.evidence([groups(lot, lot, rules, "anatomy")], rules, lot))
+    outcome = informed_attacker(naive.evidence([groups(lot, lot, rules, "anatomy")], rules, lot))
     assert outcome.figures["before"] < 0.06
     assert abs(outcome.accuracy - 1 / L) < 0.03
 
@@ -105,7 +105,7 @@ def test_generalised_classes_are_read_with_what_is_known_of_the_person(past, now
     columns = {"id": "identifier", "ticket": "identifier", "sex": "quasi", "ill": "sensitive"}
     columns |= {"age": {"role": "quasi", "hierarchy": {"intervals": [30, 90]}}}
     policy = Policy.from_dict({"version": 1, "person": "id", "columns": columns, "privacy": {"k": 1000}})
-    outcome = informed(naive.evidence([anonymize(now, policy, method="optimal", seed=1)], policy, now))
+    outcome = informed_attacker(naive.evidence([anonymize(now, policy, method="optimal", seed=1)], policy, now))
     assert outcome.figures["after"] >= outcome.figures["before"] - 0.01
     assert outcome.figures["strata"][-1]["after"] > 1.3 * outcome.figures["chance"]
 
@@ -133,7 +133,7 @@ def test_two_publications_of_one_house_say_the_same_and_two_houses_tell(now, rul
     held = joint(naive.evidence([first, again], rules, now))
     weight = held.claim
     assert abs(held.accuracy - weight) < 4 * (weight * (1 - weight) / held.tried) ** 0.5
-    object.__setattr__(other, "documents", {"veil": other.documents["veil"] | {"house": "another"}})
+    object.__setattr__(other, "metadata", {"veil": other.documents["veil"] | {"parameters_digest": "another"}})
     told = joint(naive.evidence([first, other], rules, now))
     assert told.claim is None
     assert told.accuracy > 2 * weight
@@ -163,7 +163,7 @@ def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rule
         {
             "type": "record",
             "seq": int(row["ticket"][1:]),
-            "qi": {"sex": row["sex"], "age": row["age"]},
+            "quasi": {"sex": row["sex"], "age": row["age"]},
             "plain": {"ticket": row["ticket"]},
             "row": row["row"],
             "event": row["event"],

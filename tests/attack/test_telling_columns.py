@@ -113,7 +113,7 @@ def test_a_label_of_few_tells_by_chance(tmp_path):
     policy, size = Policy.from_dict(rules(base), base=base), 200
     columns = {"words": ["b", *["a"] * (size - 1)], "ill": [VALUES[1], *[VALUES[0]] * (size - 1)]}
     data = pa.table({"pid": [f"p{i}" for i in range(size)], "line": list(range(size)), **columns})
-    assert anonymize(data, policy, store=tmp_path / "house.db").counts.published == size
+    assert anonymize(data, policy, store=tmp_path / "house.db").records.published == size
 
 
 def test_many_rows_of_the_prior_do_not_make_a_column_tell(tmp_path):
@@ -126,7 +126,7 @@ def test_many_rows_of_the_prior_do_not_make_a_column_tell(tmp_path):
     (base / "prior.csv").write_text("\n".join(["ward,value,count", *lines]) + "\n")
     data = table(lambda _: draw.choice("abcdefghijklmnopqrst"), 900)
     data = data.append_column("ward", pa.array([draw.choice(wards) for _ in range(900)]))
-    assert anonymize(data, Policy.from_dict(about, base=base), store=tmp_path / "a.db").counts.published == 900
+    assert anonymize(data, Policy.from_dict(about, base=base), store=tmp_path / "a.db").records.published == 900
 
 
 @pytest.mark.parametrize("door", ["table", "evolving", "series"])

@@ -14,7 +14,7 @@ VALUES = [f"v{i:02d}" for i in range(12)]
 COLUMNS = ("rid", "pid", "household", "day", "tag", "sex", "ill")
 PERSONS = {
     "events": {"column": "pid", "events": "day"},
-    "one": "pid",
+    "slot_length": "pid",
     "last": {"column": "pid", "records": "last"},
     "latest": {"column": "pid", "records": "last", "events": "day"},
     "first": {"column": "pid", "records": "first", "events": "day"},
@@ -28,7 +28,7 @@ def policy(base, mode="events", *, kernel=True, unit=False):
     lines = ["value,count", *(f"{v},9" for v in VALUES)] if unit else ["sex,value,count", *by_sex]
     (base / "prior.csv").write_text("\n".join(lines) + "\n")
     (base / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{v},0.5,0.0\n" for v in VALUES))
-    prior = {"file": "prior.csv"} | ({"unit": "household"} if unit else {})
+    prior = {"file": "prior.csv"} | ({"household": "household"} if unit else {})
     prior |= {"kernel": {"file": "kernel.csv"}} if kernel and not unit else {}
     roles = dict.fromkeys(COLUMNS[:4], "identifier") | {"tag": "quasi", "sex": "quasi", "ill": "sensitive"}
     return Policy.from_dict(
@@ -111,7 +111,7 @@ class Program:
         back = bool(self.gone) and draw.random() < 0.4
         one = dict(draw.choice(self.gone)) if back else record(self.number, draw.randrange(5), **cells)
         known = one["rid"] in self.records or any(o["pid"] == one["pid"] for o in self.records.values())
-        return None if known and (self.mode == "one" or one["rid"] in self.records) else one
+        return None if known and (self.mode == "slot_length" or one["rid"] in self.records) else one
 
     def old(self):
         draw, one = self.draw, dict(self.draw.choice(list(self.records.values())))
@@ -141,7 +141,7 @@ def net(table, before, now, mode):
     [
         ("events", {}),
         ("events", {"kernel": False}),
-        ("one", {"unit": True}),
+        ("slot_length", {"household": True}),
         ("last", {}),
         ("latest", {}),
         ("first", {}),

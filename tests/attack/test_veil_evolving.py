@@ -360,7 +360,7 @@ def test_several_records_of_a_person_need_an_order(rules):
     plain = Veil(rules(columns={"key": "identifier"}, evolving={"record": "key"}), rng=Rng.from_seed(1))
     with pytest.raises(DataError, match="in no order that the policy names"):
         plain.insert(visits(["a", "a"], [1, 2], ["flu", "gout"]).drop_columns("visit"))
-    assert plain.counts.rows_in == 0
+    assert plain.counts.input == 0
 
 
 @pytest.mark.parametrize(("which", "value"), [("first", "flu"), ("last", "gout")])
@@ -370,7 +370,7 @@ def test_the_policy_may_keep_one_record_of_each_person(rules, which, value):
     engine.insert(pa.concat_tables([row, row.set_column(3, "ill", pa.array(["croup"]))]))
     engine.insert(row.set_column(3, "ill", pa.array(["gout"])))
     ((_, candidates),) = sets_of(engine.cut()[0]).values()
-    assert engine.counts.rows_in == 1
+    assert engine.counts.input == 1
     assert value in candidates
 
 
@@ -554,5 +554,5 @@ def test_the_judge_notices_rows_and_events_that_change(rules):
     short = Ledger(ledger.entries, [ledger.persons[0][1:], ledger.persons[1]], [ledger.groups[0][1:], ledger.groups[1]])
     claims = [finding.claim for finding in verify(releases, policy, ledger=short).refuted]
     assert claims == ["the ledger lists every veiled record once"]
-    other = replace(releases[1], documents={"veil": releases[1].documents["veil"] | {"orders": [[3, 2, 1, 0]]}})
+    other = replace(releases[1], documents={"veil": releases[1].documents["veil"] | {"permutations": [[3, 2, 1, 0]]}})
     assert "all publications are of one house" in [f.claim for f in verify([releases[0], other], policy).refuted]

@@ -170,7 +170,7 @@ def test_random_priors_are_exact():
         assert_exact(first_sights(World(l, one, units, orders)), l)
 
 
-@pytest.mark.parametrize("eta", [Fraction(1, 10), Fraction(3, 10)])
+@pytest.mark.parametrize("omission_rate", [Fraction(1, 10), Fraction(3, 10)])
 def test_an_unseen_value_stays_at_its_own_share(eta):
     """An outbreak of something the prior does not know: the sets tell nothing of who has it."""
     for world in FIRST.values():
@@ -406,8 +406,8 @@ KEYS, EACH = 2000, 20
 
 def core_house(rng, l, kernel=None):
     shape = {
-        "stretches": veil.segments_of_counts(ROWS, l=l),
-        "orders": veil.random_permutations(8, count=4, seed=bytes(32)),
+        "segments": veil.segments_of_counts(ROWS, l=l),
+        "permutations": veil.random_permutations(8, count=4, seed=bytes(32)),
     }
     return veil.Veil(key=rng.bytes(32), l=l, **shape, kernel=kernel)
 
@@ -469,10 +469,10 @@ def test_the_core_keeps_copies_over_l_along_lives(kind, decoys):
         np.array(plain.stay, np.uint64), within=one // 2, parents=np.array([0, 0, 1, 1], np.uint32)
     )
     shape = {
-        "stretches": veil.segments_of_counts(counts, l=2),
-        "orders": veil.random_permutations(4, count=2, seed=bytes(32)),
+        "segments": veil.segments_of_counts(counts, l=2),
+        "permutations": veil.random_permutations(4, count=2, seed=bytes(32)),
     }
-    laws = [plain.law(shape["stretches"][0].tolist(), v, kind) for v in range(4)]
+    laws = [plain.law(shape["segments"][0].tolist(), v, kind) for v in range(4)]
     persons, pairs = np.arange(EACH, dtype=np.uint64), []
     for _ in range(KEYS):
         house = veil.Veil(key=rng.bytes(32), l=2, **shape, kernel=kernel)

@@ -18,7 +18,7 @@ def figures():
 def test_a_reader_with_the_true_kernel_stays_below_one_and_a_half(figures):
     later = [figures["times_one_in_l"][events] for events in (2, 3, 4, 5)]
     assert np.mean(later) < 1.5
-    assert figures["eta"] < 0.02
+    assert figures["omission_rate"] < 0.02
 
 
 def test_fresh_veils_for_each_value_do_not_hold(figures):

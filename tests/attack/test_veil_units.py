@@ -66,7 +66,7 @@ def right(tally, truths):
     return float((best[np.arange(HOMES), truths] / best.sum(axis=1)).mean())
 
 
-@pytest.mark.parametrize(("prior", "low", "high"), [({}, 0.8, 1.0), ({"unit": "home"}, 0.18, 0.32)])
+@pytest.mark.parametrize(("prior", "low", "high"), [({}, 0.8, 1.0), ({"household": "home"}, 0.18, 0.32)])
 def test_relatives_with_a_common_cause(tmp_path, prior, low, high):
     rows, truths = relatives()
     rules = policy(tmp_path, **prior)
@@ -147,5 +147,5 @@ def test_a_household_and_a_person_of_one_name_are_not_keyed_alike(tmp_path):
     rows, _ = relatives()
     anonymize(rows, policy(tmp_path, unit="home"), store=tmp_path / "house.db")
     strangers = rows.set_column(0, "id", pa.array([f"x{i}" for i in range(len(rows))]))
-    with pytest.raises(PolicyError, match="unit"):
+    with pytest.raises(PolicyError, match="household"):
         anonymize(strangers, policy(tmp_path), store=tmp_path / "house.db")

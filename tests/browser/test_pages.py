@@ -10,14 +10,23 @@ from driving import ALL, WIDTHS
 from reticent.service.tokens import Role
 
 PAGES = (
-    *("/", "/roles", "/try", "/compare", "/sources", "/live", "/evolving?name=hospital", "/series?name=patients"),
-    *("/history", "/release", "/audit", "/explore", "/explore?release=stream:admissions", "/ledger", "/trail", "/work"),
+    *("/", "/roles", "/drafts", "/compare", "/sources", "/live", "/evolving?name=hospital", "/series?name=patients"),
+    *(
+        "/history",
+        "/release",
+        "/audit",
+        "/explore",
+        "/explore?release=stream:admissions",
+        "/ledger",
+        "/audit-log",
+        "/work",
+    ),
 )
 # What shows that a page has come, and shows something.
 SIGNS = {
     "/": "Tables that were sent",
     "/roles": "The columns of hospital.csv",
-    "/try": "Drafts are private",
+    "/drafts": "Drafts are private",
     "/compare": "Utility against risk",
     "/sources": "What runs here",
     "/live": "the band its 95% interval",
@@ -28,7 +37,7 @@ SIGNS = {
     "/audit": "What attackers would get right",
     "/explore": "estimate",
     "/ledger": "Persons by publication",
-    "/trail": "the chain is whole",
+    "/audit-log": "the chain is whole",
     "/work": "Jobs, the newest first",
 }
 LOOKS = [(size, scheme) for size in WIDTHS for scheme in ("light", "dark")] if ALL else [("phone", "dark")]
@@ -46,7 +55,7 @@ def places(browser, demo):
             break
         page.wait_for_timeout(500)
     page.close()
-    tabled = ("/roles", "/try", "/compare")
+    tabled = ("/roles", "/drafts", "/compare")
     return [f"{demo}{path}?table={table}" if path in tabled else f"{demo}{path}" for path in PAGES]
 
 

@@ -17,7 +17,7 @@ LOST = {
     "/series?name=lost": "There is no such series",
     "/release?id=0000000000000000": "There is no such release",
     "/roles?table=0000000000000000": "There is no such table",
-    "/try?table=0000000000000000": "There is no such table",
+    "/drafts?table=0000000000000000": "There is no such table",
     "/release?job=0000000000000000": "There is no such job",
 }
 

@@ -68,7 +68,7 @@ def test_from_data_to_a_verified_publication(custodian, tmp_path):
     address_of_tries = page.url
     assert len(releases(page, address)) == before  # tuning is not publishing
 
-    page.goto(address_of_tries.replace("/try", "/compare"))
+    page.goto(address_of_tries.replace("/drafts", "/compare"))
     page.get_by_text("information lost, mean of the quasi-identifiers").wait_for()
     page.locator("canvas").nth(1).wait_for()
     stays_in_width(page)

@@ -172,7 +172,7 @@ def test_stream_protocol(lines):
             done = tried(lambda: stream.run(str(source), str(out)))
         shown = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
         if done is not None:
-            assert done.counts.published == sum(line["type"] == "record" for line in shown)
+            assert done.records.published == sum(line["type"] == "record" for line in shown)
 
 
 @LEAST

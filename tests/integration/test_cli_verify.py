@@ -10,7 +10,7 @@ import pytest
 import reticent
 from reticent.cli import main
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.wording import AGAINST, exclusions
 
 POLICY = """
@@ -24,8 +24,10 @@ privacy: {k: 2, l: 2}
 def folder(tmp_path):
     (tmp_path / "policy.yaml").write_text(POLICY)
     data = pa.table({"age": ["*"] * 4, "ill": ["flu", "ulcer", "flu", "ulcer"]})
-    claims = Guarantee({"k": 2, "l": {"distinct": 2}}, AGAINST["generalised"], exclusions())
-    Release("table", "generalised", "optimal", {"data": data}, claims, Counts(4, 4, 0, 0), "").to_dir(tmp_path / "r")
+    claims = Guarantee({"k": 2, "l": {"distinct": 2}}, AGAINST["generalized"], exclusions())
+    Release("table", "generalized", "optimal", {"data": data}, claims, RecordCounts(4, 4, 0, 0), "").to_dir(
+        tmp_path / "r"
+    )
     return tmp_path
 
 

@@ -18,7 +18,7 @@ from reticent.errors import PolicyError, StateError
 from reticent.store import Store, integrity, schema
 from reticent.store.backup import backup, check, restore
 from reticent.store.keys import FILE, PASSPHRASE, Key, new_key
-from reticent.store.upgrade import rekey
+from reticent.store.rekey import rekey
 
 CANARY = b"Zyxwv8731Qq"
 STORE = "store.db"
@@ -202,9 +202,9 @@ def test_a_rekeying_that_is_killed_changes_nothing(tmp_path, key):
     filled(tmp_path)
     new_key(tmp_path / "new")
     script = (
-        "import os, sys; from pathlib import Path; from reticent.store import upgrade; from reticent.store.keys import Key\n"
-        "upgrade.write_head = lambda *_: os._exit(9)\n"
-        "upgrade.rekey(sys.argv[1], Key.from_file(Path(sys.argv[2])))"
+        "import os, sys; from pathlib import Path; from reticent.store import rekey; from reticent.store.keys import Key\n"
+        "rekey.write_head = lambda *_: os._exit(9)\n"
+        "rekey.rekey(sys.argv[1], Key.from_file(Path(sys.argv[2])))"
     )
     done = subprocess.run([sys.executable, "-c", script, tmp_path / STORE, tmp_path / "new"], check=False)
     assert done.returncode == 9
@@ -232,7 +232,7 @@ def test_it_works_on_postgresql(postgres_url, key, monkeypatch):
     new_key(key.with_name("new"))
     rekey(postgres_url, Key.from_file(key.with_name("new")))
     monkeypatch.setenv(FILE, str(key.with_name("new")))
-    assert EvolvingTable(postgres_url).publish().counts.published == 59
+    assert EvolvingTable(postgres_url).publish().records.published == 59
     with Store.open(postgres_url) as store:
         cells = store.read(sa.select(schema.evolving_words.c.payload))
     assert cells

@@ -42,7 +42,7 @@ def test_a_deleted_person_leaves_no_unique_value(tmp_path):
     table.delete([f"patient {CANARY}"])
     assert not holding(tmp_path)
     table.insert(people(60, 30))
-    assert table.publish().counts.published == 90
+    assert table.publish().records.published == 90
 
 
 def test_a_table_in_memory_forgets_too_and_is_not_read_again_for_it(tmp_path, monkeypatch):
@@ -55,7 +55,7 @@ def test_a_table_in_memory_forgets_too_and_is_not_read_again_for_it(tmp_path, mo
         records = table.engine.records
         assert CANARY not in str([words.values for words in records.words.values()])
         assert CANARY not in str([value for name, value in vars(records).items() if name != "words"])
-        assert table.publish().counts.published == 90
+        assert table.publish().records.published == 90
 
 
 def test_a_feed_that_uses_the_row_again_leaves_nothing(tmp_path):

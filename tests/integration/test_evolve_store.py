@@ -161,7 +161,7 @@ def test_the_ledger_remembers_and_a_reopened_table_goes_on_alike(tmp_path):
         with Store.open(place, create=False) as store:
             ledger = store.ledger(NAME)
             assert len(ledger) == 1
-            assert len(ledger.persons[0]) == ledger.entries[0].counts.published == 68
+            assert len(ledger.persons[0]) == ledger.entries[0].records.published == 68
     assert all(made[0].tables[t].equals(made[1].tables[t]) for t in ("data",))
 
 

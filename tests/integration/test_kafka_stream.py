@@ -271,5 +271,5 @@ def test_from_the_command_line(kafka, tmp_path):
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout.strip().splitlines()[-1])
-    assert (told["rows_in"], told["rows_out"], told["held"]) == (50, 50, 0)
+    assert (told["input"], told["published"], told["withheld"]) == (50, 50, 0)
     topics.check(wanted, tmp_path)

@@ -63,7 +63,7 @@ def test_audit_with_the_original_finds_it_from_the_command_line(tmp_path):
         str(tmp_path / "in.parquet"),
     ]
     assert CliRunner().invoke(app, words).exit_code == 4
-    assert not audit(tmp_path / "out", rules, original=parted).verdict.holds
+    assert not audit(tmp_path / "out", rules, original=parted).verification.holds
 
 
 def test_records_that_count_are_those_of_one_person():
@@ -82,7 +82,7 @@ def test_risk_counts_each_person_once():
     quasi = ["age", "gender", "education"]
     told = [singling_out(table, quasi, person="person_id") for table in (whole, parted)]
     assert [one.persons for one in told] == [300, 300]
-    assert told[0].alone == told[1].alone
+    assert told[0].unique == told[1].unique
 
 
 def test_the_judge_reads_the_original_by_itself(monkeypatch):

@@ -90,7 +90,7 @@ def kept(tmp_path_factory):
 def planted(kept, tmp_path):
     def of(kind):
         base, name = kept(kind)
-        folder = shutil.copytree(base, tmp_path / "house")
+        folder = shutil.copytree(base, tmp_path / "parameters_digest")
         return folder / name, Policy.load(folder / "policy.json")
 
     return of

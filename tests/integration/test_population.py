@@ -83,7 +83,7 @@ def test_rows_of_nobody_are_no_person_whom_two_publications_share(nobody, tmp_pa
 def test_despite_the_ledger_the_release_says_so(kind, tmp_path):
     other = "stream" if kind == "table" else "table"
     KINDS[other](tmp_path / "store.db", people(0, 80))
-    release = KINDS[kind](tmp_path / "store.db", people(40, 80), despite_ledger=True)
+    release = KINDS[kind](tmp_path / "store.db", people(40, 80), allow_republication=True)
     assert REPUBLICATION in release.guarantee.not_covered
 
 
@@ -294,7 +294,7 @@ def test_a_veil_over_nobody_in_particular_stands_alone(tmp_path):
     table(tmp_path / "other.db", people(0, 80))
     with pytest.raises(GuaranteeError, match="names no person"):
         anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db")
-    shown = anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db", despite_ledger=True)
+    shown = anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db", allow_republication=True)
     assert REPUBLICATION in shown.guarantee.not_covered
 
 
@@ -303,7 +303,7 @@ def test_an_attempt_that_was_refused_pins_no_house(tmp_path):
     rows, where = people(0, 60).select(["line", "ill"]), tmp_path / "store.db"
     with pytest.raises(GuaranteeError, match="not offered by the prior"):
         anonymize(rows, nameless(tmp_path, "value,count\nother things,1\nmore,1\nstill more,1\n"), store=where)
-    assert anonymize(rows, nameless(tmp_path), store=where).counts.published == rows.num_rows
+    assert anonymize(rows, nameless(tmp_path), store=where).records.published == rows.num_rows
     with pytest.raises(PolicyError, match="another l, prior, kernel, domain or unit"):
         anonymize(rows, nameless(tmp_path, ILLS + "one more,1\n"), store=where)
 
@@ -350,7 +350,7 @@ def test_the_joint_intersection_attack_finds_many_where_the_ledger_is_overridden
     """A table and a stream of the same persons, each fine alone: what the ledger is for."""
     where = tmp_path / "store.db"
     first = table(where, people(0, 80))
-    with Stream(StreamScene.policy, store=where, despite_ledger=True) as feed:
+    with Stream(StreamScene.policy, store=where, allow_republication=True) as feed:
         second = feed.push(ndjson(people(0, 80)))
     left = intersected(first, second)
     assert min(intersected(first).values()) >= 3

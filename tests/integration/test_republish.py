@@ -54,7 +54,7 @@ def test_a_series_on_the_command_line(world, capsys):
             main(["republish", f"{folder}/{number}.csv", "-o", f"{folder}/out{number}", *common])
         assert done.value.code in (0, None)
         told = json.loads(capsys.readouterr().out.splitlines()[-1])
-        assert told["rows_in"] == table.num_rows == told["rows_out"] + told["held"]
+        assert told["input"] == table.num_rows == told["published"] + told["withheld"]
         assert told["metrics"]["max_risk"] <= 0.5
         assert {"counterfeits", "max_risk"} <= set(told["metrics"])
     outs = [f"{folder}/out{number}" for number in (1, 2, 3)]
@@ -119,7 +119,7 @@ def test_another_policy_is_refused(world):
 def test_every_model_runs_with_a_store(world, model):
     folder, tables = world
     (folder / "policy.yaml").write_text(
-        POLICY.replace("MODEL", model).replace("RISK", "0.5").replace("max_risk", "max_held: 0.9, max_risk")
+        POLICY.replace("MODEL", model).replace("RISK", "0.5").replace("max_risk", "max_withheld: 0.9, max_risk")
     )
     policy = Policy.load(folder / "policy.yaml")
     for number, table in enumerate(tables, 1):
@@ -147,7 +147,7 @@ def test_l_diversity_holds_for_each_release_and_says_that_it_does_for_no_two(wor
         Policy.load(folder / "policy.yaml"),
     )
     for release, table in zip(releases, tables, strict=False):
-        assert (release.kind, release.shape, release.method) == ("series", "generalised", "l-diversity")
+        assert (release.kind, release.shape, release.method) == ("series", "generalized", "l-diversity")
         assert release.guarantee.claims == {"k": {"persons": 5}, "l": {"distinct": 4}}
         assert any("several releases" in words for words in release.guarantee.not_covered)
         classes: dict[tuple, list] = {}

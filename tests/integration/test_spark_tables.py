@@ -28,7 +28,7 @@ def test_spark_equals_one_machine(spark, method, privacy):
     made = on_spark.release(spark.createDataFrame(table).repartition(3), wanted)
     released = made.frame.toArrow()
     assert as_sorted(released) == as_sorted(local.tables["data"])
-    assert made.counts == local.counts
+    assert made.counts == local.records
     assert made.guarantee == local.guarantee
     assert made.metrics == pytest.approx(dict(local.metrics))
     told = {name: {k: v for k, v in each.items() if k != "loss"} for name, each in local.explain["attributes"].items()}
@@ -58,7 +58,7 @@ def test_spark_counts_persons_as_one_machine_does(spark, method, privacy):
     made = tables.release(spark.createDataFrame(table), rules)
     assert as_sorted(made.frame.toArrow()) == as_sorted(local.tables["data"])
     assert made.guarantee == local.guarantee
-    assert made.counts == local.counts
+    assert made.counts == local.records
     assert made.counts.suppressed
     assert "persons" in made.guarantee.claims["l"]
 
@@ -73,7 +73,7 @@ def test_somebody_who_is_written_in_two_ways_is_counted_once(spark, method):
     made = on_spark.release(spark.createDataFrame(parted).repartition(3), wanted)
     assert as_sorted(made.frame.toArrow()) == as_sorted(local.tables["data"])
     assert made.guarantee == local.guarantee
-    assert made.counts == local.counts
+    assert made.counts == local.records
 
 
 def test_equal_rows_that_are_parted_keep_their_plain_cells_in_an_order_that_nobody_knows(spark):

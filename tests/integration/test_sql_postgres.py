@@ -38,7 +38,7 @@ def test_database_to_verified_release_to_tables(omop, tmp_path):
     release.to_dir(tmp_path / "release")
     assert verify([Release.from_dir(tmp_path / "release")], policy).holds
     assert write_release(tmp_path / "release", omop, name="out") == ("out_data", "out_manifest")
-    assert read_sql(f"{omop}?table=out_data").num_rows == release.counts.published > 4900
+    assert read_sql(f"{omop}?table=out_data").num_rows == release.records.published > 4900
     with pytest.raises(ConnectorError, match="exists"):
         write_release(tmp_path / "release", omop, name="out")
 

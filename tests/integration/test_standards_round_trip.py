@@ -65,8 +65,8 @@ def written(hospital):
 def test_the_release_holds_and_verifies_from_its_folder(hospital):
     _, folder, policy, release = hospital
     assert verify(folder / "release", policy).holds
-    assert release.explain["rows_out"]["Encounter"] > VISITS // 4
-    assert release.explain["rows_out"]["Condition"] > release.explain["rows_out"]["Encounter"]
+    assert release.explain["published"]["Encounter"] > VISITS // 4
+    assert release.explain["published"]["Condition"] > release.explain["published"]["Encounter"]
 
 
 def test_every_type_is_valid_and_counted(hospital, written):

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from reticent.errors import ReticentError, StateError
-from reticent.release import Counts, LedgerEntry
+from reticent.release import LedgerEntry, RecordCounts
 from reticent.store import DeadLetter, OutboxEntry, Snapshot, SnapshotWriter, Store, opening, schema, snapshot_writer
 from reticent.store import store as store_module
 
@@ -157,7 +157,7 @@ def test_a_page_of_the_outbox_does_not_list_all_of_it(store, monkeypatch):
 
 def test_the_ledger_only_grows(store):
     persons, groups = np.array([2**63 + 1, 5], np.uint64), np.array([-1, 2**40], np.int64)
-    entries = [LedgerEntry(n, f"2026-01-0{n}", "p1", "veil", Counts(2, 2), "d") for n in (1, 2)]
+    entries = [LedgerEntry(n, f"2026-01-0{n}", "p1", "veil", RecordCounts(2, 2), "d") for n in (1, 2)]
     with store.lock("feed"):
         for entry in entries:
             with store.transaction() as tx:
@@ -165,7 +165,7 @@ def test_the_ledger_only_grows(store):
         with pytest.raises(StateError), store.transaction() as tx:
             tx.record_ledger("feed", entries[1], persons, groups)
         with pytest.raises(StateError, match="one group per person"), store.transaction() as tx:
-            tx.record_ledger("feed", LedgerEntry(3, "", "", "", Counts(), ""), persons, groups[:1])
+            tx.record_ledger("feed", LedgerEntry(3, "", "", "", RecordCounts(), ""), persons, groups[:1])
     ledger = store.ledger("feed")
     assert ledger.entries == entries
     assert all((found == persons).all() for found in ledger.persons)
@@ -322,7 +322,7 @@ CANARY = b"Zyxwv8731Qq"
 
 
 def test_no_content_in_errors_and_reprs(store, where):
-    entry = LedgerEntry(1, CANARY.decode(), "p", "m", Counts(), "d")
+    entry = LedgerEntry(1, CANARY.decode(), "p", "m", RecordCounts(), "d")
     with store.lock("feed"), store.transaction() as tx:
         tx.put_outbox("feed", "stream", CANARY)
         tx.put_snapshot("feed", CANARY)

@@ -126,9 +126,9 @@ def changed(path, change):
     "change",
     [
         lambda veil: veil.update(truth=["flu"]),
-        lambda veil: veil["stretches"][0].reverse(),
+        lambda veil: veil["segments"][0].reverse(),
         lambda veil: veil.update(l=2),
-        lambda veil: veil["orders"][0].__setitem__(0, veil["orders"][0][1]),
+        lambda veil: veil["permutations"][0].__setitem__(0, veil["permutations"][0][1]),
         lambda veil: veil.pop("domain"),
     ],
     ids=["another key", "another prior", "another l", "no order", "no domain"],

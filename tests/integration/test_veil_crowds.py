@@ -104,7 +104,7 @@ def test_a_person_keeps_her_set_whoever_else_is_in_the_table(policy):
 def test_rows_of_the_prior_that_are_no_crowd_are_suppressed_and_counted(policy):
     rows = pa.concat_tables([people(200, sexes="f"), rename(people(4, sexes="m", seed=2))])
     release, original = engine(policy, rows)
-    assert (release.counts.published, release.counts.suppressed) == (200, 4)
+    assert (release.records.published, release.records.suppressed) == (200, 4)
     pass_gate(release, policy, "table", original=original)
     with pytest.raises(GuaranteeError, match="row of the prior"):
         engine(policy, pa.concat_tables([people(40, sexes="f"), rename(people(4, sexes="m", seed=2))]))
@@ -176,9 +176,9 @@ def test_the_files_show_a_lost_truth_where_records_do_not_read_alike(tmp_path):
 
 def test_a_share_that_is_not_stated_is_none(policy):
     release, original = engine(policy, people())
-    veil = dict(release.documents["veil"])
+    veil = dict(release.metadata["veil"])
     for eta in (None, [], [2.0] * 3, "none"):
-        inside, outside = refuted(replace(release, documents={"veil": veil | {"eta": eta}}), policy, original)
+        inside, outside = refuted(replace(release, documents={"veil": veil | {"omission_rate": eta}}), policy, original)
         assert TRUTH in inside & outside
 
 
@@ -224,14 +224,14 @@ def test_the_row_of_the_prior_counts_as_published(policy):
 def test_lost_rows_are_missed(policy):
     release, original = engine(policy, people())
     short = replace(release, tables={"data": release.tables["data"].slice(10)})
-    short = replace(short, counts=replace(release.counts, rows_in=590, published=590))
+    short = replace(short, counts=replace(release.records, rows_in=590, published=590))
     inside, outside = refuted(short, policy, original)
     assert "rows in = rows of the input" in inside & outside
 
 
 def test_a_domain_with_two_spellings_of_a_value_is_refuted(policy):
     release, _ = engine(policy, people())
-    veil = dict(release.documents["veil"])
+    veil = dict(release.metadata["veil"])
     veil["domain"] = ["Flu", *veil["domain"][1:]]
     forged = replace(release, documents={"veil": veil})
     claims = {finding.claim for finding in verify(forged, policy, kind="table").refuted}

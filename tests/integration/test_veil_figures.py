@@ -81,28 +81,28 @@ def test_the_report_says_what_was_measured(place):
     report = figures(place)
     assert report["epsilon"] == 1
     assert report["held_out"] == 800
-    assert 0.3 < report["reader"]["after"]["right"] < 0.4
-    assert report["kappa"]["mean"] <= report["kappa"]["99"]
+    assert 0.3 < report["attacker"]["after"]["right"] < 0.4
+    assert report["odds_ratio"]["mean"] <= report["odds_ratio"]["99"]
     kernel = report["kernel"]
-    assert [one["events"] for one in kernel["readers"]] == [2, 4]
-    assert all(abs(one["right"] - one["published"]) < 0.08 for one in kernel["readers"])
+    assert [one["events"] for one in kernel["attackers"]] == [2, 4]
+    assert all(abs(one["right"] - one["published"]) < 0.08 for one in kernel["attackers"])
     assert kernel["misfit"]["gain"] < 0.05
     assert "max" not in json.dumps(report)
 
 
 def test_every_release_quotes_it_and_the_judge_compares(place):
     release, policy = published(place)
-    quoted = release.documents["veil"]["figures"]
+    quoted = release.metadata["veil"]["figures"]
     assert quoted == {word: part for word, part in figures(place).items() if word != "sha256"}
     words = " ".join(release.guarantee.not_covered)
-    assert f"{quoted['reader']['after']['right']:.1%} of the cases" in words
+    assert f"{quoted['attacker']['after']['right']:.1%} of the cases" in words
     assert "after 4 events" in words
     assert "epsilon = 1" in words
     release.to_dir(place / "out")
     document = json.loads((place / "out" / "veil.json").read_text())
-    document["figures"]["eta"] = 0.0001
+    document["figures"]["omission_rate"] = 0.0001
     forged = Release.from_dir(place / "out")
-    object.__setattr__(forged, "documents", {"veil": document})
+    object.__setattr__(forged, "metadata", {"veil": document})
     assert "the figures are those of the prior's report" in [one.claim for one in verify(forged, policy).refuted]
 
 
@@ -111,7 +111,7 @@ def test_without_a_report_the_release_says_that_nobody_measured_it(place):
     release, policy = published(place)
     words = " ".join(release.guarantee.not_covered)
     assert words.count("nobody measured") == 2
-    assert release.documents["veil"]["figures"] is None
+    assert release.metadata["veil"]["figures"] is None
     assert verify(release, policy).holds
 
 
@@ -119,7 +119,7 @@ def test_the_report_is_no_part_of_what_a_key_pins(place):
     release, _ = published(place)
     (place / "prior.report.json").unlink()
     again, _ = published(place)
-    assert release.documents["veil"]["house"] == again.documents["veil"]["house"]
+    assert release.metadata["veil"]["parameters_digest"] == again.metadata["veil"]["parameters_digest"]
     assert (
         release.tables["data"].drop_columns("visit" if "visit" in release.tables["data"].column_names else [])
         == (again.tables["data"])
@@ -137,7 +137,7 @@ def test_figures_of_another_kernel_are_not_quoted(place):
     lines = (place / "kernel.csv").read_text().splitlines()
     (place / "kernel.csv").write_text("\n".join([*lines[:-1], "C3,0.9," + lines[-1].split(",")[2]]) + "\n")
     release, _ = published(place)
-    assert release.documents["veil"]["figures"]["kernel"] is None
+    assert release.metadata["veil"]["figures"]["kernel"] is None
     assert "how far it is from the truth" in " ".join(release.guarantee.not_covered)
 
 
@@ -165,4 +165,4 @@ def test_a_person_is_offered_over_all_events_and_the_judge_agrees(place):
     assert verify(release, policy).holds
     data = release.tables["data"]
     assert set(data.column("event").to_pylist()) == set(range(5))
-    assert max(release.documents["veil"]["eta"]) < 0.1
+    assert max(release.metadata["veil"]["omission_rate"]) < 0.1

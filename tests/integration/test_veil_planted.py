@@ -23,7 +23,7 @@ COLUMNS = {
 
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory):
-    base = tmp_path_factory.mktemp("house")
+    base = tmp_path_factory.mktemp("parameters_digest")
     lines = [
         f"{sex},{value},{5 + (code * step) % 7}\n"
         for sex, step in (("f", 1), ("m", 3))
@@ -113,18 +113,18 @@ VEIL = {
     "epsilon": (lambda v: v.update(epsilon=0.001), "epsilon is that of the prior's report or of the policy"),
     "the house": (lambda v: v.update(house="p1 has d03"), "the house is the digest of what it pins"),
     "eta of nobody": (
-        lambda v: v["eta"].append(0.123),
+        lambda v: v["omission_rate"].append(0.123),
         "every row of the prior has its share of truths that are not offered",
     ),
     "cells in eta": (
-        lambda v: v["eta"].append("p1"),
+        lambda v: v["omission_rate"].append("p1"),
         "every row of the prior has its share of truths that are not offered",
     ),
     "dear eta": (
         lambda v: v.update(eta_epsilon=9),
         "every row of the prior has its share of truths that are not offered",
     ),
-    "large eta": (lambda v: v.update(eta=[0.9] * len(v["eta"])), "few truths are stated not to be offered"),
+    "large eta": (lambda v: v.update(eta=[0.9] * len(v["omission_rate"])), "few truths are stated not to be offered"),
 }
 
 

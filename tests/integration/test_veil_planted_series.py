@@ -27,7 +27,7 @@ DOCUMENT = {
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    base = tmp_path_factory.mktemp("house")
+    base = tmp_path_factory.mktemp("parameters_digest")
     lines = (f"{sex},{value},{5 + code}\n" for sex in "fm" for code, value in enumerate(VALUES))
     (base / "prior.csv").write_text("sex,value,count\n" + "".join(lines))
     (base / "policy.yaml").write_text(yaml.safe_dump(DOCUMENT))
@@ -99,7 +99,7 @@ def test_releases_in_another_order(base):
 
 
 LINES = {
-    "an object in a field": lambda line: line["qi"].update(sex={"p1": "v3"}),
+    "an object in a field": lambda line: line["quasi"].update(sex={"p1": "v3"}),
     "a pseudonym that tells": lambda line: line.update(person="p1 has v3"),
 }
 

@@ -146,21 +146,21 @@ def test_table_series_and_stream_of_one_house_agree(tmp_path):
         store.register("other", policy_hash=again.hash)
         with store.lock("other"):
             first = series.Series(store, again, name="other").publish(batch).release.tables["data"]
-        with Stream(policy, store=store, despite_ledger=True) as stream:
+        with Stream(policy, store=store, allow_republication=True) as stream:
             lines = records(stream.push(batch))
 
     def sets(data):
         cells = [data.column(name).to_pylist() for name in ("line", "age", "ill_1", "ill_2", "ill_3")]
         return sorted(zip(*cells, strict=True))
 
-    shown = sorted((line["plain"]["line"], line["qi"]["age"], *line["candidates"]) for line in lines)
+    shown = sorted((line["plain"]["line"], line["quasi"]["age"], *line["candidates"]) for line in lines)
     assert sets(once) == sets(first) == shown
 
 
 def test_another_prior_or_l_under_the_same_key_is_refused(tmp_path):
     policy = rules(tmp_path)
     with Store.open(tmp_path / "house.db") as store:
-        with Stream(policy, store=store, name="one") as stream:
+        with Stream(policy, store=store, name="slot_length") as stream:
             stream.push(people(1, 20))
         for other in (RULES | {"privacy": {"l": 5}}, RULES):
             settings = other | {"prior": {"file": "prior.csv", "by": ["sex"]} | (KERNEL if other is RULES else {})}
@@ -201,7 +201,7 @@ FORGED = {
     "every record names a row of the prior": lambda line: line | {"row": 99},
     "the events of a person count 0, 1, 2, ... under one row": lambda line: line | {"event": 4},
     "every line is a record as documented, with nothing beside it": lambda line: line | {"truth": "flu"},
-    "only columns the policy releases": lambda line: line | {"qi": line["qi"] | {"who": "p1"}},
+    "only columns the policy releases": lambda line: line | {"quasi": line["quasi"] | {"who": "p1"}},
     "a sequence number occurs once": lambda line: line | {"seq": 1},
 }
 
@@ -231,12 +231,12 @@ def test_drift_raises_an_alarm_that_is_looked_at_however_batches_are_cut(tmp_pat
         cut.push(batch.slice(at, 333))
     assert whole.metrics == cut.metrics
     assert (whole.metrics["alarm"], whole.metrics["persons"]) == (1, 4000)
-    assert abs(whole.metrics["eta"] - 2 / 3) < 0.05
+    assert abs(whole.metrics["omission_rate"] - 2 / 3) < 0.05
 
 
 def test_a_value_outside_a_hierarchy_does_not_stop_a_stream(tmp_path):
     batch = people(9, 3).set_column(1, "age", pa.array(["40", "old", None]))
-    shown = [line["qi"]["age"] for line in released(rules(tmp_path), batch, 1)]
+    shown = [line["quasi"]["age"] for line in released(rules(tmp_path), batch, 1)]
     assert shown == ["[40, 50)", "*", None]
 
 

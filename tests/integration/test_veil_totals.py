@@ -17,12 +17,12 @@ from reticent.release import Release
 from reticent.verify import verify
 from reticent.verify.original.persons import Input
 
-TOTALS = POLICY.replace("prior: {file: prior.csv}", "prior: {file: prior.csv, totals: 1.0}")
+TOTALS = POLICY.replace("prior: {file: prior.csv}", "prior: {file: prior.csv, counts: 1.0}")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    place = tmp_path_factory.mktemp("totals")
+    place = tmp_path_factory.mktemp("counts")
     (place / "policy.yaml").write_text(TOTALS)
     (place / "without.yaml").write_text(POLICY)
     write(place / "past.csv", people(1, 3000))
@@ -44,9 +44,9 @@ def release(place, name, data="now.csv", policy="policy.yaml"):
 
 def test_the_release_carries_them_says_what_they_cost_and_is_verified(place):
     document = json.loads((place / "a" / "veil.json").read_bytes())
-    assert document["totals"]["epsilon"] == 1.0
-    counts = np.array(document["totals"]["counts"])
-    assert counts.shape == np.array(document["stretches"]).shape
+    assert document["counts"]["epsilon"] == 1.0
+    counts = np.array(document["counts"]["counts"])
+    assert counts.shape == np.array(document["segments"]).shape
     assert abs(counts.sum() - 2000) < 200
     words = " ".join(Release.from_dir(place / "a").guarantee.not_covered)
     assert "totals by row and value were counted on the released persons themselves, with noise of epsilon = 1" in words
@@ -57,7 +57,7 @@ def test_the_release_carries_them_says_what_they_cost_and_is_verified(place):
 
 def test_a_persons_epsilon_is_spent_once(place):
     assert release(place, "again").exit_code == 0  # the very same release: no further noise
-    same = [json.loads((place / name / "veil.json").read_bytes())["totals"] for name in ("a", "again")]
+    same = [json.loads((place / name / "veil.json").read_bytes())["counts"] for name in ("a", "again")]
     assert same[0] == same[1]
     write(place / "fewer.csv", people(2, 2000).slice(0, 1000))
     for policy in ("policy.yaml", "without.yaml"):
@@ -76,7 +76,7 @@ def test_kinds_that_publish_again_have_none(place, kind):
 
 def test_relatives_are_not_counted_as_strangers(place):
     policy = Policy.load(place / "policy.yaml").to_dict()
-    policy["prior"]["unit"] = "id"
+    policy["prior"]["household"] = "id"
     from reticent.engine.veil.parameters import VeilParameters
 
     with pytest.raises(PolicyError, match="unit and totals"):
@@ -97,14 +97,14 @@ def test_relatives_are_not_counted_as_strangers(place):
 def test_others_are_refuted(place, tmp_path, change, original):
     policy, data = Policy.load(place / "policy.yaml"), people(2, 2000)
     passed = tables.publish(data, policy, seed=7)
-    document = dict(passed.release.documents["veil"])
-    exact = np.zeros(np.array(document["stretches"]).shape, dtype=int)
+    document = dict(passed.release.metadata["veil"])
+    exact = np.zeros(np.array(document["segments"]).shape, dtype=int)
     rows = dict(zip(_keys(passed.release, data), passed.release.tables["data"]["row"].to_pylist(), strict=True))
     for person, value in zip(data["id"].to_pylist(), data["ill"].to_pylist(), strict=True):
         exact[rows[person], document["domain"].index(value)] += 1
-    document["totals"] = json.loads(json.dumps(document["totals"]))
+    document["counts"] = json.loads(json.dumps(document["counts"]))
     assert _judged(passed.release, document, policy, data).holds
-    change(document["totals"], exact.tolist())
+    change(document["counts"], exact.tolist())
     assert not _judged(passed.release, document, policy, data if original else None).holds
 
 
@@ -143,10 +143,10 @@ def _without_totals(place):
     folder = place / "blind"
     if not folder.exists():
         found = Release.from_dir(place / "a")
-        veil = {word: part for word, part in found.documents["veil"].items() if word != "totals"}
+        veil = {word: part for word, part in found.metadata["veil"].items() if word != "counts"}
         from dataclasses import replace
 
-        replace(found, documents={**found.documents, "veil": veil}).to_dir(folder)
+        replace(found, documents={**found.metadata, "veil": veil}).to_dir(folder)
     return reticent.read(folder)
 
 

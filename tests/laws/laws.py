@@ -10,7 +10,7 @@ from cases import Case, run
 
 from reticent.errors import PolicyError, ReticentError, StateError
 from reticent.policy import Policy
-from reticent.release import Counts
+from reticent.release import RecordCounts
 from reticent.verify import verify
 
 N = 240
@@ -46,17 +46,17 @@ def loses_and_doubles_nothing(case: Case) -> None:
         adds_up(engine.counts, pushed)
     releases += engine.close()
     adds_up(engine.counts, pushed)
-    assert engine.counts.held == 0 or case.kind != "table"
+    assert engine.counts.withheld == 0 or case.kind != "table"
     published = rows_of(releases) if not case.cut else rows_of(releases[-1:])
     assert len(published) == len(set(published)), "a row was published twice"
     assert set(published) <= set(range(N)), "a row was made up"
     assert len(published) == engine.counts.published, "the counts do not tell what was published"
 
 
-def adds_up(counts: Counts, pushed: int) -> None:
-    assert counts.rows_in == pushed
-    assert counts.rows_in == counts.published + counts.held + counts.suppressed
-    assert min(counts.published, counts.held, counts.suppressed) >= 0
+def adds_up(counts: RecordCounts, pushed: int) -> None:
+    assert counts.input == pushed
+    assert counts.input == counts.published + counts.withheld + counts.suppressed
+    assert min(counts.published, counts.withheld, counts.suppressed) >= 0
 
 
 def batches_do_not_change_the_guarantee(case: Case) -> None:
@@ -66,7 +66,7 @@ def batches_do_not_change_the_guarantee(case: Case) -> None:
         releases, engine = run(case, table, cuts)
         claims.append([dict(release.guarantee.claims) for release in releases[-1:]])
         assert verify(releases, case.rules()).holds
-        assert engine.counts.rows_in == N
+        assert engine.counts.input == N
     assert claims[0] == claims[1] == claims[2]
 
 

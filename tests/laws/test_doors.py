@@ -24,8 +24,8 @@ LINES, BAD = odd_records.lines()
 SEED = 11
 KEYS = {
     "group": {"type", "group", "candidates"},
-    "tuple": {"type", "group", "seq", "qi", "plain"},
-    "record": {"type", "seq", "qi", "plain", "row", "event", "candidates"},
+    "tuple": {"type", "group", "seq", "quasi", "plain"},
+    "record": {"type", "seq", "quasi", "plain", "row", "event", "candidates"},
 }
 
 
@@ -89,7 +89,7 @@ def tuples(shown: bytes) -> list[dict]:
 
 def typed(shown: bytes) -> list[bytes]:
     """What a recipient reads of every record: each cell with its type."""
-    return [orjson.dumps([line["qi"], line["plain"]]) for line in tuples(shown)]
+    return [orjson.dumps([line["quasi"], line["plain"]]) for line in tuples(shown)]
 
 
 def test_every_cell_goes_out_with_the_type_it_came_with(by_command):
@@ -98,7 +98,7 @@ def test_every_cell_goes_out_with_the_type_it_came_with(by_command):
     sent = {number: orjson.loads(line) for number, line in enumerate(LINES) if number not in BAD}
     assert [line["seq"] for line in tuples(shown)] == list(sent)
     for line, record in zip(tuples(shown), sent.values(), strict=True):
-        assert orjson.dumps(line["qi"]) == orjson.dumps({name: record.get(name) for name in ("age", "town")})
+        assert orjson.dumps(line["quasi"]) == orjson.dumps({name: record.get(name) for name in ("age", "town")})
         assert orjson.dumps(line["plain"]) == orjson.dumps({"note": record.get("note")})
 
 
@@ -193,4 +193,4 @@ def test_what_comes_out_verifies_and_has_no_other_key(by_command, by_http, folde
         assert verdict.holds, verdict.refuted
     for line in map(orjson.loads, by_command[0].splitlines() + by_http[0].splitlines()):
         assert set(line) == KEYS[line["type"]]
-        assert line["type"] == "group" or (set(line["qi"]), set(line["plain"])) == ({"age", "town"}, {"note"})
+        assert line["type"] == "group" or (set(line["quasi"]), set(line["plain"])) == ({"age", "town"}, {"note"})

@@ -12,7 +12,7 @@ import laws
 from reticent.engine import PUBLISHERS
 from reticent.engine.rng import Rng
 from reticent.engine.table.anatomy import Anatomy
-from reticent.release import Counts
+from reticent.release import RecordCounts
 
 
 def apply(law, case, caplog):
@@ -149,7 +149,7 @@ class Boastful(Anatomy):
     @property
     def counts(self):
         true = super().counts
-        return Counts(true.rows_in, true.rows_in, true.held, true.suppressed)
+        return RecordCounts(true.input, true.input, true.withheld, true.suppressed)
 
 
 PLANTED = [

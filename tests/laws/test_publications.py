@@ -135,8 +135,8 @@ def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, published):
     for number, (part, folder, ledger) in enumerate(parts, 1):
         release, _ = read(folder)
         sent = sent + part.num_rows if case.kind == "evolving" else part.num_rows
-        counts = release.counts
-        assert (counts.rows_in, counts.published + counts.held + counts.suppressed) == (sent, sent)
+        counts = release.records
+        assert (counts.input, counts.published + counts.withheld + counts.suppressed) == (sent, sent)
         if "qit" in release.tables:
             rows = release.tables["qit"].column("line").to_pylist()
             assert len(rows) == len(set(rows)) == counts.published
@@ -155,14 +155,14 @@ def test_a_restart_changes_nothing(case, door_to, tmp_path):
         straight, again = read(door.publish(second))[0], read(twin.publish(second))[0]
     finally:
         twin.close()
-    assert straight.counts == again.counts
+    assert straight.records == again.records
     assert all(straight.tables[name].equals(again.tables[name]) for name in straight.tables)
 
 
 @each(PUBLISHED)
 def test_the_same_seed_gives_the_same_releases(case, tmp_path, capsys):
     made = []
-    for name in ("one", "two"):
+    for name in ("slot_length", "two"):
         (tmp_path / name).mkdir()
         door = CommandLine(case, tmp_path / name, capsys, seed=7)
         made.append([read(door.publish(part))[0] for part in steps(case)[: 2 if case in SEVERAL else 1]])

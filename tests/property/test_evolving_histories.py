@@ -126,7 +126,7 @@ class History(RuleBasedStateMachine):
     @invariant()
     def counts_add_up(self):
         counts = self.engine.counts
-        assert counts.rows_in == len(self.model) == counts.published + counts.held
+        assert counts.input == len(self.model) == counts.published + counts.withheld
 
 
 @pytest.mark.parametrize("method", cases.METHODS)
@@ -166,4 +166,4 @@ def test_a_row_that_no_class_holds_stops_the_deletion():
     engine._core = Astray()
     with pytest.raises(InternalError, match="no class"):
         engine.delete(["3"])
-    assert engine.counts.rows_in == 9
+    assert engine.counts.input == 9

@@ -26,7 +26,7 @@ with warnings.catch_warnings():
     from pycanon import anonymity
 
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.verify import verify
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 4)), min_size=2, max_size=30)
@@ -41,8 +41,8 @@ def table(rows, *, text=True):
 def judged(frame, claims):
     policy = Policy.from_dict({"version": 1, "columns": {"q1": "quasi", "q2": "quasi", "ill": "sensitive"}})
     data = pa.Table.from_pandas(frame, preserve_index=False)
-    counts = Counts(len(frame), len(frame), 0, 0)
-    return verify(Release("table", "generalised", "peer", {"data": data}, Guarantee(claims, ""), counts, ""), policy)
+    counts = RecordCounts(len(frame), len(frame), 0, 0)
+    return verify(Release("table", "generalized", "peer", {"data": data}, Guarantee(claims, ""), counts, ""), policy)
 
 
 def holds(frame, claims):

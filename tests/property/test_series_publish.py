@@ -11,7 +11,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.series.grouping import Grouping
 from reticent.engine.series.m_distinct import MDistinct
 from reticent.policy import Policy
-from reticent.release import Counts, Ledger, LedgerEntry
+from reticent.release import Ledger, LedgerEntry, RecordCounts
 from reticent.verify import verify
 
 MODELS = ("m-distinct", "m-distinct*", "m-invariance")
@@ -29,7 +29,7 @@ def policy(model, m, *, blocks=8, width=3, max_risk=0.5):
                 "place": {"role": "quasi", "hierarchy": {"prefix": 2}},
                 "ill": {"role": "sensitive", "hierarchy": {"tree": tree}, "updates": {"tree": 1}},
             },
-            "series": {"method": model, "m": m, "max_risk": max_risk, "max_held": 1.0},
+            "series": {"method": model, "m": m, "max_risk": max_risk, "max_withheld": 1.0},
         }
     )
 
@@ -60,7 +60,7 @@ def ledger_of(engine):
     ledger = Ledger()
     for number in range(1, engine.releases + 1):
         persons, groups = engine.history.members(number)
-        ledger.record(LedgerEntry(number, "", "", "", Counts(), ""), persons, groups)
+        ledger.record(LedgerEntry(number, "", "", "", RecordCounts(), ""), persons, groups)
     return ledger
 
 
@@ -166,7 +166,7 @@ def test_the_judge_notices_a_planted_bug(bug, claim):
     rules = Policy.from_dict(policy("m-distinct", 4, max_risk=0.26).to_dict() | {})
     rules = Policy.from_dict(
         rules.to_dict()
-        | {"series": {"method": "m-distinct", "m": 4, "max_risk": 0.26, "max_held": 1.0, "spread": False}}
+        | {"series": {"method": "m-distinct", "m": 4, "max_risk": 0.26, "max_withheld": 1.0, "spread": False}}
     )
     engine, releases = run(rules, tables(2, 200, 4), bug(rules, rng=Rng.from_seed(1)))
     verdict = verify(releases, rules, ledger=ledger_of(engine))

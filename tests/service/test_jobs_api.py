@@ -50,7 +50,7 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
     done = until_done(client, job["id"])
     assert done["state"] == "done", done
     release = client.get(f"/releases/{done['release']}").json()
-    assert release["verdict"]["holds"]
+    assert release["verification"]["holds"]
     for form in ("csv", "parquet"):
         packed = client.get(f"/releases/{done['release']}/download", params={"format": form})
         zipfile.ZipFile(io.BytesIO(packed.content)).extractall(tmp_path / form)

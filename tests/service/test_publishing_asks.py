@@ -41,7 +41,7 @@ def plan(running):
 
 def publish(running, plan, k, *, despite=False):
     policy = running.hub.accept(plan.bundle(privacy=PRIVACY | {"k": k}, table={"method": "mondrian"}))
-    request = {"table": plan.table["id"], "policy_hash": policy.hash, "method": None, "despite": despite}
+    request = {"table": plan.table["id"], "policy_hash": policy.hash, "method": None, "allow_republication": despite}
     job = running.hub.jobs.begin("table", "a.csv", request)
     return running.hub.jobs.wait(job["id"])
 
@@ -53,7 +53,7 @@ def test_a_draft_publishes_nothing_and_the_ledger_is_asked(running, plan):
     job = next(job for job in hub.jobs.documents.all() if job["kind"] == "try")
     assert hub.jobs.wait(job["id"])["state"] == "done"
     (draft,) = drafts.of_table(hub, plan.table["id"])
-    assert draft["figures"]["counts"]["rows_in"] == 300
+    assert draft["figures"]["counts"]["input"] == 300
     assert set(drafts.measures(draft["figures"])) == set(drafts.MEASURES)
     assert hub.releases.all() == []
     assert ask_ledger(hub, draft).elsewhere == 0
@@ -133,7 +133,7 @@ def test_a_stopped_stream_takes_nothing_until_it_goes_on(running):
         stream.drop()
         assert stream.publication
         assert stream.stopped  # the store remembers
-        assert not client.post("/streams/s/go-on").json()["stopped"]
+        assert not client.post("/streams/s/resume").json()["stopped"]
         assert stream.trend
 
 

@@ -231,11 +231,11 @@ def test_pages_keep_to_the_scope_of_the_visitor(studio):
 
 def test_the_trail_has_a_page_for_custodians(studio):
     with signed_in(studio, studio.tokens[Role.CUSTODIAN]) as client:
-        shown = client.get("/trail").text
-        assert studio.hub.trail.head()["digest"] in shown
+        shown = client.get("/audit-log").text
+        assert studio.hub.audit_log.head()["digest"] in shown
         assert "sign-in" in shown
     with signed_in(studio, studio.tokens[Role.ANALYST]) as client:
-        assert studio.hub.trail.head()["digest"] not in client.get("/trail").text
+        assert studio.hub.audit_log.head()["digest"] not in client.get("/audit-log").text
 
 
 def test_every_script_of_a_page_has_the_nonce_of_its_answer(studio):

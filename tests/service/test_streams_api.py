@@ -60,9 +60,9 @@ def test_ndjson_and_arrow_come_back_released(server, stream):
     assert first.status_code == second.status_code == 200
     for answer, part in ((first, table.slice(0, 20)), (second, table.slice(20))):
         shown = tuples(answer.content)
-        assert [record["qi"]["sex"] for record in shown] == part.column("sex").to_pylist()
+        assert [record["quasi"]["sex"] for record in shown] == part.column("sex").to_pylist()
         assert {len(record["candidates"]) for record in shown} == {10}
-        assert all("diagnosis" not in record["qi"] and "patient_id" not in record["qi"] for record in shown)
+        assert all("diagnosis" not in record["quasi"] and "patient_id" not in record["quasi"] for record in shown)
 
 
 def test_the_codebook_is_there_before_the_first_line(server, stream):
@@ -143,13 +143,13 @@ def test_a_follower_hears_what_comes_later(server, stream):
     ],
 )
 def test_bad_batches_change_nothing_and_quote_nothing(stream, body, kind, status):
-    before = stream.get("/streams/s").json()["rows_in"]
+    before = stream.get("/streams/s").json()["input"]
     answer = push(stream, "s", body, kind=kind)
     assert answer.status_code == status, answer.text
     assert b"1e400" not in answer.content
     if b"canary" in body and kind == NDJSON:
         assert "canary" not in answer.text
-    assert stream.get("/streams/s").json()["rows_in"] == before
+    assert stream.get("/streams/s").json()["input"] == before
     assert push(stream, "s", lines(feed.generate(2, 5))).status_code == 200
 
 
@@ -183,7 +183,9 @@ def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monke
     monkeypatch.setattr(stream_publication, "_MAX_JOURNAL", 3_000)
     monkeypatch.setattr(snapshot_writer, "_PIECE", 2_000)
     begun = []
-    monkeypatch.setattr(live_stream, "SnapshotWriter", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args))
+    monkeypatch.setattr(
+        live_stream, "SnapshotWriter", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args)
+    )
     running = InThread(tmp_path)
     try:
         with running.client() as client:
@@ -230,14 +232,14 @@ def test_castle_holds_and_readers_get_it(server):
     policy = feed_policy(method="castle", delta=20)
     policy["policy"]["privacy"] = {"k": 3}
     with server.client() as client:
-        client.post("/streams", json={"name": "held", **policy}).raise_for_status()
+        client.post("/streams", json={"name": "withheld", **policy}).raise_for_status()
         table = rename_persons(feed.generate(200, 7), "C")  # others of this server have the same names
-        answers = [push(client, "held", lines(table.slice(i * 50, 50)), f"k{i}") for i in range(4)]
+        answers = [push(client, "withheld", lines(table.slice(i * 50, 50)), f"k{i}") for i in range(4)]
         assert {answer.status_code for answer in answers} == {202}
-        assert {push(client, "held", lines(table.slice(0, 50)), "k0").status_code} == {202}
+        assert {push(client, "withheld", lines(table.slice(0, 50)), "k0").status_code} == {202}
         shown = [orjson.loads(line) for line in client.get("/streams/held/records").content.splitlines()]
         status = client.get("/streams/held").json()
-    assert status["rows_in"] == 200
+    assert status["input"] == 200
     assert len(shown) == status["published"]
     assert {record["type"] for record in shown} == {"record"}
 
@@ -317,9 +319,9 @@ def test_a_cursor_ahead_of_its_stream_is_refused(stream):
         ahead = stream.get(f"/streams/s/{path}", params={"cursor": last + 1, "limit": 1})
         assert (ahead.status_code, ahead.json()["error"]["code"]) == (409, "ahead")
     generation = here.headers["reticent-generation"]
-    assert stream.get("/streams/s/records", params={"generation": generation}).status_code == 200
-    other = stream.get("/streams/s/records", params={"generation": generation + "1"})
-    assert other.json()["error"]["code"] == "generation"
+    assert stream.get("/streams/s/records", params={"epoch": generation}).status_code == 200
+    other = stream.get("/streams/s/records", params={"epoch": generation + "1"})
+    assert other.json()["error"]["code"] == "epoch"
 
 
 def test_a_batch_that_takes_too_long_is_unknown_and_then_known(tmp_path, monkeypatch):

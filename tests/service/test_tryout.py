@@ -13,7 +13,7 @@ from test_jobs_api import endless
 from reticent.datasets import feed, series
 from reticent.datasets.policies import policy_yaml
 from reticent.datasets.writers import csv_text
-from reticent.errors import UnwantedError
+from reticent.errors import WorkCancelledError
 from reticent.policy import Policy
 from reticent.policy.bundle import Bundle
 from reticent.policy.settings.kinds import SeriesSettings
@@ -26,7 +26,7 @@ def test_a_try_out_that_is_not_wanted_any_more_ends_its_process():
     """The search would not end by itself: coming back at all shows that its process was ended."""
     data, policy = endless(3)
     looks = iter([False, True])
-    with pytest.raises(UnwantedError):
+    with pytest.raises(WorkCancelledError):
         measure_in_subprocess(data, Bundle.pack(Policy.from_dict(policy)).to_bytes(), is_cancelled=lambda: next(looks))
 
 
@@ -57,8 +57,8 @@ def test_every_kind_is_tried(kind, method, l):
     assert figures["method"] == method
     assert figures["claims"]
     assert figures["against"]
-    assert figures["counts"]["rows_in"] == table.num_rows
-    assert figures["shown"]["rows"] or figures["counts"]["held"]
+    assert figures["counts"]["input"] == table.num_rows
+    assert figures["shown"]["rows"] or figures["counts"]["withheld"]
     assert 0 <= figures["asked"].get("error", 0) < 3  # nothing is asked of values that are all rare
     if method == "veil":
         assert 1 / l <= figures["guess"] < 3 / l

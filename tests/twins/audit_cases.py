@@ -8,7 +8,7 @@ import pyarrow as pa
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 
 
 def values(domain):
@@ -51,11 +51,11 @@ def generalised(rows, claims, *, quasi=("age",), rows_in=None):
     count = rows_in or len(rows)
     return Release(
         "table",
-        "generalised",
+        "generalized",
         "by hand",
         {"data": pa.table(tables)},
         Guarantee(claims, "nobody"),
-        Counts(count, len(rows), 0, count - len(rows)),
+        RecordCounts(count, len(rows), 0, count - len(rows)),
         "none",
     )
 
@@ -74,6 +74,6 @@ def anatomy(groups, claims, number=0):
         "by hand",
         tables,
         Guarantee(claims, "nobody"),
-        Counts(len(qit), len(qit), 0, 0),
+        RecordCounts(len(qit), len(qit), 0, 0),
         f"none{number}",
     )

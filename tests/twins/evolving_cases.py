@@ -65,7 +65,7 @@ def table(ids, values, *, zips=None) -> pa.Table:
 
 def enter(ledger: Ledger, release: Release, members) -> None:
     """Writes a publication into a ledger, as the gate does."""
-    entry = LedgerEntry(len(ledger) + 1, "", release.policy_hash, release.method, release.counts, "")
+    entry = LedgerEntry(len(ledger) + 1, "", release.policy_hash, release.method, release.records, "")
     ledger.record(entry, *members)
 
 

@@ -144,7 +144,7 @@ class Walk:
     def _expect(self, classes: dict[int, int], step: str) -> None:
         assert self._classes() == classes, f"{step} differs from the twin"
         held = sum(c == -1 for c in classes.values())
-        assert self.engine.counts.held == held, f"{step}: {self.engine.counts.held} held, not {held}"
+        assert self.engine.counts.withheld == held, f"{step}: {self.engine.counts.withheld} held, not {held}"
 
     def publish(self) -> None:
         """Looks at the published tables alone: l values in every group, and every record that is not held back."""

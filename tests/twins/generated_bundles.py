@@ -227,7 +227,7 @@ def _visit(rng, me, canary):
             issued=when,
             valueQuantity={
                 "value": round(rng.uniform(60, 190), 1),
-                "unit": canary,
+                "household": canary,
                 "system": "http://unitsofmeasure.org",
                 "code": "cm",
             },

@@ -12,7 +12,7 @@ from reticent.audit.attack import Evidence
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.verify.published import read_release, text_table
 
 OTHER = "other"
@@ -48,7 +48,7 @@ def sealed(table, prior, l, *, sensitive="ill", claims=None):
     }
     size = table.num_rows
     words = Guarantee(claims or {"posterior": 1 / l}, "a reader who knows nothing but the prior")
-    return Release("stream", "stream", "naive", tables, words, Counts(size, size, 0, 0), "none")
+    return Release("stream", "stream", "naive", tables, words, RecordCounts(size, size, 0, 0), "none")
 
 
 VALUES, AGES = 30, 90

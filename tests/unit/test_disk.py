@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from reticent.disk import locked
 with locked(Path(sys.argv[1]), 0, 0):
-    print("held", flush=True)
+    print("withheld", flush=True)
     sys.stdin.read()
 print("free", flush=True)
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from reticent.disk import locked
 try:
     with locked(Path(sys.argv[1]), float(sys.argv[2]), 0.001):
-        print("held")
+        print("withheld")
 except TimeoutError:
     print("taken")
 """
@@ -55,13 +55,13 @@ def test_a_lock_is_of_one_process_until_it_lets_go(environment, holder, tmp_path
     assert attempt(environment, tmp_path, 0) == "taken"
     holder.stdin.close()
     assert holder.stdout.readline() == "free\n"
-    assert attempt(environment, tmp_path, 0) == "held"
+    assert attempt(environment, tmp_path, 0) == "withheld"
 
 
 def test_a_lock_vanishes_with_a_killed_process(environment, holder, tmp_path):
     holder.kill()
     holder.wait()
-    assert attempt(environment, tmp_path, 60) == "held"
+    assert attempt(environment, tmp_path, 60) == "withheld"
 
 
 def test_the_file_of_a_lock_is_its_owners_alone_and_empty(environment, holder, tmp_path):

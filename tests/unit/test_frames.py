@@ -79,7 +79,7 @@ def test_every_function_takes_every_frame(tmp_path, form):
     assert kept.insert(frame).inserted == 60
     assert kept.update(first).updated == 1
     assert kept.delete(first).deleted == 1
-    assert reticent.Series(tmp_path / "s.db", policy, seed=1).publish(frame).counts.published == 60
+    assert reticent.Series(tmp_path / "s.db", policy, seed=1).publish(frame).records.published == 60
     with reticent.Stream(policy, store=tmp_path / "f.db") as stream:
         assert stream.push(frame).count(b'"tuple"') == 60
         assert not stream.dead_letters()

@@ -50,7 +50,7 @@ def test_a_table_once(files, as_path):
     policy = folder / "policy.json" if as_path else reticent.Policy.load(folder / "policy.json")
     data = folder / "data.csv" if as_path else table
     release = reticent.anonymize(data, policy, method="anatomy", seed=1)
-    assert release.counts.published == 70
+    assert release.records.published == 70
     assert reticent.verify(release, policy).holds
     assert not reticent.audit(release, policy, original=data, seed=1).refuted
 
@@ -59,14 +59,14 @@ def test_an_evolving_table(files):
     folder, table = files
     kept = reticent.EvolvingTable(folder / "store.db", folder / "policy.json")
     assert kept.insert(folder / "data.csv").inserted == 70
-    first = kept.publish(folder / "one")
+    first = kept.publish(folder / "slot_length")
     kept.delete(["1", "2"])
     kept.delete(table.slice(3, 1).select(["id"]))
     again = reticent.EvolvingTable(folder / "store.db")
     assert again.update(table.slice(10, 1)).updated == 1
     assert again.apply(cases.table([99], [1]).append_column("op", [["insert"]])).inserted == 1
     second = again.publish()
-    assert (first.counts.published, second.counts.published) == (70, 68)
+    assert (first.records.published, second.records.published) == (70, 68)
     assert reticent.verify([first, second], folder / "policy.json", store=folder / "store.db").holds
     assert again.status()["publications"] == 2
     with pytest.raises(reticent.StateError, match="another policy"):
@@ -110,7 +110,7 @@ def test_a_stream_runs_between_named_ends(tmp_path, monkeypatch):
     CliRunner().invoke(app, ["datasets", "feed", "-n", "200", "--seed", "1", "-o", "feed.csv"])
     with reticent.Stream("feed.policy.yaml", store="feed.db") as stream:
         done = stream.run("feed.csv", "released.ndjson")
-    assert done.counts.published == 200
+    assert done.records.published == 200
     assert reticent.verify("released.ndjson", "feed.policy.yaml").holds
 
 

@@ -188,16 +188,16 @@ impl LineWriter {
             }
             out.extend_from_slice(b"{\"type\":\"record\",\"seq\":");
             number(out, seq);
-            out.extend_from_slice(b",\"qi\":{");
+            out.extend_from_slice(b",\"quasi\":{");
             list(out, quasi, row);
             out.extend_from_slice(b"},\"plain\":{");
             list(out, plain, row);
             if let Some(persons) = veiled.persons {
                 out.extend_from_slice(b"},\"person\":\"");
                 name(out, b'p', persons[row]);
-                out.extend_from_slice(b"\",\"row\":");
+                out.extend_from_slice(b"\",\"stratum\":");
             } else {
-                out.extend_from_slice(b"},\"row\":");
+                out.extend_from_slice(b"},\"stratum\":");
             }
             number(out, veiled.strata[row].into());
             out.extend_from_slice(b",\"event\":");
@@ -243,7 +243,7 @@ impl LineWriter {
         group_id(out, id);
         out.extend_from_slice(b",\"seq\":");
         number(out, seq);
-        out.extend_from_slice(b",\"qi\":");
+        out.extend_from_slice(b",\"quasi\":");
         self.object(out, columns, 0, self.quasi, row);
         out.extend_from_slice(b",\"plain\":");
         self.object(out, columns, self.quasi, self.names.len(), row);
@@ -362,9 +362,9 @@ mod tests {
         assert!(lines.fits(&columns, &seqs, &groups, &opened));
         let text = String::from_utf8(lines.write(&columns, &seqs, &groups, &opened)).unwrap();
         let expected = [
-            r#"{"type":"tuple","group":"g0000000000000001","seq":3,"qi":{"zip":7},"plain":{"note":"a\"b"}}"#,
+            r#"{"type":"tuple","group":"g0000000000000001","seq":3,"quasi":{"zip":7},"plain":{"note":"a\"b"}}"#,
             r#"{"type":"group","group":"g00000000000000ff","candidates":[["x",1],[null,2]]}"#,
-            r#"{"type":"tuple","group":"g00000000000000ff","seq":4,"qi":{"zip":8},"plain":{"note":null}}"#,
+            r#"{"type":"tuple","group":"g00000000000000ff","seq":4,"quasi":{"zip":8},"plain":{"note":null}}"#,
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         opened.codes = &[0, 2];
@@ -397,10 +397,10 @@ mod tests {
             assert!(lines.fits_veil(columns, veiled));
             text_of(|out| lines.write_veil(out, columns, veiled))
         };
-        let expected = r#"{"type":"record","seq":3,"qi":{"zip":7},"plain":{"note":null},"row":2,"event":0,"candidates":["x","y","y"]}"#;
+        let expected = r#"{"type":"record","seq":3,"quasi":{"zip":7},"plain":{"note":null},"stratum":2,"event":0,"candidates":["x","y","y"]}"#;
         assert_eq!(text(&columns, &veiled).trim_end(), expected);
         veiled.persons = Some(&[255]);
-        assert!(text(&columns, &veiled).contains(r#","person":"p00000000000000ff","row":2,"#));
+        assert!(text(&columns, &veiled).contains(r#","person":"p00000000000000ff","stratum":2,"#));
         veiled.candidates = &[0, 1, 2];
         assert!(!lines.fits_veil(&columns, &veiled), "no label");
         veiled.candidates = &[0, 1, 1];

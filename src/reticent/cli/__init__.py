@@ -28,7 +28,7 @@ COMMANDS = {
     "republish": "reticent.cli.republish",
     "verify": "reticent.cli.verify",
     "audit": "reticent.cli.audit",
-    "board": "reticent.cli.report",
+    "report": "reticent.cli.report",
     "ask": "reticent.cli.ask",
     "export": "reticent.cli.export",
     "store": "reticent.cli.store",
@@ -53,6 +53,7 @@ class LazyGroup(OrderedGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds the command, or says which one was probably meant."""
+        _refuse_former_names(args)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from reticent.errors import PolicyError
             from reticent.policy.spec import unknown_word_message
@@ -84,6 +85,20 @@ class LazyGroup(OrderedGroup):
 
             raise click.exceptions.Exit(explain(error)) from None
         return result
+
+
+def _refuse_former_names(args: list[str]) -> None:
+    """Refuse a command or an option that has another name now, and say which."""
+    from reticent.policy import former
+
+    names = {
+        word: former.OPTIONS.get(word.split("=")[0]) for word in args[1 : args.index("--") if "--" in args else None]
+    }
+    for old, new in ({args[0]: former.COMMANDS.get(args[0])} | names if args else {}).items():
+        if new is not None:
+            from reticent.errors import PolicyError
+
+            raise PolicyError(f"'{old.split('=')[0]}' is now called '{new}'.", hint=f"Write {new} instead.")
 
 
 @click.group(cls=LazyGroup, context_settings={"show_default": True})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     type=options.PATH_OR_URL,
     help="Remembers who was published, and keeps the key of the veil: a file or a URL.",
 )
-@options.despite_ledger
+@options.allow_republication
 @click.option("--draft", is_flag=True, help="Publish nothing: keep the figures in the folder, to be compared.")
 @click.option(
     "--on-disk",
@@ -45,7 +45,7 @@ def anonymize(
     output: Path,
     method: str | None,
     store: str | None,
-    despite_ledger: bool,
+    allow_republication: bool,
     draft: bool,
     on_disk: bool,
     memory: str,
@@ -79,7 +79,13 @@ def anonymize(
     watch = _core.table.CancellationToken()
     with show_progress("Searching for the release", search_progress(watch)):
         release = release_table(
-            table, rules, method=method, store=store, seed=seed, despite_ledger=despite_ledger, watch=watch
+            table,
+            rules,
+            method=method,
+            store=store,
+            seed=seed,
+            allow_republication=allow_republication,
+            cancellation=watch,
         )
     columns = [] if isinstance(table, str) else column_changes(release, table, rules)
     del table
@@ -136,7 +142,7 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
     for line in describe_changes(draft.release, draft.columns, rules):
         say(f"  {line}")
     for one in draft.alternatives:
-        say(f"  Would help: {one.words}.")
+        say(f"  Would help: {one.sentence}.")
     number = save_draft(output, draft, rules, str(policy))
     say(f"Draft {number}: nothing was published. Compare: reticent drafts {output}. To publish, leave --draft out.")
     if json:

@@ -149,7 +149,7 @@ def _outbreak(outbreak: bool, disease: str | None) -> str | None:
 
 def _write(writer: str, output: Path, rows: int, seed: int | None, settings: dict[str, Any], *, json: bool) -> None:
     """Writes a data set with a bar on a terminal, then says which files there are."""
-    from reticent.release import Counts
+    from reticent.release import RecordCounts
 
     start, seed = time.perf_counter(), secrets.randbits(32) if seed is None else seed
     written: list[int] = []
@@ -173,5 +173,5 @@ def _write(writer: str, output: Path, rows: int, seed: int | None, settings: dic
     for path in files:
         say(f"  {path}")
     if json:
-        counts = Counts(published=sum(written))
+        counts = RecordCounts(published=sum(written))
         emit(figures(counts, seconds) | {"guarantee": None, "seed": seed, "files": [str(path) for path in files]})

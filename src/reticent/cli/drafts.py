@@ -69,7 +69,7 @@ def read_drafts(folder: Path) -> list[dict[str, Any]]:
 
 def comparison_lines(entries: list[dict[str, Any]]) -> list[str]:
     """The drafts as lines of a table."""
-    head = ("draft", "policy", "method", "asks", "loss", "left out", "kept", "coarser", "wiped", "costs most")
+    head = ("draft", "policy", "method", "asks", "loss", "left out", "kept", "coarser", "suppressed", "costs most")
     rows = [head, *map(_row, entries)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -85,7 +85,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
         entry["method"],
         asks,
         f"{entry['metrics'].get('loss', 0):.4f}",
-        f"{entry['counts']['suppressed']:,}",
-        *(str(states.count(state)) for state in ("kept", "coarser", "wiped")),
+        f"{entry['records']['suppressed']:,}",
+        *(str(states.count(state)) for state in ("kept", "coarser", "suppressed")),
         worst["column"],
     )

@@ -84,10 +84,10 @@ def delete(store: str, data: str, by: str | None, json: bool) -> None:
 @options.store
 @options.output_folder
 @click.option("--again", is_flag=True, help="Let the judge decide about one more with a method that is made for one.")
-@options.despite_ledger
+@options.allow_republication
 @options.format
 @options.json
-def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: str, json: bool) -> None:
+def publish(store: str, output: Path, again: bool, allow_republication: bool, form: str, json: bool) -> None:
     """Publish the table as it is now: verify, remember it in the ledger, then write it."""
     from reticent.release.folder import refuse_overwrite
     from reticent.stateful import EvolvingTable
@@ -96,7 +96,7 @@ def publish(store: str, output: Path, again: bool, despite_ledger: bool, form: s
     refuse_overwrite(Path(output))
     with show_progress("Publishing"), EvolvingTable(store) as table:
         recovered = table.status()["undelivered"] > 0
-        release = table.publish(output, again=again, format=form, despite_ledger=despite_ledger)
+        release = table.publish(output, again=again, format=form, allow_republication=allow_republication)
         status = table.status()
     seconds = time.perf_counter() - start
     if recovered:
@@ -124,7 +124,7 @@ def status(store: str, json: bool) -> None:
 
 
 def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) -> None:
-    from reticent.release import Counts
+    from reticent.release import RecordCounts
     from reticent.stateful import EvolvingTable
 
     start = time.perf_counter()
@@ -140,7 +140,7 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
             f"  classes touched: {done['touched']:,}, dissolved: {done['dissolved']:,}; "
             f"records relocated: {done['relocated']:,}."
         )
-    say(f"  {records:,} records in all, {done['held']:,} of them held back.")
+    say(f"  {records:,} records in all, {done['withheld']:,} of them held back.")
     if json:
-        counts = Counts(done["inserted"] + done["updated"] + done["deleted"], held=done["held"])
+        counts = RecordCounts(done["inserted"] + done["updated"] + done["deleted"], withheld=done["withheld"])
         emit(figures(counts, seconds) | done | {"records": records})

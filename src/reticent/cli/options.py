@@ -30,10 +30,10 @@ seed = click.option("--seed", type=int, help="Make it repeatable: for tests and 
 json = click.option("--json", is_flag=True, help="Print one JSON object as the last line of standard output.")
 format = click.option("form", "--format", default="csv", help="csv or parquet.")  # noqa: A001 - the word of the command line
 method = click.option("--method", help="Instead of the policy's method for this kind of release.")
-despite_ledger = click.option(
-    "--despite-ledger",
+allow_republication = click.option(
+    "--allow-republication",
     is_flag=True,
-    help="Publish persons who stand in another publication of the store; the release says so.",
+    help="Allow people who were already released from this store. The release records this.",
 )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reticent._core.table import CancellationToken
-    from reticent.release import Counts, Release
+    from reticent.release import RecordCounts, Release
 
 _QUIET: list[bool] = []
 _LARGE = 1000
@@ -47,13 +47,16 @@ def emit(result: dict[str, Any]) -> None:
 
 
 def figures(
-    counts: Counts, seconds: float, claims: Mapping[str, Any] | None = None, metrics: Mapping[str, float] | None = None
+    counts: RecordCounts,
+    seconds: float,
+    claims: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """What every command tells, under the names that scripts rely on."""
     return {
-        "rows_in": counts.rows_in,
-        "rows_out": counts.published,
-        "held": counts.held,
+        "input": counts.input,
+        "published": counts.published,
+        "withheld": counts.withheld,
         "suppressed": counts.suppressed,
         "seconds": round(seconds, 4),
         "guarantee": dict(claims or {}),
@@ -64,16 +67,16 @@ def figures(
 def summary(release: Release, seconds: float) -> dict[str, Any]:
     """The figures of a release."""
     more = {"method": release.method, "policy_hash": release.policy_hash, "explain": dict(release.explain)}
-    return figures(release.counts, seconds, release.guarantee.claims, release.metrics) | more
+    return figures(release.records, seconds, release.guarantee.claims, release.metrics) | more
 
 
 def describe(release: Release, seconds: float, verb: str = "released") -> None:
     """A release in plain words."""
     from reticent.release.wording import claims_in_words
 
-    counts = release.counts
+    counts = release.records
     say(
-        f"{counts.published:,} of {counts.rows_in:,} records {verb} with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed."
+        f"{counts.published:,} of {counts.input:,} records {verb} with {release.method} in {seconds:.1f} s; {counts.suppressed:,} suppressed."
     )
     for line in claims_in_words(release.guarantee.claims):
         say(f"  - {line}")
@@ -83,7 +86,7 @@ def describe(release: Release, seconds: float, verb: str = "released") -> None:
             f"  Not covered: {len(release.guarantee.not_covered)} kinds of reader; README.txt of the release names each."
         )
     for name, value in release.metrics.items():
-        if name == "loss" or release.shape != "generalised":
+        if name == "loss" or release.shape != "generalized":
             figure = f"{value:,.0f}" if value >= _LARGE else f"{value:.4g}"
             say(f"  {name.replace('_', ' ')}: {figure}{_LOSS_SCALE if name == 'loss' else ''}")
     if release.seeded:

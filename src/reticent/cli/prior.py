@@ -84,7 +84,7 @@ def prior(
     if json:
         emit(
             {
-                "rows_in": past.num_rows,
+                "input": past.num_rows,
                 "files": [str(path) for path in files],
                 **figures(fitted),
                 "seconds": round(time.perf_counter() - start, 4),

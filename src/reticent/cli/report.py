@@ -13,7 +13,7 @@ from reticent.cli.output import say
 @click.command()
 @click.argument("audit", type=options.PATH, metavar="AUDIT.json", help="What reticent audit wrote beside its report.")
 @click.option("--output", "-o", type=options.PATH, required=True, help="The report, a .md file.")
-def board(audit: Path, output: Path) -> None:
+def report(audit: Path, output: Path) -> None:
     """Write the report that a board signs, with gaps where a person has to write.
 
     In the outline that EMA policy 0070 and Health Canada share.

@@ -20,7 +20,7 @@ from reticent.cli.output import describe, emit, say, show_progress, summary
 )
 @options.output_folder
 @options.method
-@options.despite_ledger
+@options.allow_republication
 @options.format
 @options.seed
 @options.json
@@ -30,7 +30,7 @@ def republish(
     store: str,
     output: Path,
     method: str | None,
-    despite_ledger: bool,
+    allow_republication: bool,
     form: str,
     seed: int | None,
     json: bool,
@@ -44,11 +44,11 @@ def republish(
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output, "series", method)
     with show_progress("Grouping"):
-        series = Series(store, rules, seed=seed, despite_ledger=despite_ledger)
+        series = Series(store, rules, seed=seed, allow_republication=allow_republication)
         release = series.publish(table, output, format=form)
     seconds = time.perf_counter() - start
     describe(release, seconds)
-    for name in ("changes", "held", "risk"):
+    for name in ("changes", "withheld", "risk"):
         figures = release.explain.get(name) or {}
         if figures:
             say(f"  {name}: " + ", ".join(f"{key} {value:,}" for key, value in figures.items()))

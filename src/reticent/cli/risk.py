@@ -33,7 +33,7 @@ def risk(
     say(repr(measured))
     say(f"Next: {shlex.join(['reticent', 'init', data, '-o', 'policy.yaml'])}")
     if plot is not None:
-        write_text(plot, measured.drawing())
+        write_text(plot, measured.to_svg())
         say(f"Drawn into {plot}.")
     if json:
         emit(measured.to_dict())

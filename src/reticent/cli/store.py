@@ -67,7 +67,7 @@ def check(store: str, json: bool) -> None:
         rows, generation = look(opened), opened.epoch
     say(f"Sound: {sum(rows.values()):,} rows, generation {generation}.")
     if json:
-        emit({"generation": generation, "rows": rows})
+        emit({"epoch": generation, "rows": rows})
 
 
 @app.command("erase")
@@ -120,7 +120,7 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
     The present key is the one that RETICENT_STORE_KEY or RETICENT_STORE_PASSPHRASE names. Backups from before keep their key.
     """
     from reticent.store.keys import Key
-    from reticent.store.upgrade import rekey as write_anew
+    from reticent.store.rekey import rekey as write_anew
 
     if (to is not None) + passphrase + decrypt != 1:
         raise PolicyError("Which key?", hint="Give one of --to FILE, --passphrase and --decrypt.")
@@ -130,14 +130,3 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
         new = Key.from_passphrase(words)
     write_anew(store, new)
     say("The store is not encrypted now." if new is None else "The store opens with the new key only; make a backup.")
-
-
-@app.command("upgrade")
-@store_argument
-def upgrade(store: str) -> None:
-    """Bring a store of an older version to this one; back it up first."""
-    from reticent.store.schema import VERSION
-    from reticent.store.upgrade import upgrade as bring
-
-    before = bring(store)
-    say(f"The store has schema {VERSION} now, it had {before}." if before != VERSION else "Nothing to do.")

@@ -54,7 +54,7 @@ _MOST_REASONS = 3
     "--until-end/--no-until-end", default=False, help="Kafka: stop when all that is there now has been released."
 )
 @click.option("--metrics", help="Kafka: HOST:PORT where this worker tells its figures (Prometheus).")
-@options.despite_ledger
+@options.allow_republication
 @options.seed
 @options.json
 def stream(
@@ -70,7 +70,7 @@ def stream(
     group: str,
     until_end: bool,
     metrics: str | None,
-    despite_ledger: bool,
+    allow_republication: bool,
     seed: int | None,
     json: bool,
 ) -> None:
@@ -94,25 +94,25 @@ def stream(
     if source.startswith("kafka://") or to.startswith("kafka://"):
         with require_extra("Kafka needs the extra 'kafka'", "kafka"):
             from reticent.connectors.kafka import Settings
-        own = Settings(group=group, despite_ledger=despite_ledger)
+        own = Settings(group=group, allow_republication=allow_republication)
         _stream_kafka((source, to), rules, store, own, until_end=until_end, seed=seed, metrics=metrics, json=json)
         return
     if not Store.exists(store):
         check_ends(rules, source, to, format)
     with (
         closing(open_sink(to)) as sink,
-        Stream(rules, store=store, seed=seed, despite_ledger=despite_ledger) as feed,
+        Stream(rules, store=store, seed=seed, allow_republication=allow_republication) as feed,
         ExitStack() as stack,
     ):
         reasons: Counter[str] = Counter()
         keep = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters())) if dead_letters else None
-        feed.on_dead = _dead_letter_counter(reasons, keep)
+        feed.on_dead_letter = _dead_letter_counter(reasons, keep)
         start = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))
-        summary = feed.run(start, sink, format=format, replayed=replayed, final=final, watch=Progress())
+        summary = feed.run(start, sink, format=format, replayed=replayed, final=final, progress=Progress())
     _say_summary(summary, reasons)
     if json:
-        released = figures(summary.counts, summary.seconds, summary.guarantee.claims, summary.metrics)
-        emit(released | {"dead_letters": summary.dead_letters, "waiting": summary.waiting})
+        released = figures(summary.records, summary.seconds, summary.guarantee.claims, summary.metrics)
+        emit(released | {"dead_letters": summary.dead_letters, "pending_bytes": summary.pending_bytes})
 
 
 def _stop_on_signals(feed: Stream) -> int:
@@ -143,13 +143,13 @@ def _dead_letter_counter(
 
 def _say_summary(summary: Summary, reasons: Counter[str]) -> None:
     say(
-        f"{summary.counts.published:,} of {summary.counts.rows_in:,} records released, {summary.counts.held:,} held, "
-        f"{summary.counts.suppressed:,} suppressed, {summary.dead_letters:,} dead letters; this run {summary.seconds:.1f} s."
+        f"{summary.records.published:,} of {summary.records.input:,} records released, {summary.records.withheld:,} held, "
+        f"{summary.records.suppressed:,} suppressed, {summary.dead_letters:,} dead letters; this run {summary.seconds:.1f} s."
     )
     for reason, count in reasons.most_common(_MOST_REASONS):
         say(f"  {count:,} lines were set aside: {reason}.")
-    if summary.waiting:
-        say(f"  The last line has no end yet and waits ({summary.waiting:,} bytes); --final takes it as it is.")
+    if summary.pending_bytes:
+        say(f"  The last line has no end yet and waits ({summary.pending_bytes:,} bytes); --final takes it as it is.")
 
 
 def _stream_kafka(
@@ -157,7 +157,7 @@ def _stream_kafka(
 ) -> None:
     """Works as one of a group, from topic to topic, until it is told to stop."""
     from reticent.connectors.kafka import run_kafka
-    from reticent.release import Counts
+    from reticent.release import RecordCounts
     from reticent.release.wording import REPUBLICATION
     from reticent.store import Store
 
@@ -172,5 +172,5 @@ def _stream_kafka(
     if done.shared:
         say(f"Not covered: {REPUBLICATION}.")
     if json:
-        counts = Counts(done.published + done.dead_letters, done.published)
+        counts = RecordCounts(done.published + done.dead_letters, done.published)
         emit(figures(counts, done.seconds, done.claims) | {"dead_letters": done.dead_letters})

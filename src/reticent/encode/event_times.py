@@ -43,7 +43,7 @@ def event_times(column: pa.ChunkedArray, name: str, policy: Policy) -> Int64s | 
 def _normalize_dates(column: pa.ChunkedArray, name: str, policy: Policy) -> pa.ChunkedArray:
     """The column, its dates with the year in front where the policy says how they are written."""
     spec = policy.columns[name].hierarchy if name in policy.columns else None
-    if spec is None or not spec.written:
+    if spec is None or not spec.format:
         return column
     return pa.chunked_array([pa.array(days_of(column.to_pylist(), spec), pa.string())])
 

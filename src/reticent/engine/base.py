@@ -15,7 +15,7 @@ from reticent.engine.rng import Rng
 from reticent.errors import DataError, PolicyError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import check_domain
-from reticent.release import Counts, Guarantee, Kind, Release
+from reticent.release import Guarantee, Kind, RecordCounts, Release
 
 if TYPE_CHECKING:
     from reticent._core.table import CancellationToken
@@ -87,7 +87,7 @@ class Publisher(ABC):
 
     @property
     @abstractmethod
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """Where the rows are: rows_in = published + held + suppressed, at any moment."""
 
     @property

@@ -42,11 +42,11 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
     for name, column in policy.columns.items():
         if column.combine is not None:
             table = _combine(table, name, column.combine)
-    for who in (policy.person, policy.unit):
+    for who in (policy.person, policy.household):
         if who is not None and who in table.column_names:
             table = table.set_column(table.column_names.index(who), who, normalize_names(table.column(who)))
     for name, column in policy.columns.items():
-        identifier = column.identifier
+        identifier = column.transform
         if identifier is None or identifier.drop or name not in table.column_names:
             continue
         at = table.column_names.index(name)
@@ -81,7 +81,7 @@ def refuse_unfit(policy: Policy, kind: str, method: str) -> None:
 
 
 def _refuse_column(name: str, column: Column, kind: str) -> None:
-    identifier = column.identifier
+    identifier = column.transform
     if identifier is not None and identifier.pseudonym is not None and kind != "table":
         raise PolicyError(
             f"columns.{name}: a pseudonym would link the releases of a person.",
@@ -113,7 +113,7 @@ def refuse_overall_demands(policy: Policy) -> None:
 def refuse_pseudonym_repeats(table: pa.Table, policy: Policy) -> None:
     """Refuses a whole table in which a pseudonym occurs twice: it would link the records of a person."""
     for name, column in policy.columns.items():
-        if column.identifier is None or column.identifier.pseudonym is None:
+        if column.transform is None or column.transform.pseudonym is None:
             continue
         cells = table.column(name).drop_null()
         again = len(cells) - pc.count_distinct(cells).as_py()
@@ -158,7 +158,7 @@ def _pseudonyms(column: pa.ChunkedArray, keys: Keys) -> pa.Array:
 
 
 def _shift_dates(table: pa.Table, policy: Policy, name: str, secret: bytes | None) -> pa.Array:
-    identifier = policy.columns[name].identifier
+    identifier = policy.columns[name].transform
     assert identifier is not None  # noqa: S101 - the caller looked
     assert identifier.shift is not None  # noqa: S101
     assert policy.person is not None  # noqa: S101 - the policy was checked

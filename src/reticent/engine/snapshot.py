@@ -32,7 +32,7 @@ def pack(
         "policy": policy.hash,
         "secret": rng.secret.hex(),
         "seeded": rng.seeded,
-        "house": rng.veil_secret.hex(),
+        "veil_key": rng.veil_secret.hex(),
         "state": state,
         "parts": order,
     }
@@ -61,5 +61,5 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
         raise StateError("The snapshot is damaged.", hint=CORRUPT_HINT) from None
     if header["policy"] != policy.hash:
         raise StateError("The snapshot was made under another policy.", hint="Use the policy it was made with.")
-    rng = Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"], veil_secret=bytes.fromhex(header["house"]))
+    rng = Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"], veil_secret=bytes.fromhex(header["veil_key"]))
     return rng, header["state"], tables, blobs

@@ -40,7 +40,7 @@ def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None
         variants = [n for word, n in zip(words, times, strict=True) if best[canonical_form(word)] != word]
         if not variants:
             continue
-        if not policy.columns[name].normalise:
+        if not policy.columns[name].normalize:
             raise DataError(
                 f"Column '{name}': {len(variants):,} values in {sum(variants):,} records are other spellings of values that "
                 "occur as well (case, spaces, invisible characters, the dot of a code, missing and empty).",

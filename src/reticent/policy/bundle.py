@@ -39,8 +39,8 @@ def named_files(policy: Policy) -> Iterator[NamedFile]:
             spec = getattr(column, part)
             if spec is not None and spec.file is not None:
                 yield NamedFile(f"columns.{name}.{part}", spec.file)
-        if column.identifier is not None and column.identifier.key_file is not None:
-            yield NamedFile(f"columns.{name}.identifier", column.identifier.key_file, secret=True)
+        if column.transform is not None and column.transform.key_file is not None:
+            yield NamedFile(f"columns.{name}.transform", column.transform.key_file, secret=True)
     if policy.privacy.k_map is not None:
         yield NamedFile("privacy.k_map", policy.privacy.k_map.file)
     if policy.prior is not None and policy.prior.file is not None:

@@ -28,7 +28,7 @@ def _check_files(policy: Policy) -> None:
     for named in named_files(policy):
         path = policy.path(named.name)
         if not path.is_file() and named.secret:
-            place = named.setting.removesuffix(".identifier")
+            place = named.setting.removesuffix(".transform")
             raise PolicyError(
                 f"{place}: there is no key file {named.name}.", hint=f"Make one: reticent keys new {named.name}"
             )
@@ -185,7 +185,7 @@ def _join_names(names: list[str]) -> str:
 def _column_notes(policy: Policy) -> list[str]:
     notes = []
     for name, column in policy.columns.items():
-        identifier = column.identifier
+        identifier = column.transform
         if identifier is not None and identifier.pseudonym:
             notes.append(f"{name}: released as a keyed pseudonym; a table where one repeats is refused")
         if identifier is not None and identifier.shift:

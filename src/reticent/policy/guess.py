@@ -62,7 +62,7 @@ class Guess:
     def settings(self) -> dict[str, Any]:
         """What the policy says of the column besides its role."""
         hierarchy = {} if self.used_hierarchy is None else {"hierarchy": self.used_hierarchy}
-        return hierarchy | ({"normalise": True} if self.normalize and self.role == "sensitive" else {})
+        return hierarchy | ({"normalize": True} if self.normalize and self.role == "sensitive" else {})
 
 
 def guess(table: pa.Table) -> list[Guess]:

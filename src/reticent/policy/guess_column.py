@@ -160,7 +160,7 @@ def _date(c: ColumnFacts) -> ColumnHint | None:
     if c.distinct > 1 and c.share("local date") > 0.95:
         local = local_date_levels(c.counts) if c.share("local date") == 1 else None
         if local is not None:
-            return ColumnHint("known", f"dates ({local['written']}) of a person's life are known to others", local)
+            return ColumnHint("known", f"dates ({local['format']}) of a person's life are known to others", local)
         return ColumnHint(
             "person", "dates that do not tell the day from the month: add dates and written, or write 1980-12-31"
         )

@@ -105,7 +105,7 @@ def local_date_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
     """The same for dates that begin with the day or the month; None where the data leave open which of them it is.
 
     >>> local_date_levels({"31.12.1950": 1, "1.2.1999": 1})
-    {'dates': ['month', 'quarter', 'year', 'decade'], 'written': 'DD.MM.YYYY'}
+    {'dates': ['month', 'quarter', 'year', 'decade'], 'format': 'DD.MM.YYYY'}
     """
     days = [(*re.split(r"[./-]", day), time) for day, _, time in (value.strip().partition(" ") for value in counts)]
     day_first, month_first = (any(int(day[at]) > _MONTHS for day in days) for at in (0, 1))
@@ -113,7 +113,7 @@ def local_date_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
     if day_first == month_first or len(marks) != 1:
         return None
     years = {f"{year}-01-01 {time}".strip(): 1 for _, _, year, time in days}
-    return {**date_levels(years), "written": marks.pop().join([*(("DD", "MM") if day_first else ("MM", "DD")), "YYYY"])}
+    return {**date_levels(years), "format": marks.pop().join([*(("DD", "MM") if day_first else ("MM", "DD")), "YYYY"])}
 
 
 def band_tree(counts: Mapping[str, int]) -> dict[str, Any] | None:

@@ -50,7 +50,7 @@ _FIRST_DAY, _LAST_DAY = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.mi
 
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
     """Day, month, quarter, year, decade: the levels the policy names, in that order."""
-    local = strptime_format(spec.written) if spec.written else None
+    local = strptime_format(spec.format) if spec.format else None
     days = [_day(value, local) for value in domain]
     return [[None if day is None else _DATE_LABELS[level](day) for day in days] for level in _levels(spec)]
 
@@ -60,7 +60,7 @@ def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list
 
     None where some value is no day written with its year in front, or no day at all: `date_labels` looks at each by itself.
     """
-    if spec.written or not (pa.types.is_string(values.type) or pa.types.is_date32(values.type)):
+    if spec.format or not (pa.types.is_string(values.type) or pa.types.is_date32(values.type)):
         return None
     try:
         numbers = values.cast(pa.date32()).cast(pa.int32())
@@ -75,7 +75,7 @@ def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list
 
 def days_of(values: Sequence[Any], spec: HierarchySpec) -> list[str | None]:
     """The day of every date, the year first; None where there is none, or it is written in a way that policies do not name."""
-    local = strptime_format(spec.written) if spec.written else None
+    local = strptime_format(spec.format) if spec.format else None
     plain = (local is not None or _YEAR_FIRST.match(str(value)) for value in values)
     days = (_day(value, local) if known else None for value, known in zip(values, plain, strict=True))
     return [None if day is None else day.isoformat() for day in days]

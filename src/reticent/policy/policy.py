@@ -108,7 +108,7 @@ class Policy(Section):
                 "person.events", self.persons.events, others, ": a sensitive one cannot say the order of records"
             )
         if self.prior is not None:
-            self._check_role("prior.unit", self.prior.unit, ("identifier",))
+            self._check_role("prior.household", self.prior.household, ("identifier",))
             for name in self.prior.by:
                 self._check_role("prior.by", name, ("quasi", "plain"))
         return self
@@ -121,7 +121,7 @@ class Policy(Section):
 
     @model_validator(mode="after")
     def _check_inputs(self) -> Policy:
-        shifted = [name for name, column in self.columns.items() if column.identifier and column.identifier.shift]
+        shifted = [name for name, column in self.columns.items() if column.transform and column.transform.shift]
         if shifted and self.person is None:
             why = "so the policy must say which column is the person"
             raise validation_error(f"columns: '{shifted[0]}' is shifted per person, {why}.")
@@ -222,9 +222,9 @@ class Policy(Section):
         return None if self.persons is None else self.persons.column
 
     @property
-    def unit(self) -> str | None:
+    def household(self) -> str | None:
         """The column that the veil takes for the person, where relatives share one."""
-        return None if self.prior is None else self.prior.unit
+        return None if self.prior is None else self.prior.household
 
     def _columns_with_role(self, role: str) -> tuple[str, ...]:
         return tuple(name for name, column in self.columns.items() if column.role == role)

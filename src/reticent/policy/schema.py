@@ -28,7 +28,7 @@ def schema() -> dict[str, Any]:
             parts["LinkedSettings"],
         ]
     }
-    parts["IdentifierSpec"] = {"anyOf": [{"const": "drop"}, parts["IdentifierSpec"]]}
+    parts["TransformSpec"] = {"anyOf": [{"const": "drop"}, parts["TransformSpec"]]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Reticent policy", **whole}
 
 

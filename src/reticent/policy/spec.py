@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from reticent.policy import former
 from reticent.policy.labels import strptime_format
 
 
@@ -19,10 +20,6 @@ class Section(BaseModel):
     """A part of a policy: unknown keys are refused, with the nearest known one offered."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
-    renamed_keys: ClassVar[dict[str, str]] = {}
-    """Words of earlier versions, with the word that is written instead."""
-    moved_keys: ClassVar[dict[str, str]] = {}
-    """Words of earlier versions, with what is written at the top level of the policy instead."""
     short_key: ClassVar[str] = ""
     """The key that a text alone stands for."""
 
@@ -30,6 +27,12 @@ class Section(BaseModel):
     def keeps(self) -> str:
         """Which of k, l and t of `privacy` releases of this section keep: quasi-identifiers that stay as they are keep no k."""
         return "l"
+
+    @classmethod
+    def _new_name(cls, key: Any) -> str | None:
+        """What a former key is called now; None if it never was one."""
+        pairs = (former.POLICY_KEYS.get(base.__name__, {}) for base in cls.__mro__)
+        return next((names[key] for names in pairs if key in names), None)
 
     @model_validator(mode="before")
     @classmethod
@@ -39,32 +42,15 @@ class Section(BaseModel):
         if isinstance(value, dict):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
-                if key in cls.renamed_keys:
-                    new = cls.renamed_keys[key]
-                    raise validation_error(f"'{key}' is now called '{new}'; write {new}: {value[key]}.", str(key))
-                if key in cls.moved_keys:
-                    where = f"write {cls.moved_keys[key]} there"
-                    raise validation_error(f"'{key}' stands at the top level of the policy now; {where}.", str(key))
+                if new := cls._new_name(key):
+                    raise validation_error(f"'{key}' is now called '{new}'. Write {new} instead.", str(key))
                 if key not in known:
                     raise validation_error(unknown_word_message(str(key), known), str(key))
         return value
 
 
 class KindSection(Section):
-    """How one kind of release is made; what earlier versions called otherwise is refused with what is written now."""
-
-    renamed_keys: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
-    moved_keys: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
-
-    @field_validator("method", mode="before", check_fields=False)
-    @classmethod
-    def _refuse_sealed_method(cls, method: Any) -> Any:
-        if method == "sealed":
-            raise validation_error(
-                "'sealed' is no more: readers who knew how values depend on age, sex or ward undid its groups. Write method: veil, "
-                "which needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a store of its own."
-            )
-        return method
+    """How one kind of release is made."""
 
 
 class FileRef(Section):
@@ -109,7 +95,7 @@ class HierarchySpec(Section):
     top: float | None = Field(default=None, description="intervals: everything from here on is one open-ended interval")
     prefix: int | tuple[int, ...] | None = None
     dates: tuple[Literal["day", "month", "quarter", "year", "decade"], ...] | None = None
-    written: str | None = Field(
+    format: str | None = Field(
         default=None, description="dates: how they stand in the data where not as YYYY-MM-DD, such as DD.MM.YYYY"
     )
     file: str | None = None
@@ -150,7 +136,7 @@ class HierarchySpec(Section):
             raise validation_error("prefix must be the length of the code, at least 1, such as 5.")
         if self.bottom is not None and self.top is not None and self.bottom >= self.top:
             raise validation_error("bottom must lie below top.")
-        if self.written is not None and (self.dates is None or strptime_format(self.written) is None):
+        if self.format is not None and (self.dates is None or strptime_format(self.format) is None):
             raise validation_error("written belongs to dates and is DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
 
     @property
@@ -182,7 +168,7 @@ class UpdatesSpec(Section):
         return self
 
 
-class IdentifierSpec(Section):
+class TransformSpec(Section):
     """What is done to values that point at a person: `drop`, `{pseudonym: study.key}` or `{shift: 30, key: study.key}`.
 
     A pseudonym replaces each value by a keyed hash; a shift moves all dates of one person by the same secret number of
@@ -200,7 +186,7 @@ class IdentifierSpec(Section):
         return {"drop": True} if value == "drop" else value
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> IdentifierSpec:
+    def _exactly_one(self) -> TransformSpec:
         if self.drop + (self.pseudonym is not None) + (self.shift is not None) != 1:
             raise validation_error("write drop, {pseudonym: FILE} or {shift: DAYS, key: FILE}.")
         if self.key is not None and self.shift is None:
@@ -220,18 +206,18 @@ class Column(Section):
     hierarchy: HierarchySpec | None = None
     level: int = Field(default=0, ge=0, description="of the hierarchy, at which the veil publishes it; 0: as it is")
     updates: UpdatesSpec | None = None
-    identifier: IdentifierSpec | None = Field(default=None, description="drop, pseudonym or date shift")
+    transform: TransformSpec | None = Field(default=None, description="drop, pseudonym or date shift")
     combine: tuple[str, ...] | None = Field(
         default=None, description="columns of the data that are joined into this one sensitive column"
     )
-    normalise: bool = Field(
+    normalize: bool = Field(
         default=False,
         description="merge spellings of one sensitive value: case, spaces, invisible characters, the dot of an ICD-10 code",
     )
 
     @model_validator(mode="after")
     def _fits_role(self) -> Column:
-        identifier = self.identifier
+        identifier = self.transform
         if self.level and self.role != "quasi":
             raise validation_error("a level is for columns of the role quasi.")
         if identifier is not None and identifier.drop and self.role != "identifier":
@@ -240,7 +226,7 @@ class Column(Section):
             raise validation_error("a pseudonym is released, so its column needs the role plain.")
         if identifier is not None and identifier.shift and self.role not in {"quasi", "plain"}:
             raise validation_error("a shifted date needs the role quasi or plain.")
-        if self.normalise and self.role != "sensitive":
+        if self.normalize and self.role != "sensitive":
             raise validation_error("normalise is for columns of the role sensitive.")
         if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
             raise validation_error("combine joins two or more columns into one of role sensitive.")

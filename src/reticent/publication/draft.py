@@ -31,7 +31,7 @@ class Alternative:
     suppressed: int
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The alternative as a sentence."""
         return f"{self.change}: mean loss {self.after:.3f} instead of {self.before:.3f}, {self.suppressed:,} records left out"
 
@@ -46,7 +46,7 @@ class Draft:
 
     def __repr__(self) -> str:
         columns = "".join(f"\n  {one.column}: {one.state}, loss {one.loss:.3f}" for one in self.columns)
-        return f"Draft({self.release!r}){columns}" + "".join(f"\n  {one.words}" for one in self.alternatives)
+        return f"Draft({self.release!r}){columns}" + "".join(f"\n  {one.sentence}" for one in self.alternatives)
 
     def _repr_html_(self) -> str:
         head = ("column", "", "exact", "coarser", "hidden", "loss")
@@ -58,7 +58,7 @@ class Draft:
         parts = [table_html(f"Draft by {self.release.method}; nobody has seen it", head, rows)]
         parts += [image_html(standalone(bars("loss by column", bar)))] if bar else []
         parts += (
-            [table_html("What would help", ("",), [(one.words,) for one in self.alternatives])]
+            [table_html("What would help", ("",), [(one.sentence,) for one in self.alternatives])]
             if self.alternatives
             else []
         )
@@ -71,7 +71,7 @@ class Draft:
             "method": release.method,
             "policy_hash": release.policy_hash,
             "guarantee": dict(release.guarantee.claims),
-            "counts": vars(release.counts),
+            "records": vars(release.records),
             "metrics": dict(release.metrics),
             "columns": [one.to_dict() for one in self.columns],
             "alternatives": [asdict(one) for one in self.alternatives],
@@ -133,4 +133,4 @@ def _try_change(
     before, after = release.explain.get("attributes", {}), other.explain.get("attributes", {})
     names = before.keys() & after.keys()
     mean = [sum(losses[name]["loss"] for name in names) / max(1, len(names)) for losses in (before, after)]
-    return Alternative(change, mean[0], mean[1], other.counts.suppressed)
+    return Alternative(change, mean[0], mean[1], other.records.suppressed)

@@ -190,13 +190,13 @@ class Evolving(Publication):
     def status(self) -> dict[str, Any]:
         """How the table stands, in plain values; nothing of it is private."""
         method = self.policy.evolving.method
-        state = {"records": 0, "held": 0, "step": 0, "publications": 0} | self._read_state()
+        state = {"records": 0, "withheld": 0, "step": 0, "publications": 0} | self._read_state()
         return {
             "method": method,
             "l": self.policy.l_of(self.kind),
             "records": state["records"],
-            "publishable": state["records"] - state["held"],
-            "held": state["held"],
+            "publishable": state["records"] - state["withheld"],
+            "withheld": state["withheld"],
             "changes": state["step"] - state["publications"],
             "publications": state["publications"],
             "undelivered": sum(1 for _ in self.store.iter_undelivered_batches(self.name)),

@@ -119,7 +119,7 @@ def pass_gate(  # noqa: PLR0913 - what the judge and the ledger need
     seen = read_release(release, "")
     # An engine may give texts as numbers with their words; what goes out is what the judge reads.
     release = with_codebook(replace(release, tables=seen.raw), policy, seen.coded)
-    seen = replace(seen, metadata=release.documents)
+    seen = replace(seen, metadata=release.metadata)
     members = members or Members.empty()
     ledger = Ledger() if ledger is None else ledger
     entry = LedgerEntry(
@@ -127,7 +127,7 @@ def pass_gate(  # noqa: PLR0913 - what the judge and the ledger need
         time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         policy_hash=policy.hash,
         method=release.method,
-        counts=release.counts,
+        records=release.records,
         digest="",  # of bytes that are made when somebody keeps them
     )
     digests = ledger.digests

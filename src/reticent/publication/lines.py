@@ -74,7 +74,7 @@ class LineWriter:
 
     def _write_record(self, row: dict[str, str | int | None]) -> bytes:
         line: dict[str, object] = {"type": "record", "seq": row["seq"]}
-        line |= {"qi": {name: row[name] for name in self._quasi}, "sensitive": row[self._sensitive]}
+        line |= {"quasi": {name: row[name] for name in self._quasi}, "sensitive": row[self._sensitive]}
         if self._plain:
             cells = {name: row[name] for name in self._plain}
             line["plain"] = {name: None if cell is None else orjson.Fragment(str(cell)) for name, cell in cells.items()}

@@ -43,6 +43,6 @@ def publish(
         LOG.warning("%s: %s rows.", reason, f"{count:,}")
     release = linked.release
     if standard is not None:
-        release = replace(release, documents={**release.documents, LAYOUT: dict(standard)})
+        release = replace(release, metadata={**release.metadata, LAYOUT: dict(standard)})
     require_verification(compare_with_original(read_release(release, ""), policy, tables, linked.source_rows))
     return pass_gate(release, policy, "table", not_covered=not_covered)

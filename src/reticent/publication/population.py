@@ -192,7 +192,7 @@ class Population:
                 "The policy names no person, and other publications stand in this store: nobody can tell whether the same persons do; "
                 "nothing was published.",
                 hint="Two veils over one truth reveal it. Write person: and the identifier column, or give the table a store of its own, with "
-                "none of its persons in another; --despite-ledger publishes all the same, and the release says so.",
+                "none of its persons in another; --allow-republication publishes all the same, and the release says so.",
             )
         self.shared += len(self._others)
         return np.array([_EVERYBODY])
@@ -209,7 +209,7 @@ class Population:
                 if len(self._others) and not self._allow_republication:
                     raise GuaranteeError(
                         "Other publications stand in this store, and this one does not show its persons to the ledger.",
-                        hint="Give it a store of its own, with none of the same persons in another; or --despite-ledger.",
+                        hint="Give it a store of its own, with none of the same persons in another; or --allow-republication.",
                     )
                 self.shared = len(self._others)
                 self.record(tx, np.array([_EVERYBODY]))
@@ -229,7 +229,7 @@ class Population:
             raise GuaranteeError(
                 f"{shared:,} of {persons:,} persons stand in another publication of this store{where}; nothing was published.",
                 hint="Two publications of the same persons can tell more than each alone. The veil composes while it shows the same; "
-                "`reticent ledger` says who has seen what; --despite-ledger publishes all the same, and the release says so.",
+                "`reticent ledger` says who has seen what; --allow-republication publishes all the same, and the release says so.",
             )
         self.shared += shared
 
@@ -249,9 +249,9 @@ class Population:
             time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             policy_hash=self._policy.hash,
             method=self._method,
-            house=self._parameters_digest,
+            parameters_digest=self._parameters_digest,
             persons=new.astype("<u8").tobytes(),
-            shown=shown,
+            first_events=shown,
         )
         self._seen = int(tx.value(_LAST_ID))
         self._recorded[new & _CACHE_MASK] = new
@@ -265,8 +265,12 @@ class Population:
             own = row["publisher"] == self._publisher
             if own:
                 self._recorded[persons & _CACHE_MASK] = persons
-            if self._first_events is not None and row["house"] == self._parameters_digest and row["shown"]:
-                self._first_events.load(row["shown"], own=own)
+            if (
+                self._first_events is not None
+                and row["parameters_digest"] == self._parameters_digest
+                and row["first_events"]
+            ):
+                self._first_events.load(row["first_events"], own=own)
             elif not own:
                 others.append(persons)
         self._others = np.unique(np.concatenate(others))

@@ -122,7 +122,7 @@ def add_provenance(
     digests = store.ledger(name).digests if digests is None else digests
     place = {
         "publisher": name,
-        "generation": store.epoch,
+        "epoch": store.epoch,
         "number": number + 1,
         "digest": digests.get(number + 1, ""),
         "predecessor": digests.get(number, ""),
@@ -160,7 +160,7 @@ def is_in_sibling_folder(folder: Path, store: Store, name: str, number: int) -> 
 
 
 def _is_same_store(provenance: dict[str, Any], store: Store) -> bool:
-    return str(provenance.get("generation", "")).rpartition("-")[0] == store.epoch.rpartition("-")[0]
+    return str(provenance.get("epoch", "")).rpartition("-")[0] == store.epoch.rpartition("-")[0]
 
 
 def _read_provenance(folder: Path) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ from reticent.publication.publication import Commit, commit_each_step
 from reticent.publication.records import Batch
 from reticent.publication.resume import Receipts, refuse_early_push, resume_sink
 from reticent.publication.stream_publication import ReleasedBatch, StreamPublication, veil_key_of
-from reticent.release import Counts, Guarantee
+from reticent.release import Guarantee, RecordCounts
 from reticent.release.wording import REPUBLICATION
 from reticent.store import DeadLetter, Store, Transaction
 
@@ -51,10 +51,10 @@ class Position:
     offset: int = 0
     seq: int = 0
     out: int = 0
-    dead: int = 0
+    dead_letters: int = 0
     header: str | None = None
     format: str | None = None
-    mark: str | None = None
+    fingerprint: str | None = None
     """Of what was read, where it can be read again: an input of the same name must begin with the same bytes."""
 
     def to_json(self) -> str:
@@ -66,12 +66,12 @@ class Position:
 class Summary:
     """What a stream did, over all its runs; `seconds` are those of this one."""
 
-    counts: Counts
+    records: RecordCounts
     dead_letters: int
     seconds: float
     guarantee: Guarantee
     metrics: Mapping[str, float] = field(default_factory=dict)
-    waiting: int = 0
+    pending_bytes: int = 0
     """Bytes of a last line that has no end yet."""
 
 
@@ -104,7 +104,7 @@ class Stream:
         seed: instead of the store's key, for tests and reproductions.
         name: under which the store keeps it.
         commit: how a step becomes durable; at once by default.
-        despite_ledger: release persons who stand in other publications of the store; the summary says so.
+        allow_republication: release persons who stand in other publications of the store; the summary says so.
     """
 
     formats: Formats = FORMATS
@@ -117,10 +117,10 @@ class Stream:
         seed: int | None = None,
         name: str = NAME,
         commit: Commit | None = None,
-        despite_ledger: bool = False,
+        allow_republication: bool = False,
     ) -> None:
         self.policy = policy if isinstance(policy, Policy) else Policy.load(policy)
-        self.on_dead: Callable[[int, str, bytes], None] | None = None
+        self.on_dead_letter: Callable[[int, str, bytes], None] | None = None
         self._name, self._seed = name, seed
         self._stopping = False
         self._source: Source | None = None
@@ -140,7 +140,7 @@ class Stream:
                 self.policy,
                 kind="stream",
                 method=self.policy.stream.method,
-                allow_republication=despite_ledger,
+                allow_republication=allow_republication,
             )
             self._resume()
             self._stack = stack.pop_all()
@@ -223,7 +223,7 @@ class Stream:
         format: str | None = None,  # noqa: A002 - the word of the command line
         replayed: bool = False,
         final: bool = False,
-        watch: Progress | None = None,
+        progress: Progress | None = None,
     ) -> Summary:
         """Reads the source to its end, or until `stop`.
 
@@ -240,7 +240,7 @@ class Stream:
         self._source, self._final, self._waiting = source, final, 0
         known = source.regular or (replayed and self.position.offset > 0)
         if source.regular:
-            refuse_other_input(source, self.position.offset, self.position.mark)
+            refuse_other_input(source, self.position.offset, self.position.fingerprint)
         if source.answers:
             self._receipts = Receipts(self._store, self._name)
             source.recognize(self._receipts)
@@ -248,16 +248,16 @@ class Stream:
         self._resend(sink)
         if known:
             source.skip(self.position.offset)
-        with _Writer(self._write, lambda step, number: self._deliver(step, number, sink, watch)) as writer:
+        with _Writer(self._write, lambda step, number: self._deliver(step, number, sink, progress)) as writer:
             for step in self._iter_steps(source, writer, format, fresh=not known):
                 writer.submit(step)
-                if watch is not None:
-                    watch.tick(self._metrics)
+                if progress is not None:
+                    progress.tick(self._metrics)
             if not self._stopping:
                 writer.submit(self._final_step())
         self._acknowledge()
-        if watch is not None:
-            watch.tick(self._metrics, final=True)
+        if progress is not None:
+            progress.tick(self._metrics, final=True)
         return self.summary()
 
     def summary(self) -> Summary:
@@ -266,7 +266,7 @@ class Stream:
         guarantee = engine.guarantee
         if self._population.shared:
             guarantee = replace(guarantee, not_covered=(*guarantee.not_covered, REPUBLICATION))
-        return Summary(engine.counts, self.position.dead, seconds, guarantee, engine.metrics, self._waiting)
+        return Summary(engine.counts, self.position.dead_letters, seconds, guarantee, engine.metrics, self._waiting)
 
     def _metrics(self) -> Mapping[str, float]:
         return self.publication.engine.metrics
@@ -312,9 +312,9 @@ class Stream:
         released = self.publication.take(batch, (batch.rows + first).astype(np.uint64))
         self.position.offset += size
         if size and self._source is not None and self._source.regular:
-            self.position.mark = self._source.fingerprint(self.position.offset)
+            self.position.fingerprint = self._source.fingerprint(self.position.offset)
         self.position.seq += batch.total
-        self.position.dead += len(batch.rejected)
+        self.position.dead_letters += len(batch.rejected)
         self.position.out += len(released.lines + released.late_lines) if size else 0
         receipts = () if self._source is None else self._source.receipts()
         return self._step(released, first, began, receipts, batch.table)
@@ -342,8 +342,8 @@ class Stream:
     def _deliver(self, step: _Step, number: int, sink: Sink, progress: Progress | None) -> None:
         """Sends what is stored under a number; the next commit notes that it was sent."""
         for row, reason, payload in step.released.rejected:
-            if self.on_dead is not None:
-                self.on_dead(step.first + row, reason, payload)
+            if self.on_dead_letter is not None:
+                self.on_dead_letter(step.first + row, reason, payload)
         if step.lines:
             sink.write(step.lines)
             self._unsent = number

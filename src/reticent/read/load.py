@@ -79,16 +79,16 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
 
 def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> Parts:
     """A release by its manifest, its tables and its documents."""
-    counts, explain = manifest.get("counts", {}), manifest.get("explain", {})
-    asked = explain.get("rows_in", {}) if manifest["shape"] == "linked" else {}
+    counts, explain = manifest.get("records", {}), manifest.get("explain", {})
+    asked = explain.get("input_rows", {}) if manifest["shape"] == "linked" else {}
     return Parts(
         shape=str(manifest["shape"]),
         kind=str(manifest.get("kind", "")),
         tables=tables,
         veil=metadata.get("veil"),
         codebook=metadata.get("codebook", {}),
-        missing=int(counts.get("suppressed", 0)) + int(counts.get("held", 0)),
-        missing_of={name: int(rows) - int(explain["rows_out"][name]) for name, rows in asked.items()},
+        missing=int(counts.get("suppressed", 0)) + int(counts.get("withheld", 0)),
+        missing_of={name: int(rows) - int(explain["published_rows"][name]) for name, rows in asked.items()},
     )
 
 
@@ -102,7 +102,7 @@ def from_file(path: Path) -> Parts:
         return _from_metadata(table)
     codebook = read_codebook(path)
     veil = codebook.get("veil")
-    return Parts("veil" if veil else "generalised", "", {"data": table}, veil, codebook)
+    return Parts("veil" if veil else "generalized", "", {"data": table}, veil, codebook)
 
 
 def _from_metadata(table: pa.Table) -> Parts:
@@ -155,7 +155,7 @@ def join_series(parts: list[Parts]) -> Parts:
     first = parts[0]
     if any(one.tables["data"].equals(other.tables["data"]) for one, other in combinations(parts, 2)):
         raise PolicyError("The same release was given twice.", hint="Give each release of the series once, in order.")
-    houses = {json.dumps([part.shape, (part.veil or {}).get("house")]) for part in parts}
+    houses = {json.dumps([part.shape, (part.veil or {}).get("parameters_digest")]) for part in parts}
     if first.shape != "veil" or len(houses) != 1:
         raise PolicyError(
             "Only releases of one series under one veil can be read together.", hint="Read each by itself."
@@ -216,7 +216,7 @@ def sensitive_of(parts: Parts) -> str | None:
     if name is None:
         columns = parts.codebook.get("columns", ())
         name = next((entry["name"] for entry in columns if entry.get("role") == "sensitive"), None)
-        if name is None and columns and parts.shape == "generalised":
+        if name is None and columns and parts.shape == "generalized":
             return EVERY_RECORD
     return None if name is None else str(name)
 
@@ -233,10 +233,10 @@ def _veil_shape(parts: Parts) -> Veiled:
             "The veil's document is missing.", hint="Put veil.json, or the stream's codebook, beside the data."
         )
     names = tuple(f"{veil['sensitive']}_{slot}" for slot in range(1, int(veil["l"]) + 1))
-    absent = [name for name in ("row", "event", *names) if name not in data.column_names]
+    absent = [name for name in ("stratum", "event", *names) if name not in data.column_names]
     if absent:
         raise DataError(f"The veiled table has no column '{absent[0]}'.", hint="Take the release again.")
-    for name in ("row", "event"):
+    for name in ("stratum", "event"):
         data = data.set_column(data.column_names.index(name), name, data.column(name).cast(pa.int64()))
     return Veiled(data, veil, names, correction=parts.kind == "evolving")
 
@@ -256,7 +256,7 @@ def from_database(url: str, name: str) -> Parts:
         engine = sa.create_engine(sa.make_url(url.replace("postgresql://", "postgresql+psycopg://", 1)))
         with engine.connect() as link:
             manifest = json.loads(link.execute(sa.text(f"SELECT manifest FROM {name}_manifest")).scalar_one())  # noqa: S608 - a plain name
-            documents = manifest.get("documents", {})
+            documents = manifest.get("metadata", {})
             files = [file.rsplit(".", 1)[0] for file in manifest["files"] if file.endswith((".csv", ".parquet"))]
             tables = {part: _table(link, sa, f"{name}_{part}") for part in files}
         engine.dispose()

@@ -30,7 +30,7 @@ from reticent.read.where import Condition, Match, closest_name, match, match_all
 from reticent.read.windows import by_records, by_time, find_changes, find_time_column
 
 OneOrMore = str | Sequence[str]
-_RESERVED_COLUMNS = ("group", "row", "event", "person", "seq")
+_RESERVED_COLUMNS = ("group", "stratum", "event", "person", "seq")
 _SMOOTH_NOTE = "Smooth estimates: drawn toward what readers believe beforehand, and not unbiased; the intervals are those of the unbiased ones."
 _PREVIEW_ROWS = 5
 """Records that a notebook shows."""
@@ -122,7 +122,7 @@ class Received:
             *(f"{self.sensitive}_{i}" for i in range(1, 1 + int((self.parts.veil or {}).get("l", 0)))),
         }
         return tuple(
-            n for n in self.shape.table.column_names if n not in hidden and n not in ("group", "row", "person")
+            n for n in self.shape.table.column_names if n not in hidden and n not in ("group", "stratum", "person")
         )
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ class Received:
         entries = self.codebook.get("columns", ())
         nodes: dict[str, tuple[Sequence[str], int]] = {}
         for entry in entries:
-            if column in (entry.get("name"), entry.get("stands_for")):
+            if column in (entry.get("name"), entry.get("source_column")):
                 nodes |= {n: (node["below"], node["size"]) for n, node in (entry.get("nodes") or {}).items()}
         return nodes
 

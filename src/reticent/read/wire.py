@@ -12,7 +12,7 @@ import pyarrow as pa
 from reticent.errors import DataError
 from reticent.read.load import Parts, read_codebook
 
-STREAM_FIELDS = ("seq", "row", "event", "person")
+STREAM_FIELDS = ("seq", "stratum", "event", "person")
 
 
 def from_stream_file(path: Path) -> Parts:
@@ -52,7 +52,7 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
     if groups:
         listed = pa.table([*zip(*groups, strict=True)], names=["group", "value", "count"])
         return Parts("anatomy", "stream", {"qit": data, "st": listed}, codebook=book)
-    shape = "veil" if "veil" in book else "generalised"
+    shape = "veil" if "veil" in book else "generalized"
     return Parts(shape, "stream", {"data": data}, book.get("veil"), _with_sensitive(book))
 
 
@@ -73,7 +73,7 @@ def iter_items(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 def flatten(item: Mapping[str, Any]) -> dict[str, Any]:
     """One record as cells by column name."""
     cells = {name: item[name] for name in (*STREAM_FIELDS, "group") if name in item}
-    cells |= item.get("qi", {}) | item.get("plain", {})
+    cells |= item.get("quasi", {}) | item.get("plain", {})
     if "sensitive" in item:
         cells["sensitive"] = item["sensitive"]
     for slot, value in enumerate(item.get("candidates", ()), 1):

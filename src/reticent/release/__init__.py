@@ -1,6 +1,6 @@
 """What leaves the house: data and its guarantee as one value, and the memory of what was seen."""
 
 from reticent.release.ledger import Ledger, LedgerEntry, person_hashes
-from reticent.release.release import Counts, Guarantee, Kind, Release, Shape
+from reticent.release.release import Guarantee, Kind, RecordCounts, Release, Shape
 
-__all__ = ["Counts", "Guarantee", "Kind", "Ledger", "LedgerEntry", "Release", "Shape", "person_hashes"]
+__all__ = ["RecordCounts", "Guarantee", "Kind", "Ledger", "LedgerEntry", "Release", "Shape", "person_hashes"]

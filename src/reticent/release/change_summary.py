@@ -34,7 +34,7 @@ class ColumnChange:
     def state(self) -> str:
         """kept, coarser or wiped."""
         if self.hidden >= 1:
-            return "wiped"
+            return "suppressed"
         return "kept" if self.exact >= _NEARLY_ALL else "coarser"
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,10 +44,10 @@ class ColumnChange:
 
 def column_changes(release: Release, original: pa.Table, policy: Policy) -> list[ColumnChange]:
     """The quasi-identifiers of a generalised release, the most damaged first; none for releases that keep them as they are."""
-    if release.shape != "generalised":
+    if release.shape != "generalized":
         return []
     costs = release.explain.get("attributes", {})
-    shifted = {name for name, column in policy.columns.items() if column.identifier and column.identifier.shift}
+    shifted = {name for name, column in policy.columns.items() if column.transform and column.transform.shift}
     names = [name for name in policy.quasi if name in original.column_names and name not in shifted]
     entries = [
         _column_change(
@@ -89,7 +89,7 @@ def _describe_columns(columns: Sequence[ColumnChange], policy: Policy) -> list[s
     if coarser[_LINES:]:
         lines.append(f"  and {len(coarser) - _LINES} more: {_join_names([one.column for one in coarser[_LINES:]])}")
     lines = lines if coarser else []
-    wiped = [one.column for one in columns if one.state == "wiped"]
+    wiped = [one.column for one in columns if one.state == "suppressed"]
     if wiped:
         lines.append(f"Wiped, every record shows *: {_join_names(wiped)}.")
     kept = [one.column for one in columns if one.state == "kept"]
@@ -100,7 +100,7 @@ def _describe_columns(columns: Sequence[ColumnChange], policy: Policy) -> list[s
 
 def _describe_tables(release: Release, policy: Policy) -> list[str]:
     """Of linked tables: rows of each, and how many cells of each quasi-identifier tell nothing."""
-    asked = release.explain.get("rows_in", {})
+    asked = release.explain.get("input_rows", {})
     rows = ", ".join(f"{table.num_rows:,} of {asked.get(name, 0):,} {name}" for name, table in release.tables.items())
     lines = [f"Rows: {rows}; the others are more than all persons of their class have, or had no place."]
     hidden = {
@@ -123,19 +123,20 @@ def _percent(share: float) -> str:
 
 
 def _describe_suppression(release: Release) -> list[str]:
-    lost = release.counts.suppressed
+    lost = release.records.suppressed
     if not lost:
         return ["No record was left out."]
-    chosen, linked = int(release.explain.get("left_out", 0)), int(release.explain.get("linked_suppressed", 0))
+    chosen, linked = (
+        int(release.explain.get("suppressed_further_records", 0)),
+        int(release.explain.get("linked_suppressed", 0)),
+    )
     reasons = (
         (chosen, "are further records of a person, as the policy asks"),
         (linked, "would have told on other records of the same person"),
         (lost - chosen - linked, "fitted in no class that meets the policy"),
     )
     why = "; ".join(f"{count:,} {words}" for count, words in reasons if count > 0)
-    return [
-        f"{lost:,} of {release.counts.rows_in:,} records were left out ({lost / release.counts.rows_in:.1%}): {why}."
-    ]
+    return [f"{lost:,} of {release.records.input:,} records were left out ({lost / release.records.input:.1%}): {why}."]
 
 
 def _describe_search(explain: Mapping[str, Any]) -> list[str]:

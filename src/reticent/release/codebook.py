@@ -29,7 +29,7 @@ NAME = "codebook"
 _ADDED_COLUMNS = {
     "group": "number of the group that a record stands in",
     "count": "how often the value stands in the group",
-    "row": "row of the prior that the record falls into; veil.json lists them",
+    "stratum": "row of the prior that the record falls into; veil.json lists them",
     "event": "the person's events before this one",
     "person": "pseudonym of the person in this publication",
     "visit": "pseudonym of the visit in this publication",
@@ -42,7 +42,7 @@ OMISSION_RATE_NOTE = (
 
 def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
     """The release with its codebook among the documents; `texts` are the same tables with their texts numbered, where somebody has them."""
-    return replace(release, documents={**release.documents, NAME: codebook(release, policy, texts)})
+    return replace(release, metadata={**release.metadata, NAME: codebook(release, policy, texts)})
 
 
 def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
         "method": release.method,
         "sensitive": sensitive,
         "columns": describe_columns(release.tables, release.shape, policy, texts),
-        "records": dict(vars(release.counts)),
+        "records": dict(vars(release.records)),
         "guarantee": _describe_guarantee(release.guarantee),
         "reading": list(HOW_TO_READ[release.shape]),
         "may_be_concluded": list(MAY_CONCLUDE[release.shape]),
@@ -118,7 +118,7 @@ def _describe_table_columns(
         origin = _origin(table, name, policy, sensitive, shape)
         entry: dict[str, Any] = {"table": table, "name": name, "role": _role(origin, name, policy)}
         if origin is not None and origin != name:
-            entry["stands_for"] = origin
+            entry["source_column"] = origin
         if origin is None:
             entry["meaning"] = _ADDED_COLUMNS.get(name, "")
         spec = policy.columns.get(origin) if origin else None
@@ -265,7 +265,7 @@ def readme(codebook: Mapping[str, Any]) -> str:
     guarantee, records = codebook["guarantee"], codebook["records"]
     parts = [
         f"A release of {KINDS.get(codebook['kind'], codebook['kind'])}, made by the method {codebook['method']}",
-        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['held']:,} held back.",
+        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['withheld']:,} held back.",
         _section("How to read it", codebook["reading"]),
         _section("Columns", [_describe_entry(entry) for entry in codebook["columns"]]),
         _section("What is promised", [*guarantee["words"], f"against {guarantee['against']}"]),
@@ -291,5 +291,5 @@ def _describe_entry(entry: Mapping[str, Any]) -> str:
     words = [f"{entry['table']}: {entry['name']} ({entry['role']}, {entry['type']}"]
     words += [f", hierarchy {entry['hierarchy']}"] if "hierarchy" in entry else []
     words += [f", level {entry['level']}"] if "level" in entry else []
-    tail = f" for {entry['stands_for']}" if "stands_for" in entry else ""
+    tail = f" for {entry['source_column']}" if "source_column" in entry else ""
     return "".join(words) + ")" + tail + (f": {entry['meaning']}" if entry.get("meaning") else "")

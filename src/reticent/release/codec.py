@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from reticent.errors import CORRUPT_HINT, StateError
-from reticent.release.release import Counts, Guarantee, Release
+from reticent.release.release import Guarantee, RecordCounts, Release
 
 
 def to_dict(release: Release) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def to_dict(release: Release) -> dict[str, Any]:
         "method": release.method,
         "policy_hash": release.policy_hash,
         "guarantee": asdict(release.guarantee) | {"claims": dict(release.guarantee.claims)},
-        "counts": asdict(release.counts),
+        "records": asdict(release.records),
         "metrics": dict(release.metrics),
         "explain": dict(release.explain),
         "seeded": release.seeded,
@@ -41,12 +41,12 @@ def from_dict(
         method=plain["method"],
         tables=tables,
         guarantee=Guarantee(guarantee["claims"], guarantee["against"], tuple(guarantee["not_covered"])),
-        counts=Counts(**plain["counts"]),
+        records=RecordCounts(**plain["records"]),
         policy_hash=plain["policy_hash"],
         metrics=plain["metrics"],
         explain=plain["explain"],
         seeded=plain["seeded"],
-        documents=metadata,
+        metadata=metadata,
         store=plain.get("store"),
     )
 
@@ -55,7 +55,7 @@ def to_bytes(release: Release) -> bytes:
     """All of a release: what a store keeps and sends again after a crash."""
     parts = {name: table_bytes(table) for name, table in release.tables.items()}
     head = to_dict(release) | {
-        "documents": dict(release.documents),
+        "metadata": dict(release.metadata),
         "tables": [(name, len(data)) for name, data in parts.items()],
     }
     text = json.dumps(head).encode()
@@ -71,7 +71,7 @@ def from_bytes(data: bytes) -> Release:
         for name, size in head["tables"]:
             tables[name] = table_from_bytes(data[at : at + size])
             at += size
-        return from_dict(head, tables, head["documents"])
+        return from_dict(head, tables, head["metadata"])
     except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
         raise StateError("A stored release is damaged.", hint=CORRUPT_HINT) from None
 

@@ -37,7 +37,7 @@ from reticent.release.codec import to_dict
 from reticent.release.release import Release
 
 MANIFEST = "release.json"
-FORMAT = 2
+FORMAT = 1
 """Of the manifest; 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
 _DRAFT_LIFETIME = 3600.0
@@ -100,7 +100,7 @@ def _parquet() -> Any:
 
 def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | None) -> None:
     files = {file.name: _digest(file) for file in draft.iterdir()}
-    codebook = release.documents.get("codebook")
+    codebook = release.metadata.get("codebook")
     for name, table in release.tables.items():
         target = draft / f"{name}.{file_format}"
         with _open_new_file(target) as file:
@@ -109,7 +109,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
             else:
                 _parquet().write_table(apply_types(table, codebook["columns"] if codebook else ()), file)
         files[target.name] = _digest(target)
-    for name, document in release.documents.items():
+    for name, document in release.metadata.items():
         written = json.dumps(document, sort_keys=True, allow_nan=False).encode() + b"\n"
         files[f"{name}.json"] = _write(draft / f"{name}.json", written)
     if codebook:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reticent.arrays import Int64s, UInt64s
-from reticent.release.release import Counts
+from reticent.release.release import RecordCounts
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class LedgerEntry:
     time: str
     policy_hash: str
     method: str
-    counts: Counts
+    records: RecordCounts
     digest: str
 
 

@@ -13,25 +13,25 @@ import pyarrow as pa
 from reticent.errors import PolicyError
 
 Kind = Literal["table", "evolving", "series", "stream"]
-Shape = Literal["generalised", "anatomy", "m-distinct", "stream", "veil", "linked"]
+Shape = Literal["generalized", "anatomy", "m-distinct", "stream", "veil", "linked"]
 _PREVIEW_ROWS = 5
 """Of each table that a notebook shows."""
 
 
 @dataclass(frozen=True)
-class Counts:
+class RecordCounts:
     """Where the input rows went: rows_in = published + held + suppressed."""
 
-    rows_in: int = 0
+    input: int = 0
     published: int = 0
-    held: int = 0
+    withheld: int = 0
     suppressed: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.rows_in + other.rows_in,
+    def __add__(self, other: RecordCounts) -> RecordCounts:
+        return RecordCounts(
+            self.input + other.input,
             self.published + other.published,
-            self.held + other.held,
+            self.withheld + other.withheld,
             self.suppressed + other.suppressed,
         )
 
@@ -57,7 +57,7 @@ class Release:
 
     Attributes:
         kind: what was given away: a table once, an evolving table, a series, a stream.
-        shape: "generalised" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits}, "veil" {data}, "stream" {group, tuple | record} or "linked" {the policy's tables}.
+        shape: "generalized" {data}, "anatomy" {qit, st}, "m-distinct" {data, counterfeits}, "veil" {data}, "stream" {group, tuple | record} or "linked" {the policy's tables}.
         explain: what was done and why: levels reached, nodes checked, what each attribute cost.
         documents: what a recipient needs besides the tables, by name: `veil` becomes `veil.json`.
         store: which store released it, in which of its lives, as which number, and after what; None without a store.
@@ -69,12 +69,12 @@ class Release:
     method: str
     tables: Mapping[str, pa.Table]
     guarantee: Guarantee
-    counts: Counts
+    records: RecordCounts
     policy_hash: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = False
-    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     store: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Release:
         facts = [("claim", sentence) for sentence in claims_in_words(self.guarantee.claims)]
         facts += [("holds against", self.guarantee.against)]
         facts += [("not covered", words) for words in self.guarantee.not_covered]
-        facts += [(name, f"{number:,}") for name, number in vars(self.counts).items()]
+        facts += [(name, f"{number:,}") for name, number in vars(self.records).items()]
         facts += [("", "made with a seed: fit for tests, not for publication")] if self.seeded else []
         parts = [table_html(f"Release of a {self.kind} by {self.method}", ("", ""), facts)]
         for name, table in self.tables.items():

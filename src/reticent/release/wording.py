@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 SHAPES = {
-    "generalised": "one table, its quasi-identifiers made coarser",
+    "generalized": "one table, its quasi-identifiers made coarser",
     "anatomy": "two tables: records with their quasi-identifiers, and per group the sensitive values",
     "m-distinct": "one release of a series, in groups that keep their sets of values",
     "veil": "one table, each sensitive value among candidates, as the published prior and line give them",
@@ -112,7 +112,7 @@ _GROUPS = (
     "Do not divide a group's values evenly among its records: where fields and values go together that is wrong, often by a factor of two. Invert the groups, as `reticent ask` does.",
 )
 HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
-    "generalised": _GENERALIZED,
+    "generalized": _GENERALIZED,
     "anatomy": _GROUPS,
     "m-distinct": (
         *_GENERALIZED[:1],
@@ -131,7 +131,7 @@ HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
 }
 _COUNTS = "Counts and shares of values, by published fields, with the intervals that `reticent ask` gives."
 MAY_CONCLUDE: Mapping[str, tuple[str, ...]] = {
-    "generalised": (
+    "generalized": (
         "Counts of values among published records, between the bounds that `reticent ask` gives.",
         "Relations between fields as coarse as they are published.",
     ),
@@ -152,7 +152,7 @@ MAY_NOT_CONCLUDE = (
 
 _KNOWS_QUASI = "a reader who knows who is in the table and all their quasi-identifiers"
 AGAINST = {
-    "generalised": _KNOWS_QUASI,
+    "generalized": _KNOWS_QUASI,
     "anatomy": _KNOWS_QUASI,
     "evolving": "a reader who knows the method, who is in the table, and all their quasi-identifiers",
     "series": "a reader who knows all releases, every quasi-identifier of everybody and the update knowledge, and takes each person by itself",

@@ -20,7 +20,7 @@ FORMAT = 1
 _CRITERIA = {
     "Singling out": ("linkage", "insiders", "linked-tables"),
     "Linkability": ("intersection", "subtraction", "averaging", "joint", "linked-tables"),
-    "Inference": ("homogeneity", "skewness", "similarity", "informed", "definetti", "linked-tables"),
+    "Inference": ("homogeneity", "skewness", "similarity", "informed-attacker", "definetti", "linked-tables"),
 }
 """The three questions of the Article 29 Working Party (opinion 05/2014), and the attacks that speak to each."""
 
@@ -99,7 +99,7 @@ def _threshold_text(risk: Mapping[str, Any]) -> str:
 
 
 def _published_text(release: Mapping[str, Any]) -> str:
-    return f"{release['counts'].get('published', 0):,} of {release['counts'].get('rows_in', 0):,}"
+    return f"{release['records'].get('published', 0):,} of {release['records'].get('input', 0):,}"
 
 
 def _release(audit: Mapping[str, Any]) -> str:

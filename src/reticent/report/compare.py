@@ -37,7 +37,7 @@ class ComparedPolicy:
     method: str
     met: bool
     guess: float | None = None
-    found: float | None = None
+    mean_risk: float | None = None
     query_error: float | None = None
     suppressed: float | None = None
     frontier: bool = False
@@ -75,9 +75,9 @@ def _evaluate(original: pa.Table, name: str, policy: Policy, seed: int | None) -
         policy.table.method,
         met=True,
         guess=guess.accuracy if guess else None,
-        found=assess(seen, policy).prosecutor.mean,
+        mean_risk=assess(seen, policy).prosecutor.mean,
         query_error=measured.get("query_error", {}).get("median"),
-        suppressed=release.counts.suppressed / max(1, release.counts.rows_in),
+        suppressed=release.records.suppressed / max(1, release.records.input),
     )
 
 

@@ -15,8 +15,8 @@ TITLES = {
     "join-or-open": "Join-or-open inference on a stream",
     "intersection": "Intersection over publications",
     "subtraction": "Subtraction between publications",
-    "sug": "Update inference over a series (SUG)",
-    "informed": "The informed reader",
+    "update-graph": "Update inference over a series (SUG)",
+    "informed-attacker": "The informed reader",
     "definetti": "Learning from the release alone (deFinetti)",
     "insiders": "Insiders",
     "outbreak": "An outbreak, or a new value",
@@ -34,8 +34,8 @@ WHY_NOT = {
     "join-or-open": "not a stream of groups",
     "intersection": "needs several publications in groups",
     "subtraction": "needs several publications in groups",
-    "sug": "needs several releases of a series with update rules",
-    "informed": "needs --original with the sensitive column and at least 20 persons to learn from",
+    "update-graph": "needs several releases of a series with update rules",
+    "informed-attacker": "needs --original with the sensitive column and at least 20 persons to learn from",
     "definetti": "needs --original to count right guesses, and published fields",
     "insiders": "needs --original, and persons whom the published fields single out",
     "outbreak": "needs --original, and a value that is new or half as frequent again as in the prior of the release",
@@ -60,8 +60,8 @@ def rationale(policy: Policy) -> list[tuple[str, str, str]]:
     for name, column in policy.columns.items():
         reason, done = why[column.role]
         spec = column.hierarchy
-        if column.identifier is not None and column.identifier.shift is not None:
-            done = f"all dates of a person moved by the same number of days, at most {column.identifier.shift}; {done}"
+        if column.transform is not None and column.transform.shift is not None:
+            done = f"all dates of a person moved by the same number of days, at most {column.transform.shift}; {done}"
         rows.append((f"{name}", f"{column.role}: {reason}", f"{done}{f' (hierarchy: {spec.kind})' if spec else ''}"))
     return rows
 

@@ -27,11 +27,11 @@ _KEY_FROM_SEED = (
 def summary(audit: Audit) -> str:
     """The verdict and the figures that matter most."""
     latest = audit.releases[-1]
-    broken = len(audit.verdict.refuted) + sum(outcome.refuted for outcome in audit.outcomes)
+    broken = len(audit.verification.refuted) + sum(outcome.refuted for outcome in audit.outcomes)
     if audit.refuted:
         head, css, says = "REFUTED", "bad", f"{broken} claims or limits do not hold. Do not publish; see below which."
     else:
-        says = f"{len(audit.verdict.findings)} checks and {len(audit.outcomes)} attacks; none refutes a claim."
+        says = f"{len(audit.verification.findings)} checks and {len(audit.outcomes)} attacks; none refutes a claim."
         head, css = "Every claim holds", "good"
     banner = f'<div class="banner {css}">{tag("b", head)}{paragraph(says)}</div>'
     about_values = [o for o in audit.outcomes if o.attack not in ("linkage", "skewness", "similarity")]
@@ -59,9 +59,9 @@ def releases(audit: Audit) -> str:
             release.name or "release",
             wording.SHAPES.get(release.shape, release.shape),
             release.method or "unknown",
-            f"{release.counts.get('published', 0):,} of {release.counts.get('rows_in', 0):,}",
+            f"{release.counts.get('published', 0):,} of {release.counts.get('input', 0):,}",
             f"{release.counts.get('suppressed', 0):,}",
-            f"{release.counts.get('held', 0):,}",
+            f"{release.counts.get('withheld', 0):,}",
             str(release.policy_hash or "none")[:12],
         )
         for release in audit.releases
@@ -99,9 +99,12 @@ def checks(audit: Audit) -> str:
             _number(finding.required),
             finding.where,
         )
-        for finding in sorted(audit.verdict.findings, key=lambda finding: finding.holds)
+        for finding in sorted(audit.verification.findings, key=lambda finding: finding.holds)
     ]
-    notes = [*audit.verdict.notes, *(f"Not recomputed here: the claim '{c}'." for c in audit.verdict.unchecked)]
+    notes = [
+        *audit.verification.notes,
+        *(f"Not recomputed here: the claim '{c}'." for c in audit.verification.unchecked),
+    ]
     return table(("Claim", "Result", "Measured", "Required", "Where"), rows, (2, 3)) + bullets(notes)
 
 
@@ -250,7 +253,7 @@ def comparison(candidates: Sequence[ComparedPolicy]) -> str:
             f"{numbers.get(id(c), '-')}. {c.name}",
             c.method,
             _share(c.guess),
-            _share(c.found),
+            _share(c.mean_risk),
             _share(c.query_error),
             _share(c.suppressed),
             ("frontier", "good") if c.frontier else ("cannot be met", "bad") if not c.met else "beaten",
@@ -273,7 +276,7 @@ def reproduction(audit: Audit, command: str) -> str:
     out = tag("pre", command) if command else ""
     lines = [
         f"Random choices of the auditor: seed {audit.seed}. With --seed {audit.seed} the sampled attacks come out the same.",
-        _KEY_FROM_SEED if audit.material.seed is not None else _KEY_DISCARDED,
+        _KEY_FROM_SEED if audit.inputs.seed is not None else _KEY_DISCARDED,
         f"Made with {versions} on {audit.time}. Machine-readable twin: audit.json beside this file.",
     ]
     return out + bullets(lines)

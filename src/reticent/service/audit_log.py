@@ -23,7 +23,7 @@ from reticent.service.actor import actor
 from reticent.service.documents import OWNER, now
 from reticent.store import Store, Transaction, schema
 
-_SPACE, _HEAD = "trail", "trail-head"
+_SPACE, _HEAD = "audit-log", "audit-log-head"
 _FIRST_DIGEST = "0" * 64
 _PAGE = 1_000
 
@@ -41,9 +41,9 @@ class AuditLog:
         entry = {
             "number": number,
             "time": now(),
-            "act": action,
-            "on": target,
-            "who": who.id if who else "server",
+            "action": action,
+            "target": target,
+            "actor": who.id if who else "server",
             "name": who.name if who else "the server itself",
             "role": str(who.role) if who else "server",
             "previous": before,

@@ -60,7 +60,7 @@ class Demo:
 
     def _run(self) -> None:
         stream = self._hub.stream(STREAM)
-        skip = stream.publication.engine.counts.rows_in
+        skip = stream.publication.engine.counts.input
         for batch in feed.batches(skip + 2_000_000, _SEED, _BATCH):
             if skip >= batch.num_rows:
                 skip -= batch.num_rows

@@ -15,7 +15,7 @@ import orjson
 import pyarrow.compute as pc
 
 from reticent.disk import set_idle_priority
-from reticent.errors import DataError, UnwantedError
+from reticent.errors import DataError, WorkCancelledError
 from reticent.policy.bundle import Bundle
 from reticent.service.child_process import ChildProcess
 from reticent.service.problems import ServiceError, to_service_error
@@ -57,11 +57,11 @@ def measure_in_subprocess(
     try:
         while not apart.pipe.poll(_POLL_SECONDS):
             if is_cancelled():
-                raise UnwantedError("The try-out was not wanted any more.")
+                raise WorkCancelledError("The try-out was not wanted any more.")
         answer: tuple[dict[str, Any], ServiceError | None] = apart.pipe.recv()
     except (EOFError, OSError):
         words = "The try-out ended early, perhaps for want of memory."
-        raise ServiceError(500, "try", words, "Try fewer rows.") from None
+        raise ServiceError(500, "draft", words, "Try fewer rows.") from None
     finally:
         apart.end()
     figures, problem = answer
@@ -128,16 +128,19 @@ def _stream_figures(table: pa.Table, policy: Policy) -> dict[str, Any]:
     figures = _base_figures(policy.stream.method, engine.guarantee, asdict(engine.counts), table, policy)
     if lines:
         received = Received.of(from_lines(lines, orjson.loads(publication.codebook())))
-        figures |= {"asked": _count_error(received, table, policy, policy.stream.method), "shown": _line_preview(lines)}
+        figures |= {
+            "count_error": _count_error(received, table, policy, policy.stream.method),
+            "preview": _line_preview(lines),
+        }
         figures["guess"] = _veiled_guess(received)
-    return figures | {"watched": {name: float(value) for name, value in engine.metrics.items()}}
+    return figures | {"metrics": {name: float(value) for name, value in engine.metrics.items()}}
 
 
 def _line_preview(lines: list[str]) -> dict[str, Any]:
     records = [record for record in map(orjson.loads, lines[: 8 * _ROWS]) if record["type"] != "group"][:_ROWS]
-    names = list(records[0]["qi"]) if records else []
+    names = list(records[0]["quasi"]) if records else []
     said = [" / ".join(map(str, r.get("candidates", ()))) or str(r.get("group") or r.get("sensitive")) for r in records]
-    rows = [[*(str(r["qi"].get(n)) for n in names), words] for r, words in zip(records, said, strict=True)]
+    rows = [[*(str(r["quasi"].get(n)) for n in names), words] for r, words in zip(records, said, strict=True)]
     return {"names": [*names, "offered"], "rows": rows}
 
 
@@ -154,7 +157,7 @@ def _base_figures(
         "claims": dict(guarantee.claims),
         "against": guarantee.against,
         "not_covered": list(guarantee.not_covered),
-        "counts": counts,
+        "records": counts,
         "loss": None,
         "guess": None,
         "risk": None,
@@ -164,10 +167,10 @@ def _base_figures(
         "model": {},
         "columns": [],
         "distributions": {},
-        "around": [],
-        "asked": {},
-        "watched": {},
-        "shown": {"names": [], "rows": []},
+        "neighbors": [],
+        "count_error": {},
+        "metrics": {},
+        "preview": {"names": [], "rows": []},
     }
 
 
@@ -221,18 +224,18 @@ def _release_figures(table: pa.Table, policy: Policy, release: Release) -> dict[
         with tempfile.TemporaryDirectory(prefix="reticent-try-") as folder:
             received = read(release.to_dir(Path(folder) / "release", format="parquet"))
             asked, veiled = _count_error(received, table, policy, release.method), _veiled_guess(received)
-    return _base_figures(release.method, release.guarantee, asdict(release.counts), table, policy) | {
+    return _base_figures(release.method, release.guarantee, asdict(release.records), table, policy) | {
         "loss": float(np.mean(list(losses.values()))) if losses else _stated_loss(policy, release),
         "guess": guess.accuracy if guess else veiled,
         "risk": asdict(assess(seen, policy).prosecutor),
-        "asked": asked,
+        "count_error": asked,
         "curve": {"before": _risk_curve(text, policy), "now": _risk_curve(_person_table(release), policy)},
         "query_error": useful.get("query_error", {}),
         "model": useful.get("classifier", {}),
         "columns": _column_figures(table, release, policy, losses),
         "distributions": _distributions(beside, policy) if beside and policy.sensitive else {},
-        "around": _neighbors(table, policy, release),
-        "shown": _row_preview(release),
+        "neighbors": _neighbors(table, policy, release),
+        "preview": _row_preview(release),
     }
 
 
@@ -315,7 +318,7 @@ def _neighbors(table: pa.Table, policy: Policy, release: Release) -> list[dict[s
 
     attributes = release.explain.get("attributes", {})
     levels = {name: at["level"] for name, at in attributes.items() if at.get("level") is not None}
-    if release.shape != "generalised" or set(levels) != set(policy.quasi):
+    if release.shape != "generalized" or set(levels) != set(policy.quasi):
         return []
     encoded = encode_table(table, list(policy.quasi))
     rungs = {

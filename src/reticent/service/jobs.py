@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reticent import _core
-from reticent.errors import UnwantedError
+from reticent.errors import WorkCancelledError
 from reticent.publication.single import find_publication
 from reticent.publication.single import publish as publish_table
 from reticent.service.actor import act_as, actor
@@ -54,12 +54,12 @@ class Jobs:
         self._stopping = threading.Event()
         self._work: dict[str, Callable[[dict[str, Any]], None]] = {
             "table": self._run_table,
-            "try": self._run_draft,
+            "draft": self._run_draft,
             "series": self._run_series,
             "evolving": self._run_evolving_table,
         }
         for job in reversed(self.documents.all()):
-            if job["state"] == "running" and job["tries"] >= _MAX_ATTEMPTS:
+            if job["state"] == "running" and job["attempts"] >= _MAX_ATTEMPTS:
                 hub.write(partial(self._park, ident=job["id"]))
             elif job["state"] in OPEN_STATES:
                 self._start(job)
@@ -81,7 +81,7 @@ class Jobs:
             "state": "queued",
             "request": request,
             "who": asdict(who) if who else None,
-            "tries": 0,
+            "attempts": 0,
             "release": None,
             "error": None,
         }
@@ -170,7 +170,7 @@ class Jobs:
             job = self.documents.find(tx, ident) or known
             again = job["state"] == PARKED
             if again:
-                job |= {"state": "queued", "tries": 0, "error": None}
+                job |= {"state": "queued", "attempts": 0, "error": None}
                 self.documents.put(tx, ident, job)
                 self._hub.audit_log.append(tx, "job", f"{job['kind']}:{job['source']}")
             return job, again
@@ -191,7 +191,7 @@ class Jobs:
             if job is not None:
                 act_as(Token.of(job["who"]) if job["who"] else None)
                 self._work[job["kind"]](job)
-        except UnwantedError:
+        except WorkCancelledError:
             pass
         except Exception as error:  # noqa: BLE001 - it becomes the job's answer
             problem = to_service_error(error).body
@@ -210,7 +210,7 @@ class Jobs:
     def _start_attempt(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
         job = self._find_open(tx, ident)
         if job is not None:
-            job |= {"state": "running", "tries": job["tries"] + 1}
+            job |= {"state": "running", "attempts": job["attempts"] + 1}
             self.documents.put(tx, ident, job)
         return job
 
@@ -236,7 +236,7 @@ class Jobs:
         def finish(tx: Transaction, passed: VerifiedRelease) -> None:
             job = self._find_open(tx, ident)
             if job is None:
-                raise UnwantedError("The job was cancelled; nothing was published.")
+                raise WorkCancelledError("The job was cancelled; nothing was published.")
             release = self._hub.releases.add(tx, passed, publisher, source=job["source"])
             self._hub.audit_log.append(tx, "publish", f"release:{release}")
             self._store_end(tx, job | {"state": "done", "release": release})
@@ -270,7 +270,7 @@ class Jobs:
             policy,
             store,
             method=method,
-            allow_republication=bool(request.get("despite")),
+            allow_republication=bool(request.get("allow_republication")),
             cancellation=self._cancellations[ident],
             name=name,
             commit=self._hub.write,
@@ -280,7 +280,7 @@ class Jobs:
     def _run_draft(self, job: dict[str, Any]) -> None:
         """Measures a private draft in a process of its own; nothing is published."""
         draft = self._hub.drafts.get(job["request"]["draft"])
-        self._progress[job["id"]] = (0.3, "trying")
+        self._progress[job["id"]] = (0.3, "measuring")
         watch = self._cancellations[job["id"]]
         figures = measure_in_subprocess(
             self._hub.tables.blob(draft["table"]),

@@ -24,7 +24,7 @@ from reticent.policy import Policy
 from reticent.publication.population import Population
 from reticent.publication.records import Batch
 from reticent.publication.stream import StreamPublication
-from reticent.release import Counts, Guarantee
+from reticent.release import Guarantee, RecordCounts
 from reticent.service.problems import ServiceError
 from reticent.service.retention import Retention
 from reticent.service.unpacked_size import check_arrow_stream
@@ -151,7 +151,7 @@ class LiveStream:
         self.retention.load(self._store)
         self.stopped = self._store.get(self.publisher, STOPPED, STOPPED) is not None
         engine = publication.engine
-        self._figures = engine.metrics if engine.counts.rows_in else {}
+        self._figures = engine.metrics if engine.counts.input else {}
         self.cursor = max([self.cursor, *(seen.number for seen in self._keys.values())])
         return publication
 
@@ -251,7 +251,7 @@ class LiveStream:
         persons = self.population.hash_table_persons(batch.table)
         self.population.refuse_shared_persons(persons)
         released = self.publication.take(batch)
-        held = self.publication.engine.counts.held
+        held = self.publication.engine.counts.withheld
         parts = split_lines(released.lines, [one.batch.total for one in waiting])
         for one, lines in zip(waiting, parts, strict=True):
             # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
@@ -296,10 +296,10 @@ class LiveStream:
         """Takes the engine's figures now and then: only this thread may ask an engine that it also changes."""
         now = time.monotonic()
         engine = self.publication.engine
-        if now - self._figures_time > _FIGURES_INTERVAL and engine.counts.rows_in:
+        if now - self._figures_time > _FIGURES_INTERVAL and engine.counts.input:
             self._figures, self._figures_time = engine.metrics, now
             if not self.trend or time.time() - self.trend[-1][0] >= 1:
-                self.trend.append((time.time(), engine.counts.rows_in, dict(self._figures)))
+                self.trend.append((time.time(), engine.counts.input, dict(self._figures)))
 
     def _store_state(self, tx: Transaction, journals: list[bytes | None]) -> None:
         if None in journals:
@@ -336,11 +336,13 @@ class LiveStream:
         """What an operator watches; nothing of it is private."""
         publication = self._publication
         engine = publication.engine if publication is not None else None
-        counts, guarantee = (engine.counts, engine.guarantee) if engine is not None else (Counts(), Guarantee({}, ""))
+        counts, guarantee = (
+            (engine.counts, engine.guarantee) if engine is not None else (RecordCounts(), Guarantee({}, ""))
+        )
         return {
             "name": self.name,
             "method": self.policy.stream.method,
-            **asdict(counts),
+            **{"pending" if name == "withheld" else name: number for name, number in asdict(counts).items()},
             "stopped": self.stopped,
             "cursor": self.cursor,
             "oldest": self.retention.oldest,

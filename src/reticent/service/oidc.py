@@ -55,7 +55,7 @@ class OidcSettings:
     roles: dict[str, list[str]]
     scope: dict[str, list[str]] = field(default_factory=dict)
     claim: str = "groups"
-    asks: str = "openid profile"
+    scopes: str = "openid profile"
 
     @classmethod
     def read(cls, file: Path) -> OidcSettings:
@@ -103,7 +103,7 @@ class Oidc:
             client_id=settings.client_id,
             client_secret=settings.client_secret,
             server_metadata_url=f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration",
-            client_kwargs={"scope": settings.asks, "code_challenge_method": "S256", "timeout": 10},
+            client_kwargs={"scope": settings.scopes, "code_challenge_method": "S256", "timeout": 10},
         )
 
     async def begin(self, request: Request) -> Response:

@@ -77,7 +77,7 @@ class Releases:
             "source": source,
             "number": 1 if release.kind == "table" else number,
             "tables": {name: table.num_rows for name, table in release.tables.items()},
-            "verdict": passed.result.to_dict(),
+            "verification": passed.result.to_dict(),
             "publisher": publisher,
             "outbox": number - 1,
             "withdrawn": None,

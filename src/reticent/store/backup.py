@@ -89,7 +89,7 @@ def restore(
         said = witness.read_latest()
         with Store.open(draft, create=False) as store:
             outcomes = {name: _outcome(store, name, seen, complete=said == store.head) for name in store.publishers()}
-            _start_epoch(store, outcomes, above=said.generation if said and said.store == store.head.store else 0)
+            _start_epoch(store, outcomes, above=said.epoch if said and said.store == store.head.store else 0)
             head = store.head
             database.checkpoint(store.engine)
         _replace_store(draft, path)
@@ -170,7 +170,7 @@ def _add_folder(seen: PublishedState, path: Path) -> None:
         manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
         stamp = manifest["store"]
         name, number = str(stamp["publisher"]), int(stamp["number"])
-        lives = int(str(stamp["generation"]).rpartition("-")[2])
+        lives = int(str(stamp["epoch"]).rpartition("-")[2])
     except (OSError, ValueError, KeyError, TypeError):
         raise ConnectorError(
             f"{path} does not say which store released it.",

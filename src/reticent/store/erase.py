@@ -33,7 +33,7 @@ _PUBLISHER_TABLES = (
     schema.evolving_records,
     schema.evolving_words,
 )
-_SERVICE, _VEIL_KEY, _DEAD_LETTER_MARKS = "service", "house", "dead letters"
+_SERVICE, _VEIL_KEY, _DEAD_LETTER_MARKS = "service", "veil_key", "dead letters"
 _DAY = 24 * 3600
 
 

@@ -17,7 +17,7 @@ from reticent.store.transaction import Transaction
 _IDS_PER_QUERY = 500
 # Rows in memory at once while a large change is written.
 _ROWS_PER_WRITE = 20_000
-_PERSON_STATES = "lives"
+_PERSON_STATES = "person_states"
 _REMOVE = sa.delete(schema.evolving_records).where(
     schema.evolving_records.c.publisher == sa.bindparam("of"),
     schema.evolving_records.c.row.in_(sa.bindparam("rows", expanding=True)),

@@ -32,7 +32,7 @@ _UNDIGESTED_COLUMNS = (DIGEST, "id", "owner")
 """Not covered by the digest: itself, numbers that the database gives, and the mark of the present writer."""
 _NAME_COLUMNS = {"reticent_evolving_records": ("person", "name"), "reticent_kv": ("key",)}
 """Cells of text that an encrypted store hides, and finds again."""
-_ORDERED_SPACES = ("state.a", "state.b", "trail")
+_ORDERED_SPACES = ("state.a", "state.b", "audit-log")
 """Spaces whose keys are numbers that are asked for in order; they stay as they are."""
 
 
@@ -159,7 +159,7 @@ class Head:
     """
 
     store: str
-    generation: int
+    epoch: int
     commits: int
 
     @classmethod
@@ -170,7 +170,7 @@ class Head:
     @property
     def epoch_name(self) -> str:
         """The generation as releases and answers show it."""
-        return f"{self.store}-{self.generation}"
+        return f"{self.store}-{self.epoch}"
 
     def next(self) -> Self:
         """After one more commit."""
@@ -178,7 +178,7 @@ class Head:
 
     def start_epoch(self, above: int) -> Self:
         """After a restore: a generation that nobody has seen yet."""
-        return replace(self, generation=max(self.generation, above) + 1)
+        return replace(self, epoch=max(self.epoch, above) + 1)
 
 
 def read_seal(connection: sa.Connection, key: Key | None) -> Seal:

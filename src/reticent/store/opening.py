@@ -97,10 +97,9 @@ def _no_store(engine: sa.Engine) -> StateError:
 
 
 def _other_version(engine: sa.Engine, version: str) -> StateError:
-    older = version.isdigit() and int(version) < schema.VERSION
     return StateError(
         f"Store({database.display_name(engine)}) has schema {version}, this version of Reticent reads {schema.VERSION}.",
-        hint="Run `reticent store upgrade`." if older else "Use the version of Reticent that made the store.",
+        hint="Use the version of Reticent that made the store.",
     )
 
 

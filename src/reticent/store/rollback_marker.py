@@ -42,7 +42,7 @@ class RollbackMarker:
 
     def note(self, head: Head, seal: Seal) -> None:
         """The store has had so many commits; failing to say so harms nobody."""
-        text = f"{head.store} {head.generation} {head.commits} {_signature(head, seal)}\n"
+        text = f"{head.store} {head.epoch} {head.commits} {_signature(head, seal)}\n"
         with suppress(OSError):
             if self._handle < 0:
                 self._handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
@@ -56,7 +56,7 @@ class RollbackMarker:
             return None
         slots = (_read(data[at : at + _SLOT], seal) for at in (0, _SLOT))
         return max(
-            (slot for slot in slots if slot is not None), key=lambda seen: (seen.generation, seen.commits), default=None
+            (slot for slot in slots if slot is not None), key=lambda seen: (seen.epoch, seen.commits), default=None
         )
 
     def refuse_older(self, head: Head, own_head: Head | None, any_head: Head | None, name: str) -> None:
@@ -64,10 +64,10 @@ class RollbackMarker:
 
         `seen` is what the witness said of this store, `anyone` what it said of any, both before the head was read.
         """
-        if own_head is not None and (own_head.generation, own_head.commits) > (head.generation, head.commits):
+        if own_head is not None and (own_head.epoch, own_head.commits) > (head.epoch, head.commits):
             lost = f", or lost its last {own_head.commits - head.commits:,} commits"
             raise StateError(
-                f"{name} is an older copy of the store that was here{lost if own_head.generation == head.generation else ''}.",
+                f"{name} is an older copy of the store that was here{lost if own_head.epoch == head.epoch else ''}.",
                 hint="Nothing was published. `reticent store restore` goes on from a copy without publishing anybody anew.",
             )
         if own_head is None and any_head is not None and any_head.store != head.store:
@@ -102,7 +102,7 @@ def _read(slot: bytes, seal: Seal | None) -> Head | None:
 
 
 def _signature(head: Head, seal: Seal) -> str:
-    return seal.permanent.digest("witness", (head.store, head.generation, head.commits)).hex()
+    return seal.permanent.digest("witness", (head.store, head.epoch, head.commits)).hex()
 
 
 _LOCATION = "place"

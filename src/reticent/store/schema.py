@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
-VERSION = 3
+VERSION = 1
 """1 forgot releases once they were delivered, and kept evolving tables of the service as journals; 2 had no digests."""
 
 metadata = MetaData()
@@ -71,7 +71,7 @@ ledger = _table(
     Column("time", Text, nullable=False),
     Column("policy_hash", Text, nullable=False),
     Column("method", Text, nullable=False),
-    Column("counts", Text, nullable=False),
+    Column("records", Text, nullable=False),
     Column("payload_digest", Text, nullable=False),
     Column("persons", LargeBinary, nullable=False),
     Column("groups", LargeBinary, nullable=False),
@@ -85,9 +85,9 @@ population = _table(
     Column("time", Text, nullable=False),
     Column("policy_hash", Text, nullable=False),
     Column("method", Text, nullable=False),
-    Column("house", Text, nullable=False),
+    Column("parameters_digest", Text, nullable=False),
     Column("persons", LargeBinary, nullable=False),
-    Column("shown", LargeBinary, nullable=False),
+    Column("first_events", LargeBinary, nullable=False),
 )
 
 dead_letters = _table(

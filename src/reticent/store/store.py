@@ -13,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from reticent.errors import PolicyError, StateError
-from reticent.release import Counts, Ledger, LedgerEntry
+from reticent.release import Ledger, LedgerEntry, RecordCounts
 from reticent.store import database, integrity, opening, schema, snapshot_writer
 from reticent.store.integrity import Head, Seal, corrupt_error
 from reticent.store.keys import Key
@@ -21,7 +21,7 @@ from reticent.store.rollback_marker import RollbackMarker
 from reticent.store.transaction import DeadLetter, OutboxEntry, Snapshot, Transaction
 
 _PAGE_SIZE = 1_000
-_VEIL_KEY = "house"
+_VEIL_KEY = "veil_key"
 _FIRST_DIGEST = "first"
 _UNBOUND = "loose"
 _ROW = database.select_rows(schema.publishers, "publisher = :of")
@@ -301,7 +301,7 @@ class Store:
             row = self._read_publisher_row(connection, publisher)
             lines = connection.execute(_LEDGER, {"of": publisher}).mappings().all()
         for line in (self.seal.open_row(schema.ledger, line) for line in lines):
-            counts = Counts(**json.loads(line["counts"]))
+            counts = RecordCounts(**json.loads(line["records"]))
             entry = LedgerEntry(
                 line["number"], line["time"], line["policy_hash"], line["method"], counts, line["payload_digest"]
             )

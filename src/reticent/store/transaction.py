@@ -160,7 +160,7 @@ class Transaction:
             raise StateError("A ledger entry needs one group per person.", hint="Give arrays of one length.")
         values = {name: value for name, value in asdict(entry).items() if name != "digest"} | {
             "payload_digest": entry.digest,
-            "counts": json.dumps(asdict(entry.counts)),
+            "records": json.dumps(asdict(entry.records)),
             "persons": persons.astype("<u8").tobytes(),
             "groups": groups.astype("<i8").tobytes(),
         }

@@ -128,7 +128,7 @@ def count_policy_suppression(release: Published, policy: Policy) -> int:
     """Records that the policy's choice of one per person leaves out, by the manifest; none where it makes no choice."""
     if policy.persons is None or policy.persons.records == "all":
         return 0
-    number = release.explain.get("left_out", 0)
+    number = release.explain.get("suppressed_further_records", 0)
     return number if isinstance(number, int) and number >= 0 else 0
 
 
@@ -158,7 +158,7 @@ def check_counts(
     """The numbers of the manifest agree with the tables and with each other."""
     if not counts:
         return [Finding("the manifest carries its counts", holds=False)]
-    numbers = {key: counts.get(key) for key in ("rows_in", "published", "held", "suppressed")}
+    numbers = {key: counts.get(key) for key in ("input", "published", "withheld", "suppressed")}
     sums = [value if isinstance(value, int) and value >= 0 else -1 for value in numbers.values()]
     if min(sums) < 0:
         return [Finding("the manifest's counts are whole numbers", holds=False)]
@@ -182,8 +182,8 @@ def _measure(release: Published, policy: Policy) -> dict[str, float]:
     figures: dict[str, float] = {
         "k": int(np.bincount(rows, minlength=size).min()),
         "classes": size,
-        "alone": _count_unique_rows(release, policy.quasi),
-        "alone_with_plain": _count_unique_rows(release, (*policy.quasi, *policy.plain)),
+        "unique": _count_unique_rows(release, policy.quasi),
+        "unique_with_plain": _count_unique_rows(release, (*policy.quasi, *policy.plain)),
     }
     for name in present_columns(policy.sensitive, data):
         groups = histograms(rows, size, data[name])
@@ -227,5 +227,5 @@ def check_sensitive(
 
 def suppressed_share(counts: Mapping[str, Any], policy_suppressed: int = 0) -> Fraction:
     """How far the release's own distribution can lie from that of the input: the share of records left out."""
-    came, gone = (n if isinstance(n := counts.get(name), int) else 0 for name in ("rows_in", "suppressed"))
+    came, gone = (n if isinstance(n := counts.get(name), int) else 0 for name in ("input", "suppressed"))
     return Fraction(max(0, gone - policy_suppressed), max(1, came - policy_suppressed))

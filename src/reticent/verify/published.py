@@ -146,7 +146,7 @@ def read_release(source: str | Path | Release | pa.Table | Published, name: str)
     if isinstance(source, Published):
         return replace(source, name=name)
     if isinstance(source, pa.Table):
-        return Published(name, "generalised", tables={"data": text_table(source)}, no_manifest=True)
+        return Published(name, "generalized", tables={"data": text_table(source)}, no_manifest=True)
     if not isinstance(source, str | Path):
         return _from_release(source, name)
     path = Path(source)
@@ -206,16 +206,16 @@ def cell_text(value: Any) -> str | None:
 
 
 def _from_release(release: Release, name: str) -> Published:
-    counts = release.counts
+    counts = release.records
     return Published(
         name=name,
         shape=release.shape,
         kind=release.kind,
         method=release.method,
         tables=TextTables(release.tables),
-        metadata=release.documents,
+        metadata=release.metadata,
         claims=release.guarantee.claims,
-        counts={key: getattr(counts, key) for key in ("rows_in", "published", "held", "suppressed")},
+        counts={key: getattr(counts, key) for key in ("input", "published", "withheld", "suppressed")},
         metrics=release.metrics,
         explain=release.explain,
         policy_hash=release.policy_hash,
@@ -240,7 +240,7 @@ def _from_folder(path: Path, name: str) -> Published:
         metadata={n: text for n in _METADATA if (text := _read_metadata(path / f"{n}.json")) is not None},
         stream_file=wires[0] if wires and not tables else None,
         claims=_sub_dict(_sub_dict(manifest, "guarantee"), "claims"),
-        counts=_sub_dict(manifest, "counts"),
+        counts=_sub_dict(manifest, "records"),
         metrics=_sub_dict(manifest, "metrics"),
         explain=_sub_dict(manifest, "explain"),
         policy_hash=manifest.get("policy_hash"),
@@ -309,7 +309,7 @@ def _guess_shape(tables: set[str]) -> str:
         return "anatomy"
     if {"data", "counterfeits"} <= tables:
         return "m-distinct"
-    return "generalised" if "data" in tables else "stream"
+    return "generalized" if "data" in tables else "stream"
 
 
 def _read_table(file: Path) -> pa.Table:

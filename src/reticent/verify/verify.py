@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | Path | Release | pa.Table | Published
 
 VERIFIERS = {
-    "generalised": ("generalized", "verify_release"),
+    "generalized": ("generalized", "verify_release"),
     "anatomy": ("anatomy", "verify_release"),
     "m-distinct": ("series", "verify_release"),
     "veil": ("veil.verifier", "verify_release"),
@@ -116,7 +116,7 @@ def _compare_with_original(
     shape, original = releases[-1].shape, replace(original, table=_combine_columns(_cast_views(original.table), policy))
     if shape == "stream" and any(release.stream_file is not None for release in releases):
         compare = partial(load_verifier("stream.original", "compare_with_original"), releases, policy, original)
-    elif shape in ("generalised", "anatomy", "veil"):
+    elif shape in ("generalized", "anatomy", "veil"):
         compare = partial(
             load_verifier("veil.original" if shape == "veil" else "original.persons", "compare_with_original"),
             releases[-1],
@@ -168,7 +168,7 @@ def _verify_one(release: Published, policy: Policy) -> VerificationResult:
     else:
         verdict = _run_safely([release], partial(load_verifier(*place), release, policy))
     findings = list(verdict.findings)
-    if release.shape != "generalised" and (demands := policy.privacy.overall):  # of all classes; others have none
+    if release.shape != "generalized" and (demands := policy.privacy.overall):  # of all classes; others have none
         findings.append(none_of("what the policy asks of all classes together", len(demands), ", ".join(demands)))
     if not release.no_manifest:
         findings[:0] = [
@@ -209,7 +209,7 @@ def _store_entry(release: Published) -> Mapping[str, Any] | None:
 
 def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether one release of a publication may stand behind another; those of two publications may anyhow."""
-    if any(before.get(word) != after.get(word) for word in ("publisher", "generation")):
+    if any(before.get(word) != after.get(word) for word in ("publisher", "epoch")):
         return True
     first, second = before.get("number"), after.get("number")
     if not isinstance(first, int) or not isinstance(second, int) or first >= second:

@@ -28,19 +28,19 @@ def test_persons_are_counted_and_not_their_records(rows):
     classes = Counter((a, b) for _, a, b in set(rows))
     alone = {who for who, a, b in rows if classes[a, b] == 1}
     assert measured.persons == len({who for who, _, _ in rows})
-    assert measured.alone == pytest.approx(len(alone) / measured.persons)
+    assert measured.unique == pytest.approx(len(alone) / measured.persons)
 
 
 @given(CELLS)
 def test_each_step_takes_the_column_that_tells_most(rows):
     table = table_of(rows)
     first = module.singling_out(table, ["a", "b"]).steps[0]
-    assert first.alone == max(module.singling_out(table, [name]).alone for name in ("a", "b"))
+    assert first.unique == max(module.singling_out(table, [name]).unique for name in ("a", "b"))
 
 
 def test_a_value_that_a_class_shares_is_plain():
     table = pa.table({"age": ["1", "1", "2", "2"], "ill": ["flu", "flu", "flu", "cold"]})
-    assert module.singling_out(table, ["age"], sensitive=["ill"]).told == {"ill": 0.5}
+    assert module.singling_out(table, ["age"], sensitive=["ill"]).disclosed == {"ill": 0.5}
 
 
 def test_large_tables_are_measured_whole_though_chosen_on_a_part(monkeypatch):

@@ -40,7 +40,7 @@ def base(*words, cwd):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("house")
+    folder = tmp_path_factory.mktemp("parameters_digest")
     assert base("datasets", "hospital", "-n", "500", "--seed", "1", "-o", "h.csv", cwd=folder).returncode == 0
     done = base("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "out", "--seed", "1", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -17,8 +17,8 @@ def test_one_file_and_its_policy(tmp_path, kind):
     result = run(kind, "-n", "50", "--seed", "1", "-o", str(tmp_path / "x.csv"), "--json")
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout.splitlines()[-1])
-    assert figures["rows_out"] == 50
-    assert {"rows_in", "held", "suppressed", "seconds", "guarantee", "metrics"} <= set(figures)
+    assert figures["published"] == 50
+    assert {"input", "withheld", "suppressed", "seconds", "guarantee", "metrics"} <= set(figures)
     assert (tmp_path / "x.policy.yaml").exists()
     assert len((tmp_path / "x.csv").read_text().splitlines()) == 51
 
@@ -34,7 +34,7 @@ def test_series(tmp_path):
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout.splitlines()[-1])
     lines = sum(len(path.read_text().splitlines()) - 1 for path in (tmp_path / "s").glob("release_*.csv"))
-    assert figures["rows_out"] == lines
+    assert figures["published"] == lines
     assert len(figures["files"]) == 5
 
 

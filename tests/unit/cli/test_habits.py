@@ -24,7 +24,7 @@ def run(*words, cwd, **environment):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("house")
+    folder = tmp_path_factory.mktemp("parameters_digest")
     assert run("datasets", "hospital", "-n", "300", "--seed", "1", "-o", "h.csv", cwd=folder)[0] == 0
     return folder
 
@@ -33,7 +33,7 @@ def test_quiet_says_nothing_but_errors_and_json(house):
     words = ("anonymize", "h.csv", "-p", "h.policy.yaml", "--seed", "1", "--json")
     code, out, err = run(*words, "-o", "a", "--quiet", cwd=house)
     assert (code, err) == (0, "")
-    assert json.loads(out.splitlines()[-1])["rows_in"] == 300
+    assert json.loads(out.splitlines()[-1])["input"] == 300
     code, out, err = run("--quiet", *words, "-o", "a", cwd=house)
     assert code == 5
     assert err.startswith("Error: a exists")

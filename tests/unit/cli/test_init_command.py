@@ -71,7 +71,7 @@ def test_a_stream_of_returning_persons_gets_a_kernel_and_a_prior_that_offers_the
     assert run("stream", *words) == 0
     told = capsys.readouterr()
     assert "drifts" not in told.err
-    assert json.loads(told.out.splitlines()[-1])["metrics"]["eta"] < 0.1  # a fifth, when nothing could move
+    assert json.loads(told.out.splitlines()[-1])["metrics"]["omission_rate"] < 0.1  # a fifth, when nothing could move
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_what_says_the_hidden_value_in_other_words_stays_inside(folder, capsys):
     assert columns["Laune"]["role"] == "quasi"
     assert run("stream", "coded.csv", "-p", "p.yaml", "--store", "s.db", "--to", "out.ndjson") == 0
     for record in map(json.loads, (folder / "out.ndjson").read_text().splitlines()):
-        assert set(record["qi"]) | set(record["plain"]) == {"Alter", "sex", "Laune"}
+        assert set(record["quasi"]) | set(record["plain"]) == {"Alter", "sex", "Laune"}
     assert run("init", "coded.csv", "--sensitive", "Bezeichnung", "--for", "stream", "-o", "q.yaml") == 0
     assert Policy.load(folder / "q.yaml").columns["Punkte"].role == "identifier", (
         "also where the column was named by hand"

@@ -61,10 +61,10 @@ def seqs(path):
 def test_a_file_is_released_and_verifies(policy, tmp_path):
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(300)) + "\n")
     done = release(policy, tmp_path, tmp_path / "in.csv")
-    assert done.counts.published == 300
+    assert done.records.published == 300
     assert seqs(tmp_path / "out.ndjson") == list(range(300))
     first = next(line for line in lines(tmp_path / "out.ndjson") if line["type"] == "record")
-    assert first == first | {"qi": {"age": 20, "town": "t0"}, "plain": {"note": "x"}}
+    assert first == first | {"quasi": {"age": 20, "town": "t0"}, "plain": {"note": "x"}}
     assert verify(str(tmp_path / "out.ndjson"), policy).holds
 
 
@@ -74,9 +74,9 @@ def test_a_file_that_grows_is_read_on(policy, tmp_path):
     release(policy, tmp_path, path)
     with path.open("a") as file:
         file.write("\n".join(rows(100, 100)) + "\n")
-    assert release(policy, tmp_path, path, block=300).counts.published == 200
+    assert release(policy, tmp_path, path, block=300).records.published == 200
     assert seqs(tmp_path / "out.ndjson") == list(range(200))
-    assert release(policy, tmp_path, path).counts.published == 200, "nothing new, nothing released"
+    assert release(policy, tmp_path, path).records.published == 200, "nothing new, nothing released"
 
 
 def test_bad_lines_are_set_aside_with_a_reason(policy, tmp_path):
@@ -142,7 +142,7 @@ def test_postcodes_are_not_numbers(tmp_path, policy):
         "who,age,town,note,postcode,unit_code,ill\np,30,1,007,10115,4,a\nq,31,1a,7,1,4,b\n"
     )
     release(Policy.from_dict(RULES | {"columns": columns}, base=tmp_path), tmp_path, tmp_path / "in.csv")
-    shown = [line["qi"] | line["plain"] for line in lines(tmp_path / "out.ndjson") if line["type"] == "record"]
+    shown = [line["quasi"] | line["plain"] for line in lines(tmp_path / "out.ndjson") if line["type"] == "record"]
     assert [cells["town"] for cells in shown] == [1, "1a"]
     assert [cells["note"] for cells in shown] == ["007", 7]
     assert {type(cells[name]) for cells in shown for name in ("age", "postcode", "unit_code")} == {str}
@@ -159,7 +159,7 @@ def test_ndjson_keeps_its_types(policy, tmp_path, block):
     release(policy, tmp_path, tmp_path / "in.ndjson", block=block)
     found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "record"]
     for line, record in zip(found, records, strict=True):
-        shown = line["qi"] | line["plain"]
+        shown = line["quasi"] | line["plain"]
         assert all(shown[name] == record[name] and type(shown[name]) is type(record[name]) for name in shown)
     assert verify(str(tmp_path / "out.ndjson"), policy).holds
 
@@ -169,7 +169,7 @@ def test_ndjson_numbers_stay_numbers(policy, tmp_path):
     (tmp_path / "in.ndjson").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
     release(policy, tmp_path, tmp_path / "in.ndjson")
     found = [line for line in lines(tmp_path / "out.ndjson") if line["type"] == "record"]
-    assert [line["qi"] for line in found] == [{"age": 20 + i, "town": 1.5} for i in range(12)]
+    assert [line["quasi"] for line in found] == [{"age": 20 + i, "town": 1.5} for i in range(12)]
     assert [line["plain"]["note"] for line in found] == [i % 2 == 0 for i in range(12)]
 
 
@@ -229,7 +229,7 @@ def test_a_replayed_pipe_is_skipped(policy, tmp_path):
         out = ("--to", str(tmp_path / "out.ndjson"), "--replayed", "--json")
         with cli(tmp_path, *out, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             told, _ = process.communicate(part.encode())
-    assert orjson.loads(told.splitlines()[-1])["rows_out"] == 100
+    assert orjson.loads(told.splitlines()[-1])["published"] == 100
     assert seqs(tmp_path / "out.ndjson") == list(range(100))
 
 
@@ -238,9 +238,9 @@ def test_castle_holds_back_and_closes(policy, tmp_path):
     policy = Policy.from_dict(rules, base=tmp_path)
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(200)) + "\n")
     done = release(policy, tmp_path, tmp_path / "in.csv", block=500)
-    assert done.counts.held == 0
-    assert done.counts.published + done.counts.suppressed == 200
-    assert len(set(seqs(tmp_path / "out.ndjson"))) == done.counts.published
+    assert done.records.withheld == 0
+    assert done.records.published + done.records.suppressed == 200
+    assert len(set(seqs(tmp_path / "out.ndjson"))) == done.records.published
     assert verify(str(tmp_path / "out.ndjson"), policy).holds
 
 
@@ -321,7 +321,7 @@ def lines_of(path, tmp_path):
     with Stream(policy, store=tmp_path / f"{path.name}.db", seed=1) as stream:
         done = stream.run(str(path), str(tmp_path / f"{path.name}.out"))
         again = stream.run(str(path), str(tmp_path / f"{path.name}.out"))
-    assert (done.counts.published, done.dead_letters, again.counts.published) == (60, 0, 60)
+    assert (done.records.published, done.dead_letters, again.records.published) == (60, 0, 60)
     return [json.loads(line) for line in (tmp_path / f"{path.name}.out").read_text(encoding="utf-8").splitlines()]
 
 
@@ -335,7 +335,7 @@ def test_files_of_any_format_and_encoding_are_read_as_lines(tmp_path):
     columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
     pq.write_table(pa.table(columns), tmp_path / "table.parquet")
     wanted = lines_of(tmp_path / "utf8.csv", tmp_path)
-    assert [line["qi"]["sex"] for line in wanted[:2]] == ["weiblich", "männlich"]
+    assert [line["quasi"]["sex"] for line in wanted[:2]] == ["weiblich", "männlich"]
     for name in ("latin.csv", "wide.csv", "packed.csv.gz"):
         assert lines_of(tmp_path / name, tmp_path) == wanted, name
     assert len(lines_of(tmp_path / "table.parquet", tmp_path)) == 60

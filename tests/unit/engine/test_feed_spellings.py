@@ -13,7 +13,7 @@ from reticent.policy import Policy
 
 COLUMNS = {"id": "identifier", "age": {"role": "quasi", "hierarchy": {"intervals": [10]}}, "ill": "sensitive"}
 POLICY = {"version": 1, "person": "id", "columns": COLUMNS, "privacy": {"l": 2}}
-MERGED = POLICY | {"columns": COLUMNS | {"ill": {"role": "sensitive", "normalise": True}}}
+MERGED = POLICY | {"columns": COLUMNS | {"ill": {"role": "sensitive", "normalize": True}}}
 
 
 def rows(*ills, first=0):
@@ -38,7 +38,7 @@ def test_an_evolving_table_refuses_variants_of_what_it_holds(method):
     feed = rows("asthma", "Asthma", first=4).append_column("op", pa.array(["insert", "insert"]))
     with pytest.raises(DataError, match="spellings"):
         engine.apply(feed)
-    assert engine.counts.held + engine.counts.published <= 4
+    assert engine.counts.withheld + engine.counts.published <= 4
 
 
 def test_an_evolving_table_merges_them_where_the_policy_says_so():
@@ -91,6 +91,6 @@ def test_a_past_with_variants_is_refused_or_merged():
 
 @pytest.mark.parametrize(("merged", "codes"), [(True, [0, 0, 2, 1]), (False, [-1, 0, -1, 1])])
 def test_a_veiled_stream_knows_a_spelling_of_what_its_prior_holds(merged, codes):
-    columns = COLUMNS | {"ill": {"role": "sensitive", "normalise": merged}}
+    columns = COLUMNS | {"ill": {"role": "sensitive", "normalize": merged}}
     domain = Domain(["E11.9", "gout", "flu"], Policy.from_dict(POLICY | {"columns": columns}), "ill")
     assert domain.codes(["E119", "E11.9", "Gout", "flu"]) == codes

@@ -124,7 +124,7 @@ def test_what_has_no_place_is_left_out_and_counted():
     }
     release = anonymize(data, POLICY)
     assert not set(release.tables["diagnoses"]["diagnosis"].to_pylist()) & {"bad1", "bad2", "bad3"}
-    assert release.counts.rows_in == sum(table.num_rows for table in data.values())
+    assert release.records.input == sum(table.num_rows for table in data.values())
     assert verify(release, POLICY).holds
 
 
@@ -217,7 +217,7 @@ def test_a_store_remembers_whom_linked_tables_were_about(tmp_path):
     fewer = {name: table.slice(0, table.num_rows - 1) for name, table in tables().items()}
     with pytest.raises(GuaranteeError, match="stand in another publication"):
         anonymize(fewer, POLICY, store=tmp_path / "s.db")
-    despite = anonymize(fewer, POLICY, store=tmp_path / "s.db", despite_ledger=True)
+    despite = anonymize(fewer, POLICY, store=tmp_path / "s.db", allow_republication=True)
     assert REPUBLICATION in despite.guarantee.not_covered
     with Store.open(tmp_path / "s.db") as store:
         assert [about["method"] for about in summarize_publications(store).values()] == ["linked", "linked"]

@@ -15,7 +15,7 @@ COLUMNS = {"who": "identifier", "age": "quasi", "zip": {"role": "quasi", "hierar
 
 def series():
     rules = {"version": 1, "person": "who", "columns": COLUMNS | {"ill": "sensitive"}}
-    rules |= {"series": {"method": "m-invariance", "m": 2, "max_risk": 1.0, "max_held": 1.0}}
+    rules |= {"series": {"method": "m-invariance", "m": 2, "max_risk": 1.0, "max_withheld": 1.0}}
     policy = Policy.from_dict(rules)
     return policy, publisher(policy, "series", "m-invariance", rng=Rng.from_seed(1))
 
@@ -38,14 +38,14 @@ def test_a_value_that_the_group_showed_is_covered():
     _, engine = series()
     publish(engine, FIRST)
     release = publish(engine, people(("a", 20, "101", "cold"), ("b", 30, "102", "flu")))
-    assert (release.counts.held, release.metrics["counterfeits"]) == (0, 0)
+    assert (release.records.withheld, release.metrics["counterfeits"]) == (0, 0)
 
 
 def test_a_value_that_the_group_did_not_show_is_held_back():
     _, engine = series()
     publish(engine, FIRST)
     release = publish(engine, people(("a", 20, "101", "cancer"), ("b", 30, "102", "flu")))
-    assert release.explain["held"] == {"no legal place": 1}
+    assert release.explain["withheld"] == {"no legal place": 1}
     assert sorted(release.tables["data"].column("ill").to_pylist()) == ["cold", "flu"]
 
 
@@ -111,5 +111,5 @@ def test_what_is_left_of_two_groups_shares_one_without_counterfeits(tmp_path):
     (ages,) = {row["age"] for row in shown if "pneumonia" in groups[row["group"]]}
     stays = rows[1] if ages.startswith("[30") else rows[2]
     second = publish(engine, people(("a", 21, "101", "pneumonia"), stays))
-    assert (second.counts.published, second.counts.held, second.metrics["counterfeits"]) == (2, 0, 0)
+    assert (second.records.published, second.records.withheld, second.metrics["counterfeits"]) == (2, 0, 0)
     assert verify([first, second], policy).holds

@@ -274,7 +274,7 @@ def test_dates_that_begin_with_the_day_are_read_as_such_and_a_postal_code_is_no_
     guess = Policy.guess(table)
     assert guess.columns["PostCode"].role == "quasi"
     hierarchy = guess.columns["DOB"].hierarchy
-    assert (guess.columns["DOB"].role, hierarchy.written) == ("quasi", "DD/MM/YYYY")
+    assert (guess.columns["DOB"].role, hierarchy.format) == ("quasi", "DD/MM/YYYY")
     steps = build_levels(hierarchy, pa.array(["31/12/1980", "01/02/1981"]), column="DOB")
     labels = [
         [names.to_pylist()[node] for node in codes] for codes, names in zip(steps.node_ids, steps.labels, strict=True)
@@ -374,7 +374,7 @@ def test_spellings_of_one_value_are_merged(values):
         }
     )
     policy = Policy.guess(table)
-    assert policy.columns["diagnosis"].normalise
+    assert policy.columns["diagnosis"].normalize
     Policy.from_dict(yaml.safe_load(render(guess(table), None, None, PolicyPlan(()), ())))
 
 

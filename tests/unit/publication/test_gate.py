@@ -13,7 +13,7 @@ from reticent.engine.base import Members
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.publication.gate import pass_gate, require_verification
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.codec import from_bytes
 from reticent.verify import verify
 from reticent.verify.result import Finding, VerificationResult
@@ -36,7 +36,7 @@ def release(kind: str) -> Release:
             "st": pa.table({"group": [0, 0, 1, 1], "value": ["a", "b", "c", "d"], "count": [1, 1, 1, 1]}),
         },
         guarantee=Guarantee({"l": {"distinct": 2}}, "a reader"),
-        counts=Counts(4, 4),
+        records=RecordCounts(4, 4),
         policy_hash="",
     )
 

@@ -185,13 +185,18 @@ def veil_stream(folder, simulate, stretched, n=6000, jump=True):
     if jump:
         truth[n // 2 :][rng.random(n - n // 2) < 0.3] = 2
     sets = simulate(rng, truth, rows, stretches, orders)
-    veil = {"l": 3, "one": SLOT_LENGTH, "sensitive": "ill", "domain": ILLS, "stretches": stretches.tolist()}
-    veil |= {"orders": orders.tolist(), "kernel": None, "eta": [0.0, 0.0], "eta_epsilon": None}
+    veil = {"l": 3, "slot_length": SLOT_LENGTH, "sensitive": "ill", "domain": ILLS, "segments": stretches.tolist()}
+    veil |= {
+        "permutations": orders.tolist(),
+        "kernel": None,
+        "omission_rate": [0.0, 0.0],
+        "omission_rate_epsilon": None,
+    }
     items = [
         {
             "type": "record",
             "seq": i,
-            "qi": {"sex": "fm"[rows[i]], "age": int(i % 90)},
+            "quasi": {"sex": "fm"[rows[i]], "age": int(i % 90)},
             "plain": {},
             "row": int(rows[i]),
             "event": 0,
@@ -294,11 +299,13 @@ def test_groups_of_a_stream_and_records_of_castle(tmp_path):
         {"type": "group", "group": f"g{i}", "candidates": [[ILLS[i % 8], 1], [ILLS[(i * 3 + 1) % 8], 1]]}
         for i in range(40)
     ]
-    tuples = [{"type": "tuple", "group": f"g{i % 40}", "seq": i, "qi": {"age": i % 90}, "plain": {}} for i in range(80)]
+    tuples = [
+        {"type": "tuple", "group": f"g{i % 40}", "seq": i, "quasi": {"age": i % 90}, "plain": {}} for i in range(80)
+    ]
     (tmp_path / "a.ndjson").write_text(lines(groups + tuples))
     assert reticent.read(tmp_path / "a.ndjson").count().estimate == pytest.approx(80)
     records = [
-        {"type": "record", "seq": i, "qi": {"age": "[0, 50]" if i % 2 else "[40, 90]"}, "sensitive": ILLS[i % 8]}
+        {"type": "record", "seq": i, "quasi": {"age": "[0, 50]" if i % 2 else "[40, 90]"}, "sensitive": ILLS[i % 8]}
         for i in range(64)
     ]
     (tmp_path / "c.ndjson").write_text(lines(records))
@@ -316,7 +323,7 @@ def test_what_the_sets_do_not_tell_is_said(tmp_path, simulate, stretched):
     stretch = stretched(np.full(8, 2 / 21), 3)
     stretch[0] = SLOT_LENGTH
     stretch[7] = 3 * SLOT_LENGTH - stretch[:7].sum()
-    book["veil"]["stretches"] = [stretch.tolist()] * 2
+    book["veil"]["segments"] = [stretch.tolist()] * 2
     (tmp_path / "feed.ndjson.codebook.json").write_text(json.dumps(book))
     with pytest.raises(PolicyError, match="cannot be told"):
         reticent.read(file).count("asthma")
@@ -396,7 +403,9 @@ def test_combinations_of_many_columns_are_told_apart():
     assert [cells[number] for number in at] == rows
 
 
-@pytest.mark.parametrize("entry", [{"counts": []}, {"counts": {"held": "x"}}, {"files": []}, {"files": {}}], ids=str)
+@pytest.mark.parametrize(
+    "entry", [{"counts": []}, {"counts": {"withheld": "x"}}, {"files": []}, {"files": {}}], ids=str
+)
 def test_a_release_without_the_form_of_one_is_bad_data_and_no_bug(general, tmp_path, entry):
     folder = tmp_path / "release"
     shutil.copytree(general, folder)

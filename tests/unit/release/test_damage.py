@@ -43,7 +43,7 @@ def test_every_cell_is_exact_coarser_or_hidden(method):
 
 def test_the_states_of_columns():
     columns, words = told()
-    assert (columns["sex"].state, columns["age"].state, columns["town"].state) == ("kept", "coarser", "wiped")
+    assert (columns["sex"].state, columns["age"].state, columns["town"].state) == ("kept", "coarser", "suppressed")
     text = "\n".join(words)
     assert "Wiped, every record shows *: town." in text
     assert "As they were: sex and 1 plain." in text

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.errors import ConnectorError, DataError, PolicyError
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 
 
 def made(value="flu"):
@@ -20,7 +20,7 @@ def made(value="flu"):
             "st": pa.table({"group": [0, 0], "value": [value, None], "count": [1, 1]}),
         },
         guarantee=Guarantee({"l": {"distinct": 2}}, "a reader", ("something",)),
-        counts=Counts(2, 2, 0, 0),
+        records=RecordCounts(2, 2, 0, 0),
         policy_hash="00",
         metrics={"loss": 0.5},
     )
@@ -34,7 +34,7 @@ def test_it_comes_back_as_it_went(tmp_path, form):
     assert {name: t.to_pylist() for name, t in after.tables.items()} == {
         name: t.to_pylist() for name, t in before.tables.items()
     }
-    assert (after.guarantee, after.counts, after.metrics) == (before.guarantee, before.counts, before.metrics)
+    assert (after.guarantee, after.records, after.metrics) == (before.guarantee, before.records, before.metrics)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in path.iterdir())
     assert len(list(path.parent.iterdir())) == 1

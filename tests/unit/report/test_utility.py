@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from reticent.api import anonymize
 from reticent.errors import PolicyError
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.report.utility import cramer, utility
 from reticent.verify.labels.coverage import coverage_matrix
 from reticent.verify.published import read_release, text_table
@@ -19,9 +19,9 @@ POLICY = Policy.from_dict({"version": 1, "columns": COLUMNS, "privacy": {"k": 2}
 
 def by_hand(rows, rows_in=None):
     columns = dict(zip(("town", "age", "ill"), map(list, zip(*rows, strict=True)), strict=True))
-    counts = Counts(rows_in or len(rows), len(rows), 0, (rows_in or len(rows)) - len(rows))
+    counts = RecordCounts(rows_in or len(rows), len(rows), 0, (rows_in or len(rows)) - len(rows))
     return Release(
-        "table", "generalised", "by hand", {"data": pa.table(columns)}, Guarantee({}, "nobody"), counts, "none"
+        "table", "generalized", "by hand", {"data": pa.table(columns)}, Guarantee({}, "nobody"), counts, "none"
     )
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from reticent.release import Counts, Ledger, LedgerEntry
+from reticent.release import Ledger, LedgerEntry, RecordCounts
 from reticent.verify.published import Published
 from reticent.verify.verify import check_chain
 
 
 def release(number, digest, predecessor, publisher="series"):
-    place = {"publisher": publisher, "generation": "0" * 16 + "-1", "number": number}
+    place = {"publisher": publisher, "epoch": "0" * 16 + "-1", "number": number}
     return Published("", "veil", manifest={"store": place | {"digest": digest, "predecessor": predecessor}})
 
 
 def ledger(*digests):
-    return Ledger([LedgerEntry(at, "", "", "veil", Counts(), digest) for at, digest in enumerate(digests, 1)])
+    return Ledger([LedgerEntry(at, "", "", "veil", RecordCounts(), digest) for at, digest in enumerate(digests, 1)])
 
 
 GOOD = [release(1, "a", ""), release(2, "b", "a"), release(3, "c", "b")]

@@ -19,7 +19,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.value_variants import canonical_form
 from reticent.errors import DataError
 from reticent.policy import Policy
-from reticent.release import Counts
+from reticent.release import RecordCounts
 from reticent.verify import verify as judge
 from reticent.verify.original.persons import Input
 from reticent.verify.variants import canonical_text
@@ -150,9 +150,9 @@ def test_values_of_another_group_are_refuted_with_the_original(release, table):
 def test_lost_persons_are_refuted_whatever_the_counts_say(method, table):
     rules = policy(method) if method == "anatomy" else policy(method, k=5)
     made = anonymize(table.slice(90), rules, seed=1)
-    assert made.counts == Counts(210, 210, 0, 0)
+    assert made.records == RecordCounts(210, 210, 0, 0)
     assert "rows in = rows of the input" in refuted(made, rules, original=table)
-    hidden = replace(made, counts=Counts(300, 210, 0, 90))
+    hidden = replace(made, counts=RecordCounts(300, 210, 0, 90))
     assert "suppressed rows within the policy's limit" in refuted(hidden, rules, original=table)
 
 
@@ -232,7 +232,7 @@ def test_a_code_with_and_without_its_dot_is_one_value(table):
     with pytest.raises(DataError, match="3 values in 150 records are other spellings"):
         anonymize(sick, policy("optimal", k=5, l=3), seed=1)
     document = policy("optimal", k=5, l=3).to_dict()
-    document["columns"]["ill"] = {"role": "sensitive", "normalise": True, "hierarchy": {"icd10": True}}
+    document["columns"]["ill"] = {"role": "sensitive", "normalize": True, "hierarchy": {"icd10": True}}
     rules = Policy.from_dict(document)
     made = anonymize(sick, rules, seed=1)
     assert len(set(made.tables["data"]["ill"].to_pylist())) == 3
@@ -264,7 +264,7 @@ def test_words_of_other_scripts_and_units_stay_apart():
 def test_normalise_merges_spellings(table):
     ills = pa.array([f"{'D' if i % 2 else 'd'}{i % 7}{' ' * (i % 3)}" for i in range(300)])
     document = policy("optimal", k=5, l=3).to_dict()
-    document["columns"]["ill"] = {"role": "sensitive", "normalise": True}
+    document["columns"]["ill"] = {"role": "sensitive", "normalize": True}
     rules = Policy.from_dict(document)
     sick = table.set_column(3, "ill", ills)
     made = anonymize(sick, rules, seed=1)
@@ -331,8 +331,8 @@ def test_records_are_left_out_only_where_the_policy_takes_one_of_a_person(table)
     forged = replace(
         made,
         tables={"data": made.tables["data"].slice(0, kept)},
-        counts=Counts(made.counts.rows_in, kept, 0, made.counts.rows_in - kept),
-        explain={**made.explain, "left_out": 100},
+        counts=RecordCounts(made.records.input, kept, 0, made.records.input - kept),
+        explain={**made.explain, "suppressed_further_records": 100},
     )
     assert "suppressed rows within the policy's limit" in refuted(forged, rules)
 

@@ -12,13 +12,13 @@ ONE = 1 << 40
 # Three values on a line of length two; 0 goes to 1, 1 stays or goes to 2, 2 stays.
 DOCUMENT = {
     "l": 2,
-    "one": ONE,
+    "slot_length": ONE,
     "sensitive": "ill",
     "domain": ["a", "b", "c"],
     "by": [],
     "rows": [[]],
-    "stretches": [[ONE, ONE // 2, ONE // 2]],
-    "orders": [[0, 1, 2], [1, 0, 2]],
+    "segments": [[ONE, ONE // 2, ONE // 2]],
+    "permutations": [[0, 1, 2], [1, 0, 2]],
     "kernel": {"starts": [0, 1, 3, 4], "targets": [1, 1, 2, 2], "weights": [1, 1, 1, 1]},
 }
 STEPS = {(0, 1), (1, 1), (1, 2), (2, 2)}
@@ -66,8 +66,8 @@ def test_any_kernel_is_followed_as_by_trying_all_ways(density):
     given = {
         "l": l,
         "domain": [f"{v}" for v in range(size)],
-        "stretches": [[ONE // 2] * size],
-        "orders": [list(range(size))],
+        "segments": [[ONE // 2] * size],
+        "permutations": [list(range(size))],
     }
     possible = PossibleSets(DOCUMENT | given | {"kernel": kernel})
     before, after = (np.sort(rng.integers(0, size, (400, l)), axis=1) for _ in range(2))
@@ -86,9 +86,9 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
     parents, stay = [0, 0, 0, 1, 1, 2], [0, ONE, ONE // 2, ONE // 2, 0, ONE // 2]
     offered = [[0, 1, 2, 3, 4, 5], [0, 3, 5]]
     stretches = [[2 * ONE // len(some) if v in some else 0 for v in range(6)] for some in offered]
-    given = {"domain": list("abcdef"), "by": ["sex"], "rows": [["f"], ["m"]], "orders": [list(range(6))]}
+    given = {"domain": list("abcdef"), "by": ["sex"], "rows": [["f"], ["m"]], "permutations": [list(range(6))]}
     kernel = {"stay": stay, "within": within, "parents": parents}
-    possible = PossibleSets(DOCUMENT | given | {"stretches": stretches, "kernel": kernel})
+    possible = PossibleSets(DOCUMENT | given | {"segments": stretches, "kernel": kernel})
 
     def may(row, old, new):
         others = [v for v in offered[row] if v != old]

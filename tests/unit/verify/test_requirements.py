@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.verify import verify
 
 
@@ -17,7 +17,7 @@ def groups_of_two(kind, method):
     qit = pa.table({"group": [0, 0, 1, 1], "age": ["1", "2", "3", "4"]})
     st = pa.table({"group": [0, 0, 1, 1], "value": ["a", "b", "a", "c"], "count": [1, 1, 1, 1]})
     guarantee = Guarantee({"l": {"distinct": 2}}, "nobody")
-    return Release(kind, "anatomy", method, {"qit": qit, "st": st}, guarantee, Counts(4, 4, 0, 0), "")
+    return Release(kind, "anatomy", method, {"qit": qit, "st": st}, guarantee, RecordCounts(4, 4, 0, 0), "")
 
 
 def stream_of_two(claims):
@@ -25,7 +25,7 @@ def stream_of_two(claims):
     tuples = pa.table({"group": ["g", "g"], "seq": [0, 1], "age": ["1", "2"]})
     guarantee = Guarantee(claims, "nobody")
     return Release(
-        "stream", "stream", "delay-free", {"group": group, "tuple": tuples}, guarantee, Counts(2, 2, 0, 0), ""
+        "stream", "stream", "delay-free", {"group": group, "tuple": tuples}, guarantee, RecordCounts(2, 2, 0, 0), ""
     )
 
 

@@ -97,7 +97,7 @@ def test_the_same_as_holding_every_row_against_every_other(seed):
         {name: one_above(rng, out[name], name) if name in QUASI else out[name] for name in out.column_names}
     )
     places, doubt, _ = assign_rows(
-        SimpleNamespace(shape="generalised", tables={"data": rows}), POLICY, table, np.arange(table.num_rows)
+        SimpleNamespace(shape="generalized", tables={"data": rows}), POLICY, table, np.arange(table.num_rows)
     )
     fit, _ = enumerated(table, rows)
     assert doubt == in_doubt(fit, rows)
@@ -134,7 +134,7 @@ def test_nobody_is_a_stranger_before_all_ways_were_tried():
     columns = {name: text([VALUES[name][0]] * 3) for name in COLUMNS}
     table = pa.table(columns | {"town": text(["a", "b", "c"])})
     rows = pa.table(columns | {"town": text(["{a, c}", "{b, c}", "{a, b}"])})
-    release = SimpleNamespace(shape="generalised", tables={"data": rows})
+    release = SimpleNamespace(shape="generalized", tables={"data": rows})
     places, doubt, _ = assign_rows(release, POLICY, table, np.arange(3))
     assert sorted(places) == [0, 1, 2]
     assert doubt == 3
@@ -142,6 +142,6 @@ def test_nobody_is_a_stranger_before_all_ways_were_tried():
 
 def test_rows_of_the_input_that_do_not_count_are_nobodys():
     table = pa.table({name: text([VALUES[name][0]] * 2) for name in COLUMNS})
-    release = SimpleNamespace(shape="generalised", tables={"data": table})
+    release = SimpleNamespace(shape="generalized", tables={"data": table})
     places, _, _ = assign_rows(release, POLICY, table, np.array([1]))
     assert sorted(places) == [-1, 1]

@@ -13,7 +13,7 @@ from reticent.engine.series.history import History
 from reticent.engine.series.update_graph import risk_of
 from reticent.policy import Policy
 from reticent.policy.updates import Updates
-from reticent.release import Counts, Ledger, LedgerEntry
+from reticent.release import Ledger, LedgerEntry, RecordCounts
 from reticent.verify.published import Published
 from reticent.verify.series import LinkedRelease, can_match, largest_shares, verify_series
 
@@ -65,7 +65,7 @@ def test_a_candidate_that_nobody_can_have_come_to_is_refuted(tmp_path, then, ill
         data = pa.table({"group": ["1"] * 3, "age": ["30"] * 3, "ill": list(values)})
         tables = {"data": data, "counterfeits": pa.table({"group": pa.array([], "str"), "count": pa.array([], "str")})}
         releases.append(Published("", "m-distinct", "series", tables=tables, explain={"release": number}))
-        entry = LedgerEntry(number, "", "", "m-distinct", Counts(3, 3, 0, 0), "")
+        entry = LedgerEntry(number, "", "", "m-distinct", RecordCounts(3, 3, 0, 0), "")
         ledger.record(entry, np.arange(3, dtype=np.uint64), np.ones(3, dtype=np.int64))
     verdict = verify_series(releases, Policy.from_dict(rules, base=tmp_path), ledger)
     found = {finding.claim: finding for finding in verdict.findings}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.wording import AGAINST, exclusions
 from reticent.verify import verify
 
@@ -44,11 +44,11 @@ def generalised(data=None, claims=None, counts=None, **other):
     table = pa.table(data or DATA)
     return Release(
         kind="table",
-        shape="generalised",
+        shape="generalized",
         method="optimal",
         tables={"data": table},
-        guarantee=Guarantee(CLAIMS if claims is None else claims, AGAINST["generalised"], exclusions()),
-        counts=counts or Counts(table.num_rows, table.num_rows, 0, 0),
+        guarantee=Guarantee(CLAIMS if claims is None else claims, AGAINST["generalized"], exclusions()),
+        records=counts or RecordCounts(table.num_rows, table.num_rows, 0, 0),
         policy_hash="",
         **other,
     )
@@ -108,9 +108,9 @@ def test_the_policy_counts_even_if_the_manifest_claims_less():
 @pytest.mark.parametrize(
     ("counts", "claim"),
     [
-        (Counts(9, 9, 0, 0), "rows in the files"),
-        (Counts(12, 8, 0, 1), "rows in = published"),
-        (Counts(12, 8, 0, 4), "suppressed rows within"),
+        (RecordCounts(9, 9, 0, 0), "rows in the files"),
+        (RecordCounts(12, 8, 0, 1), "rows in = published"),
+        (RecordCounts(12, 8, 0, 4), "suppressed rows within"),
     ],
 )
 def test_wrong_counts_are_refuted(counts, claim):
@@ -121,14 +121,14 @@ def test_t_may_exceed_its_bound_by_the_share_of_suppressed_records():
     skewed = changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:])
     whole = generalised(skewed, claims={"t": 0.1})
     assert "t = 0.1" in refuted(whole)
-    cut = generalised(skewed, claims={"t": 0.1}, counts=Counts(10, 8, 0, 2))
+    cut = generalised(skewed, claims={"t": 0.1}, counts=RecordCounts(10, 8, 0, 2))
     verdict = verify(cut, policy(suppression=0.5))
     assert verdict.holds
     assert "release's own" in verdict.notes[0]
 
 
 def test_the_histogram_of_the_input_in_a_manifest_is_refuted():
-    told = generalised(claims={"t": 1}, counts=Counts(10, 8, 0, 2), explain={"reference": {"ill": {"flu": 10}}})
+    told = generalised(claims={"t": 1}, counts=RecordCounts(10, 8, 0, 2), explain={"reference": {"ill": {"flu": 10}}})
     assert "explain tells counts and settings only reference" in refuted(told, policy(suppression=0.5))
 
 
@@ -173,7 +173,7 @@ def anatomy(qit=None, st=None, *, method="anatomy", claims=None, metrics=None):
         method,
         tables,
         guarantee,
-        Counts(rows, rows, 0, 0),
+        RecordCounts(rows, rows, 0, 0),
         "",
         metrics=metrics or {},
     )

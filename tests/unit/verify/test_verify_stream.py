@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.verify import verify
 
 COLUMNS = {"id": "identifier", "age": "quasi", "sex": "quasi", "ward": "plain", "ill": "sensitive"}
@@ -20,7 +20,7 @@ def group(name, *candidates):
 
 
 def tuple_(name, seq, age, sex="f"):
-    return {"type": "tuple", "group": name, "seq": seq, "qi": {"age": age, "sex": sex}, "plain": {"ward": "a"}}
+    return {"type": "tuple", "group": name, "seq": seq, "quasi": {"age": age, "sex": sex}, "plain": {"ward": "a"}}
 
 
 GOOD = [
@@ -60,7 +60,7 @@ def test_a_good_transcript_holds(tmp_path):
         ([*GOOD, tuple_("g2", -1, 50)], "sequence number"),
         ([*GOOD, tuple_("g9", 4, 50)], "a group precedes its first tuple"),
         ([*GOOD, {"type": "noise"}], "every line"),
-        ([*GOOD, tuple_("g2", 4, 50) | {"qi": {"id": 1}}], "only columns"),
+        ([*GOOD, tuple_("g2", 4, 50) | {"quasi": {"id": 1}}], "only columns"),
         ([*GOOD, tuple_("g2", 4, 50) | {"plain": {"ill": "flu"}}], "only columns"),
     ],
 )
@@ -83,7 +83,7 @@ def release(tables, claims=None):
         "delay-free",
         tables,
         Guarantee(claims or {"l": {"distinct": 2}}, ""),
-        Counts(rows, rows, 0, 0),
+        RecordCounts(rows, rows, 0, 0),
         "",
     )
 
@@ -111,7 +111,7 @@ def test_a_claimed_posterior_is_held_against_the_groups():
 
 
 def record(seq, age, ill):
-    return {"type": "record", "seq": seq, "qi": {"age": age, "sex": "*"}, "sensitive": {"ill": ill}}
+    return {"type": "record", "seq": seq, "quasi": {"age": age, "sex": "*"}, "sensitive": {"ill": ill}}
 
 
 def test_generalised_records_are_judged_by_k(tmp_path):
@@ -136,15 +136,15 @@ FORM = "every line is a group, a tuple, a record or a codebook as documented"
 
 
 @pytest.mark.parametrize("cell", [["p1 has flu"], {"p1": "flu"}, [], [[]]], ids=str)
-@pytest.mark.parametrize("part", ["qi", "plain"])
+@pytest.mark.parametrize("part", ["quasi", "plain"])
 def test_a_field_holds_one_value(tmp_path, part, cell):
-    line = GOOD[1] | {part: GOOD[1][part] | {"age" if part == "qi" else "ward": cell}}
+    line = GOOD[1] | {part: GOOD[1][part] | {"age" if part == "quasi" else "ward": cell}}
     assert FORM in {f.claim for f in judged([GOOD[0], line, *GOOD[2:]], tmp_path).refuted}
 
 
 @pytest.mark.parametrize("cell", [["p1"], {"ill": ["p1"]}, {"ill": {"p1": 1}}], ids=str)
 def test_a_generalised_record_has_one_value(tmp_path, cell):
-    lines = [{"type": "record", "seq": i, "qi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
+    lines = [{"type": "record", "seq": i, "quasi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
     assert FORM in {f.claim for f in judged([*lines, lines[0] | {"seq": 4, "sensitive": cell}], tmp_path).refuted}
 
 
@@ -172,7 +172,7 @@ def test_no_plain_columns_are_told_in_one_way(tmp_path, nothing):
 @pytest.mark.parametrize("more", [{}, {"plain": {}}], ids=["nothing", "an empty object"])
 def test_records_without_plain_columns_do_not_say_so_now_and_then(tmp_path, more):
     rules = Policy.from_dict({"version": 1, "columns": {**COLUMNS, "ward": "identifier"}, "privacy": {"k": 2}})
-    lines = [{"type": "record", "seq": i, "qi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
+    lines = [{"type": "record", "seq": i, "quasi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
     path = tmp_path / "out.ndjson"
     path.write_text("".join(json.dumps(line | more, separators=(",", ":")) + "\n" for line in lines))
     book = CODEBOOK | {"method": "castle"}

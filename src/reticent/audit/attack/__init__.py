@@ -8,7 +8,7 @@ from reticent.audit.attack.averaging import averaging
 from reticent.audit.attack.definetti import definetti
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.homogeneity import homogeneity
-from reticent.audit.attack.informed_attacker import informed
+from reticent.audit.attack.informed_attacker import informed_attacker
 from reticent.audit.attack.insiders import insiders
 from reticent.audit.attack.intersection import intersection
 from reticent.audit.attack.join_or_open import join_or_open
@@ -22,13 +22,24 @@ from reticent.audit.attack.presence import presence
 from reticent.audit.attack.similarity import similarity
 from reticent.audit.attack.skewness import skewness
 from reticent.audit.attack.subtraction import subtraction
-from reticent.audit.attack.update_graph import sug
+from reticent.audit.attack.update_graph import update_graph
 
 Attack = Callable[[Evidence], Outcome | None]
 
 _ALL_ATTACKS: tuple[Attack, ...] = (
-    *(linkage, homogeneity, skewness, similarity, minimality, intersection, subtraction, sug, averaging, join_or_open),
-    *(informed, definetti, insiders, outbreak, joint, presence, linked_tables),
+    *(
+        linkage,
+        homogeneity,
+        skewness,
+        similarity,
+        minimality,
+        intersection,
+        subtraction,
+        update_graph,
+        averaging,
+        join_or_open,
+    ),
+    *(informed_attacker, definetti, insiders, outbreak, joint, presence, linked_tables),
 )
 ATTACKS = {attack.__name__.replace("_", "-"): attack for attack in _ALL_ATTACKS}
 """Every attack by name; each returns None where it does not apply."""

@@ -54,7 +54,7 @@ def averaging(evidence: Evidence) -> Outcome | None:
         notes=(
             "Persons are recognised by their quasi-identifiers, in streams by the person where the original tells.",
         ),
-        figures={"sightings": float(np.mean([len(seen[who]) for who in names]))},
+        figures={"observations": float(np.mean([len(seen[who]) for who in names]))},
     )
 
 
@@ -97,7 +97,7 @@ def _stream_names(evidence: Evidence, shown: GroupedRecords) -> pa.Array:
     original, person = evidence.original, evidence.policy.person
     if original is not None and person in original.column_names and shown.position is not None:
         return original[person].take(pa.array(shown.position)).combine_chunks()
-    return shown.fields["qi"].combine_chunks()
+    return shown.fields["quasi"].combine_chunks()
 
 
 def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: GroupedRecords, many: int) -> None:

@@ -105,7 +105,7 @@ def group_records(release: Published, policy: Policy, column: str) -> GroupedRec
         return group_stream([release])
     if release.shape == "anatomy":
         return _two_tables(release, policy)
-    return _one_table(release, policy, column) if release.shape in ("generalised", "m-distinct") else None
+    return _one_table(release, policy, column) if release.shape in ("generalized", "m-distinct") else None
 
 
 def iter_grouped_columns(evidence: Evidence) -> Iterator[tuple[str, GroupedRecords]]:
@@ -149,7 +149,7 @@ def group_stream(releases: Sequence[Published]) -> GroupedRecords | None:
     rows, places = np.nonzero(seen.slots >= 0)
     offers = Groups.from_records(rows, seen.slots[rows, places], len(seen.slots), seen.values)
     return GroupedRecords(
-        pa.table({"qi": pa.array(seen.quasi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens
+        pa.table({"quasi": pa.array(seen.quasi).cast(pa.string())}), seen.group, offers, seen.seq, seen.opens
     )
 
 

@@ -28,7 +28,7 @@ def homogeneity(evidence: Evidence) -> Outcome | None:
             QUESTION,
             posterior,
             evidence.key,
-            counted=release.shape == "generalised",
+            counted=release.shape == "generalized",
             claim=claim,
             bounded=claim is not None,
             figures={"column": column, "groups": seen.offers.size},

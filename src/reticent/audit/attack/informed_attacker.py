@@ -55,7 +55,7 @@ class BeliefUpdate:
         return np.asarray(belief.argmax(axis=1) == self.true_values)
 
 
-def informed(evidence: Evidence) -> Outcome | None:
+def informed_attacker(evidence: Evidence) -> Outcome | None:
     """Attack one half of the original with a model of the other half, or of the external table."""
     seen, original, policy = latest_observations(evidence), evidence.original, evidence.policy
     if seen is None or original is None or not policy.sensitive or policy.sensitive[0] not in original.column_names:
@@ -166,7 +166,7 @@ def _outcome(reading: BeliefUpdate, evidence: Evidence, seen: Observations, *, o
     gain = f"Without the release she is right in {figures['before']:.1%}; with it {figures['ratio']:.2f} times the larger of that and chance."
     singled = f"If she knew which record is whose, she would expect to be right in {reading.expected_if_linked:.1%}."
     return Outcome.from_posterior(
-        "informed",
+        "informed-attacker",
         QUESTION,
         reading.after.max(axis=1),
         evidence.key,

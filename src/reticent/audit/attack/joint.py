@@ -56,7 +56,7 @@ def joint(evidence: Evidence) -> Outcome | None:
             f"{len(persons):,} persons are recognised in two or more of {len(shown)} publications.",
             *_parameter_warnings(houses),
         ),
-        figures={"publications": len(shown), "houses": len(houses), "sure": float((top > CERTAIN).mean())},
+        figures={"publications": len(shown), "parameter_sets": len(houses), "sure": float((top > CERTAIN).mean())},
     )
 
 

@@ -76,7 +76,7 @@ def _group_release(release: Published, policy: Policy, column: str) -> GroupedRe
 
 def _claim(release: Published) -> float | None:
     sizes = [r.numbers[0] for r in requirements(release.claims) if r.model == "k"]
-    return float(1 / max(sizes)) if sizes and release.shape in ("generalised", "veil") else None
+    return float(1 / max(sizes)) if sizes and release.shape in ("generalized", "veil") else None
 
 
 def _value_accuracy(evidence: Evidence, seen: GroupedRecords, meeting: RowMatch, chosen: Int64s) -> dict[str, float]:

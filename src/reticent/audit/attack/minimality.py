@@ -51,7 +51,7 @@ def minimality(evidence: Evidence) -> Outcome | None:
     release, policy, original = evidence.releases[-1], evidence.policy, evidence.original
     rule = next((r for r in requirements(release.claims) + policy_requirements(policy) if r.model == "l"), None)
     data = release.tables.get("data")
-    if release.shape != "generalised" or data is None or original is None or rule is None:
+    if release.shape != "generalized" or data is None or original is None or rule is None:
         return None
     if not policy.sensitive or original.num_rows > _ROWS:
         return None

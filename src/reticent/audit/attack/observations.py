@@ -23,7 +23,7 @@ from reticent.verify.groups import normalize_rows, present_columns
 from reticent.verify.published import Published, cell_text
 from reticent.verify.veil.verifier import CumulativeLine, candidate_codes, whole_numbers
 
-_TECHNICAL_COLUMNS = ("group", "seq", "row", "event", "person")
+_TECHNICAL_COLUMNS = ("group", "seq", "stratum", "event", "person")
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,10 +130,10 @@ def _veiled_stream(release: Published) -> VeiledRecords | None:
     document = release.metadata["veil"]
     names = CumulativeLine(document).columns
     rows = [
-        line["qi"]
+        line["quasi"]
         | (line.get("plain") or {})
         | dict(zip(names, line["candidates"], strict=True))
-        | {"row": line["row"]}
+        | {"stratum": line["stratum"]}
         for line in lines
     ]
     data = pa.table({name: pa.array([cell_text(row.get(name)) for row in rows], pa.string()) for name in rows[0]})
@@ -152,9 +152,9 @@ def _from_table(data: pa.Table, document: Mapping[str, Any]) -> VeiledRecords:
         values=tuple(line.domain),
         shares=line.segments / line.segments.sum(axis=1, keepdims=True),
         by=tuple(line.by),
-        strata=whole_numbers(data["row"]),
+        strata=whole_numbers(data["stratum"]),
         candidates=candidate_codes(line, data).astype(np.int64),
-        parameters_digest=str(document.get("house", "")),
+        parameters_digest=str(document.get("parameters_digest", "")),
         quoted_accuracy=_quoted_accuracy(document),
     )
 
@@ -163,6 +163,6 @@ def _quoted_accuracy(document: Mapping[str, Any]) -> float | None:
     """Of the reader whom the prior was measured with, if that was at this l."""
     try:
         figures = document["figures"]
-        return float(figures["reader"]["after"]["right"]) if figures["l"] == document["l"] else None
+        return float(figures["attacker"]["after"]["right"]) if figures["l"] == document["l"] else None
     except (KeyError, TypeError, ValueError):
         return None

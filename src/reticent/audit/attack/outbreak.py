@@ -81,7 +81,7 @@ def outbreak(evidence: Evidence) -> Outcome | None:
         figures={
             "before": rise.before,
             "now": round(rise.now, 4),
-            "kappa": round(rise.odds_ratio, 3),
+            "odds_ratio": round(rise.odds_ratio, 3),
             "new": rise.before == 0,
         },
     )

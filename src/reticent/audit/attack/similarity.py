@@ -36,7 +36,7 @@ def similarity(evidence: Evidence) -> Outcome | None:
             QUESTION,
             posterior,
             evidence.key,
-            counted=evidence.releases[-1].shape == "generalised",
+            counted=evidence.releases[-1].shape == "generalized",
             notes=(f"Without the release the best guess of a category is right in {prior:.1%} of all cases.",),
             figures={"column": column, "baseline": prior, "categories": int(category.max()) + 1},
         )

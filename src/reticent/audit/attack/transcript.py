@@ -61,7 +61,7 @@ def read_transcript(releases: Iterable[Published], limit: int) -> Transcript:
             name = str(line["group"])
             group.append(numbers.setdefault(name, len(numbers)))
             seq.append(int(line["seq"]))
-            qi.append(keys.setdefault(orjson.dumps(line["qi"], option=orjson.OPT_SORT_KEYS), len(keys)))
+            qi.append(keys.setdefault(orjson.dumps(line["quasi"], option=orjson.OPT_SORT_KEYS), len(keys)))
     return _assemble([offered.get(name, []) for name in numbers], group, seq, qi)
 
 
@@ -72,7 +72,7 @@ def stream_table(release: Published) -> pa.Table:
     for line in iter_lines([release]):
         if line.get("type") not in ("tuple", "record"):
             continue
-        shown = {**line.get("qi", {}), **(line.get("plain") or {})}
+        shown = {**line.get("quasi", {}), **(line.get("plain") or {})}
         for name, value in shown.items():
             columns.setdefault(name, [None] * rows).append(cell_text(value))
         rows += 1

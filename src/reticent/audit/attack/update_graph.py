@@ -19,7 +19,7 @@ from reticent.verify.series import SHAPE, largest_shares, link_releases
 QUESTION = "Knows how values develop and in which group each person stood; weighs every path through the releases."
 
 
-def sug(evidence: Evidence) -> Outcome | None:
+def update_graph(evidence: Evidence) -> Outcome | None:
     """Attack a series of releases; needs the ledger to tell who stood where."""
     series, ledger, policy = evidence.of_shape(SHAPE), evidence.ledger, evidence.policy
     if len(series) < 2 or ledger is None or len(ledger) < len(series):
@@ -29,7 +29,7 @@ def sug(evidence: Evidence) -> Outcome | None:
     claim = common_bound(evidence)
     limit = policy.series.limit
     return Outcome.from_posterior(
-        "sug",
+        "update-graph",
         QUESTION,
         posterior,
         evidence.key,

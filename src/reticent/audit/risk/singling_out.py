@@ -40,7 +40,7 @@ class Step:
     """
 
     column: str
-    alone: float
+    unique: float
     small: float
 
 
@@ -60,11 +60,11 @@ class SinglingOut:
     records: int
     persons: int
     quasi: tuple[str, ...]
-    alone: float
+    unique: float
     small: float
     sizes: ClassSizes
     steps: tuple[Step, ...]
-    told: dict[str, float]
+    disclosed: dict[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -75,32 +75,33 @@ class SinglingOut:
         text = [f"{self._count_words()}; known to others: {', '.join(self.quasi) or 'no column'}."]
         if not self.quasi or not self.persons:
             return text[0]
-        text.append(f"{self.alone:.1%} stand alone, {self.small:.1%} with fewer than {SMALL_CLASS} like them.")
+        text.append(f"{self.unique:.1%} stand alone, {self.small:.1%} with fewer than {SMALL_CLASS} like them.")
         text.append("Who knows ...")
         width = max(len(step.column) for step in self.steps)
         for number, step in enumerate(self.steps):
-            word, bar = "and " if number else "    ", "█" * round(step.alone * 30)
-            text.append(f"  {word}{step.column:<{width}}  singles out {step.alone:6.1%}  {bar}".rstrip())
+            word, bar = "and " if number else "    ", "█" * round(step.unique * 30)
+            text.append(f"  {word}{step.column:<{width}}  singles out {step.unique:6.1%}  {bar}".rstrip())
         text += [
-            f"'{name}' is plain for {share:.1%}: everybody who fits has the same." for name, share in self.told.items()
+            f"'{name}' is plain for {share:.1%}: everybody who fits has the same."
+            for name, share in self.disclosed.items()
         ]
         return "\n".join(text)
 
     def _repr_html_(self) -> str:
-        rows = [(step.column, f"{step.alone:.1%}", f"{step.small:.1%}") for step in self.steps]
-        heading = f"{self._count_words()}: {self.alone:.1%} stand alone"
+        rows = [(step.column, f"{step.unique:.1%}", f"{step.small:.1%}") for step in self.steps]
+        heading = f"{self._count_words()}: {self.unique:.1%} stand alone"
         return table_html(
-            heading, ("who knows, and ...", "alone", f"with fewer than {SMALL_CLASS}"), rows
-        ) + image_html(self.drawing())
+            heading, ("who knows, and ...", "unique", f"with fewer than {SMALL_CLASS}"), rows
+        ) + image_html(self.to_svg())
 
-    def drawing(self) -> str:
+    def to_svg(self) -> str:
         """A picture (SVG): one bar per column that a reader learns, the share of persons who then stand alone."""
         items = [
             Bar(
                 f"{'+ ' if number else ''}{step.column}",
-                step.alone,
-                f"{step.alone:.1%} alone",
-                highlight=step.alone > 0,
+                step.unique,
+                f"{step.unique:.1%} alone",
+                highlight=step.unique > 0,
             )
             for number, step in enumerate(self.steps)
         ]
@@ -122,11 +123,11 @@ def singling_out(
         records=table.num_rows,
         persons=len(np.unique(who)),
         quasi=tuple(quasi),
-        alone=alone,
+        unique=alone,
         small=small,
         sizes=class_sizes(sizes),
         steps=_steps(table, list(quasi), who),
-        told={name: _disclosure_share(rows, size, table[name], who) for name in sensitive},
+        disclosed={name: _disclosure_share(rows, size, table[name], who) for name in sensitive},
     )
 
 
@@ -154,7 +155,7 @@ def _steps(table: pa.Table, quasi: list[str], who: Int64s) -> tuple[Step, ...]:
         inside = inside[:: -(-len(who) // SAMPLE_SIZE)]
     part = np.isin(who, inside)
     key, steps = np.zeros(len(who), dtype=np.int64), list[Step]()
-    while quasi and len(steps) < MAX_STEPS and not (steps and steps[-1].alone == 1):
+    while quasi and len(steps) < MAX_STEPS and not (steps and steps[-1].unique == 1):
         best = max(
             quasi, key=lambda name: _exposure(*_join_codes(key[part], *_select(coded[name], part)), who[part])[:2]
         )

@@ -75,11 +75,11 @@ def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: st
         columns, missing = _published_labels(release, policy)
     manifest = Release(
         kind="table",
-        shape="generalised",
+        shape="generalized",
         method=plan.method,
         tables={},
         guarantee=plan.guarantee,
-        counts=plan.counts,
+        records=plan.counts,
         policy_hash=policy.hash,
         metrics=plan.metrics,
         explain=plan.explain,
@@ -87,7 +87,7 @@ def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: st
     book = codebook(replace(manifest, tables={_DATA: columns}), policy)
     for entry in book["columns"]:
         entry["missing"] = missing[entry["name"]]
-    manifest = replace(manifest, documents={NAME: book})
+    manifest = replace(manifest, metadata={NAME: book})
     folder.write(manifest, output, "parquet", None, ready=[written])
     return manifest
 

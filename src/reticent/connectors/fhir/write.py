@@ -68,7 +68,7 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
 def _systems(kind: str, codebook: Mapping[str, Any]) -> dict[str, str]:
     """The systems that the hierarchies of a table's columns tell."""
     return {
-        entry.get("stands_for", entry["name"]): ICD10
+        entry.get("source_column", entry["name"]): ICD10
         for entry in codebook["columns"]
         if entry["table"] in (kind, "data") and entry.get("hierarchy") == "icd10"
     }

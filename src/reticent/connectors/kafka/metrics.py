@@ -19,7 +19,7 @@ _METRICS = {
     "shards": ("gauge", "Partitions that this worker has"),
     "position": ("gauge", "Next input offset of a partition"),
     "persons": ("gauge", "Persons seen so far in a partition"),
-    "eta": ("gauge", "Share of values that are not among their candidates, with noise"),
+    "omission_rate": ("gauge", "Share of values that are not among their candidates, with noise"),
     "alarm": ("gauge", "Whether that share is too large: the prior no longer fits"),
     "open_groups": ("gauge", "Groups that may still be joined"),
 }

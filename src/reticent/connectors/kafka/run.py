@@ -73,7 +73,7 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     name = f"kafka {source.topic} {settings.group}"
     store.register(name, policy_hash=policy.hash)
     rng = keys_of(policy, store, name, seed=seed)
-    shared = claim_population(policy, store, name, allow_republication=settings.despite_ledger)
+    shared = claim_population(policy, store, name, allow_republication=settings.allow_republication)
     state = StateTopic(Address(sink.brokers, f"{sink.topic}.reticent-state", sink.settings))
     state.prepare(source, sink)
     pin = partial(pin_shards, policy, store, name)

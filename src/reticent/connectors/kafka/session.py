@@ -66,7 +66,7 @@ class Settings:
             the state.
         session: seconds after which a silent worker loses its partitions.
         patience: seconds of failing brokers after which the worker gives up.
-        despite_ledger: begin although other publications stand in the store.
+        allow_republication: begin although other publications stand in the store.
     """
 
     group: str = "reticent"
@@ -75,7 +75,7 @@ class Settings:
     snapshot_every: int = 100_000
     session: float = 10.0
     patience: float = 120.0
-    despite_ledger: bool = False
+    allow_republication: bool = False
     client: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -231,10 +231,10 @@ class Session:
 
     def _restore(self, number: int, saved: SavedState) -> OwnedShard:
         shard = StreamPublication(self._job.policy, rng=self._job.rng, shard=number, state=saved.snapshot)
-        before = shard.engine.counts.rows_in
+        before = shard.engine.counts.input
         for entry in saved.journal:
             shard.replay(entry)
-        at, journaled = saved.position or 0, shard.engine.counts.rows_in - before
+        at, journaled = saved.position or 0, shard.engine.counts.input - before
         return OwnedShard(shard, at, at, journaled, codebook_sent=not saved.empty)
 
     def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:

@@ -44,7 +44,7 @@ from reticent.policy import Policy
 from reticent.policy.column_patterns import person_columns
 from reticent.policy.hierarchy import HierarchyLevels
 from reticent.publication.identifier_variants import warn_of_count
-from reticent.release import Counts, Guarantee
+from reticent.release import Guarantee, RecordCounts
 from reticent.release.wording import AGAINST
 from reticent.verify.original import persons
 from reticent.verify.published import Published, text_table
@@ -60,7 +60,7 @@ class ReleasePlan:
 
     recoding: Recoding
     guarantee: Guarantee
-    counts: Counts
+    counts: RecordCounts
     metrics: dict[str, float]
     explain: dict[str, Any]
     method: str
@@ -79,7 +79,7 @@ class ReleasePlan:
         values = {name: self.person_records.column(name).take(pa.array(rows)) for name in shown}
         published = Published(
             name="",
-            shape="generalised",
+            shape="generalized",
             kind="table",
             method=self.method,
             tables={"data": text_table(pa.table(labels | values))},
@@ -108,7 +108,7 @@ def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Se
             hint="Choose one per person in the frame, or write records: all.",
         )
     for name, spec in policy.columns.items():
-        if spec.combine is not None or (spec.identifier is not None and not spec.identifier.drop):
+        if spec.combine is not None or (spec.transform is not None and not spec.transform.drop):
             raise PolicyError(
                 f"columns.{name}: {place} makes no pseudonyms, shifts no dates and combines no columns.",
                 hint="Do it before, and name the column by the role it has then.",
@@ -140,7 +140,7 @@ def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
     if outcome.row_parts is not None:
         encoded, times = encoded.split_rows(outcome.row_parts.rows, outcome.row_parts.times), outcome.row_parts.times
     guarantee = Guarantee(
-        claims(policy, several=bool(people)), AGAINST["generalised"], generalization_exclusions(policy)
+        claims(policy, several=bool(people)), AGAINST["generalized"], generalization_exclusions(policy)
     )
     return ReleasePlan(
         recoding=_recoding_of(encoded, outcome, parts, owned),
@@ -276,9 +276,9 @@ def _suppressed_rows(
     return table.group_by(table.column_names).aggregate([])
 
 
-def _counts(times: npt.NDArray[np.uint32], suppressed: npt.NDArray[np.bool_]) -> Counts:
+def _counts(times: npt.NDArray[np.uint32], suppressed: npt.NDArray[np.bool_]) -> RecordCounts:
     rows, gone = int(times.sum(dtype=np.int64)), int(times[suppressed].sum(dtype=np.int64))
-    return Counts(rows, rows - gone, 0, gone)
+    return RecordCounts(rows, rows - gone, 0, gone)
 
 
 def _explain(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, Any]:

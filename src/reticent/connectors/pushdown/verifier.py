@@ -16,7 +16,7 @@ import numpy as np
 
 from reticent.connectors.pushdown.rows import Rows, split_counts
 from reticent.policy import Policy
-from reticent.release import Counts
+from reticent.release import RecordCounts
 from reticent.verify.generalized import (
     check_counts,
     check_sensitive,
@@ -32,7 +32,7 @@ from reticent.verify.result import VerificationResult, none_of
 
 
 def verify_rows(
-    release: Rows, claims: Mapping[str, Any], stated_counts: Counts, policy: Policy, method: str
+    release: Rows, claims: Mapping[str, Any], stated_counts: RecordCounts, policy: Policy, method: str
 ) -> VerificationResult:
     """Recompute every claim of a release from its published rows alone; the method says which labels are legal."""
     names = release.columns

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every user of Sp
 from reticent.connectors.pushdown.rows import LABEL, LABEL_TABLE, LEAF, MOST_COMBINATIONS, RECORDS, Rows
 from reticent.encode.columns import NOT_PLAIN, normalize_name
 from reticent.errors import StateError
-from reticent.release import Counts, Guarantee
+from reticent.release import Guarantee, RecordCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,13 +102,13 @@ class SparkRelease:
 
     frame: DataFrame
     guarantee: Guarantee
-    counts: Counts
+    counts: RecordCounts
     policy_hash: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
-    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     kind: str = "table"
-    shape: str = "generalised"
+    shape: str = "generalized"
     method: str = "optimal"
 
     def __repr__(self) -> str:

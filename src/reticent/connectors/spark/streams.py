@@ -54,7 +54,7 @@ class Stream:
         store: holds the secret key; the same store for every start of the stream.
         shards: how many; the same for every start of a stream under the veil, where others may grow.
         seed: instead of the store's key, for tests only.
-        despite_ledger: begin although other publications stand in the store.
+        allow_republication: begin although other publications stand in the store.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Stream:
         *,
         shards: int = DEFAULT_SHARDS,
         seed: int | None = None,
-        despite_ledger: bool = False,
+        allow_republication: bool = False,
     ) -> None:
         if not 0 < shards <= MOST_SHARDS:
             raise PolicyError("The number of shards is out of range.", hint=f"Choose from 1 to {MOST_SHARDS}.")
@@ -72,7 +72,7 @@ class Stream:
         store.register(_NAME, policy_hash=policy.hash)
         pin_shards(policy, store, _NAME, shards)
         self._rng = keys_of(policy, store, _NAME, seed=seed)
-        claim_population(policy, store, _NAME, allow_republication=despite_ledger)
+        claim_population(policy, store, _NAME, allow_republication=allow_republication)
         self._bundle, self._shards = pack_policy(policy), shards
         self.codebook = StreamPublication(policy, rng=self._rng).codebook()
         """What recipients need to read the lines."""

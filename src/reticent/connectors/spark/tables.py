@@ -65,6 +65,6 @@ def verify(release: SparkRelease, policy: Policy) -> VerificationResult:
     """Recompute every claim of a release from its published rows alone, counted by Spark."""
     if release.method == veil_tables.METHOD:
         return veil_tables.verify_frame(
-            release.frame, policy, release.documents["veil"], release.guarantee.claims, release.counts
+            release.frame, policy, release.metadata["veil"], release.guarantee.claims, release.counts
         )
     return verify_rows(SparkRows(release.frame), release.guarantee.claims, release.counts, policy, release.method)

@@ -35,7 +35,7 @@ from reticent.engine.veil.batch_veiler import MAX_OMISSION_RATE, OMISSION_EPSILO
 from reticent.engine.veil.parameters import VeilParameters
 from reticent.engine.veil.release import data_table, guarantee, hash_facts, noisy_shares
 from reticent.errors import DataError, GuaranteeError, PolicyError
-from reticent.release import Counts
+from reticent.release import RecordCounts
 from reticent.release.wording import NOT_IN_LEDGER
 from reticent.verify.generalized import check_counts, unchecked_claims
 from reticent.verify.published import Published, text_table
@@ -100,10 +100,11 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         # The order of the input may follow something a reader knows; that of the published cells tells what they tell.
         frame=published.repartition(*names).sortWithinPartitions(*names),
         guarantee=replace(told, not_covered=(*told.not_covered, NOT_IN_LEDGER)),
-        counts=Counts(records, records, 0, 0),
+        counts=RecordCounts(records, records, 0, 0),
         policy_hash=policy.hash,
-        documents={
-            "veil": house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
+        metadata={
+            "veil": house.to_metadata()
+            | {"omission_rate": shares, "omission_rate_epsilon": OMISSION_EPSILON, "parameters_digest": house.digest}
         },
         shape="veil",
         method=METHOD,
@@ -118,7 +119,7 @@ def _check_policy(policy: Policy) -> str:
         )
     if policy.privacy.k is not None:
         raise PolicyError("Spark keeps no k under the veil.", hint="Take k out of the policy.")
-    if settings is not None and (settings.unit or settings.link):
+    if settings is not None and (settings.household or settings.link):
         raise PolicyError("Spark veils persons one by one, without pseudonyms.", hint="Leave unit and link out.")
     return policy.person
 
@@ -128,8 +129,8 @@ def _count_omissions(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """Per row of the prior how many truths are not offered, how many records there are, and what their facts come to."""
     sums = (F.sum(F.when(F.col(_OFFERED), 0).otherwise(1)).alias("lost"), F.count(F.lit(1)).alias("size"))
-    counted = frame.groupBy("row").agg(*sums, *(F.sum(half).alias(half) for half in _NOISE_FACTS)).toArrow()
-    at, whole = counted.column("row").to_numpy(), np.zeros((4, strata), np.int64)
+    counted = frame.groupBy("stratum").agg(*sums, *(F.sum(half).alias(half) for half in _NOISE_FACTS)).toArrow()
+    at, whole = counted.column("stratum").to_numpy(), np.zeros((4, strata), np.int64)
     for place, name in enumerate(("lost", "size", *_NOISE_FACTS)):
         whole[place, at] = counted.column(name).to_numpy()
     low, high = whole[2:].astype(np.uint64)
@@ -183,13 +184,13 @@ def _load_parameters(bundle: bytes, rng: Rng) -> tuple[VeilParameters, Veil]:
 
 
 def verify_frame(
-    frame: DataFrame, policy: Policy, metadata: Mapping[str, Any], claims: Mapping[str, Any], counts: Counts
+    frame: DataFrame, policy: Policy, metadata: Mapping[str, Any], claims: Mapping[str, Any], counts: RecordCounts
 ) -> VerificationResult:
     """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
     line = PossibleSets(metadata).line
     release = Published("", "veil", kind="table", claims=claims)
     findings = [*line_findings(line, policy, release), *prior_findings(line, metadata, policy)]
-    own = {"row", "event", *(f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1))}
+    own = {"stratum", "event", *(f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1))}
     allowed = {*own, *policy.quasi, *policy.plain}
     findings += [
         none_of("only columns the policy releases", len(set(frame.columns) - allowed)),
@@ -220,7 +221,7 @@ def make_verifier(metadata: dict[str, Any]) -> Batches:
 
 def _count_offenses(possible: PossibleSets, data: pa.Table) -> pa.RecordBatch:
     line = possible.line
-    listed, rows, events = candidate_codes(line, data), whole_numbers(data["row"]), whole_numbers(data["event"])
+    listed, rows, events = candidate_codes(line, data), whole_numbers(data["stratum"]), whole_numbers(data["event"])
     strangers = (listed < 0).any(axis=1)
     nowhere = (rows < 0) | (rows >= len(line.strata))
     sound = ~(strangers | nowhere)

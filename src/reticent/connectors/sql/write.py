@@ -44,7 +44,7 @@ def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str
                 for batch in data.to_batches(max_chunksize=_ROWS):
                     if batch.num_rows:
                         link.execute(sa.insert(table), batch.to_pylist())
-            about_release |= {"documents": documents}
+            about_release |= {"metadata": documents}
             link.execute(sa.insert(about), [{"manifest": json.dumps(about_release, sort_keys=True)}])
     except sa.exc.SQLAlchemyError as error:
         # Its message carries the rows it was given.

@@ -48,11 +48,11 @@ class Progress:
             shown += f", forced open {metrics['forced_open_rate']:.3f}"
         elif "persons" in metrics:
             shown += f", {metrics['persons']:,.0f} persons"
-            if "eta" in metrics:
-                shown += f", {metrics['eta']:.1%} of the values not offered"
+            if "omission_rate" in metrics:
+                shown += f", {metrics['omission_rate']:.1%} of the values not offered"
             if metrics.get("alarm"):
                 shown += ": the prior no longer fits"
         else:
-            shown += f", {metrics.get('held', 0):,.0f} held"
+            shown += f", {metrics.get('withheld', 0):,.0f} held"
         sys.stderr.write("\r\x1b[2K" + shown + ("\n" if final else ""))
         sys.stderr.flush()

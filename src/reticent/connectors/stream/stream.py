@@ -42,13 +42,13 @@ class Stream(stream.Stream):
         format: str | None = None,  # noqa: A002 - the word of the command line
         replayed: bool = False,
         final: bool = False,
-        watch: Progress | None = None,
+        progress: Progress | None = None,
     ) -> stream.Summary:
         """Reads the source to its end, or until `stop`; both ends by name or open already."""
         with ExitStack() as stack:
             end = stack.enter_context(closing(open_sink(sink))) if isinstance(sink, str) else sink
             start = stack.enter_context(closing(open_source(source))) if isinstance(source, str) else source
-            return super().run(start, end, format=format, replayed=replayed, final=final, watch=watch)
+            return super().run(start, end, format=format, replayed=replayed, final=final, progress=progress)
 
 
 def check_ends(policy: Policy, source: str, target: str, file_format: str | None = None) -> None:

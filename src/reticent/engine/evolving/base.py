@@ -20,7 +20,7 @@ from reticent.engine.snapshot import pack, unpack
 from reticent.engine.value_variants import merge_variants
 from reticent.errors import DataError, GuaranteeError, InternalError, PolicyError
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.wording import UNMET_REQUIREMENTS
 
 
@@ -126,7 +126,7 @@ class EvolvingPublisher(Publisher):
         self._hash_persons(rows, notes)
         self._next_step()
         moved, change = self._insert_rows(rows, notes)
-        return replace(change, inserted=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
+        return replace(change, inserted=len(rows), withheld=self.counts.withheld, written=np.union1d(rows, moved))
 
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
         """Removes records by the ids of persons (all their records) or of single records.
@@ -139,7 +139,7 @@ class EvolvingPublisher(Publisher):
         self.records.remove(rows.tolist())
         written = np.setdiff1d(moved, rows)
         change = replace(change, deleted=len(rows), removed_codes=(self.records.codes[rows],))
-        return replace(change, held=self.counts.held, written=written, removed=np.sort(rows))
+        return replace(change, withheld=self.counts.withheld, written=written, removed=np.sort(rows))
 
     def update(self, batch: pa.Table) -> Change:
         """Replaces records: each row of the batch stands for the record of the same id."""
@@ -156,13 +156,13 @@ class EvolvingPublisher(Publisher):
         codes = self.records.encode(batch)
         self._next_step()
         moved, change = self._update_rows(rows, codes, notes)
-        return replace(change, updated=len(rows), held=self.counts.held, written=np.union1d(rows, moved))
+        return replace(change, updated=len(rows), withheld=self.counts.withheld, written=np.union1d(rows, moved))
 
     def apply(self, batch: pa.Table) -> Change:
         """Applies a change feed in order, wholly or not at all (the whole feed is checked first)."""
         stretches = list(iter_segments(batch))
         self._check_feed_ids(stretches)
-        done = Change(held=self.counts.held)
+        done = Change(withheld=self.counts.withheld)
         for op, part in stretches:
             if op == "delete":
                 done = done.then(self.delete(part.column(self.record_column or self.policy.person)))
@@ -199,11 +199,11 @@ class EvolvingPublisher(Publisher):
         return [] if self.publications or not len(self.records) else self.cut()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """Live records, those a publication shows, and those held back."""
         total = len(self.records)
         held = self._count_withheld()
-        return Counts(rows_in=total, published=total - held, held=held)
+        return RecordCounts(input=total, published=total - held, withheld=held)
 
     @abstractmethod
     def _count_withheld(self) -> int:
@@ -231,7 +231,7 @@ class EvolvingPublisher(Publisher):
             method=self.method,
             tables={"qit": qit, "st": st},
             guarantee=self.guarantee,
-            counts=Counts(total, qit.num_rows, total - qit.num_rows),
+            records=RecordCounts(total, qit.num_rows, total - qit.num_rows),
             policy_hash=self.policy.hash,
             metrics=metrics,
             explain=explain | {"publication": self.publications + 1},
@@ -342,7 +342,7 @@ class EvolvingPublisher(Publisher):
             "publications": self.publications,
             "step": self.step,
             "records": len(self.records),
-            "held": self._count_withheld(),
+            "withheld": self._count_withheld(),
             "metrics": self._figures,
         }
 
@@ -351,7 +351,7 @@ class EvolvingPublisher(Publisher):
         self.publications, self.step = int(extra["publications"]), int(extra["step"])
         self._figures = dict(extra["metrics"])
         self.records.not_loaded = int(extra["records"]) - len(self.records)
-        self._reload(int(extra["held"]))
+        self._reload(int(extra["withheld"]))
 
 
 def _read_ids(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:

@@ -36,7 +36,7 @@ class Change:
     touched: int = 0
     dissolved: int = 0
     relocated: int = 0
-    held: int = 0
+    withheld: int = 0
     written: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
     removed: UInt32s = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
     persons: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
@@ -44,7 +44,7 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """The counts alone."""
-        names = ("inserted", "deleted", "updated", "touched", "dissolved", "relocated", "held")
+        names = ("inserted", "deleted", "updated", "touched", "dissolved", "relocated", "withheld")
         return {name: getattr(self, name) for name in names}
 
     def then(self, later: Change) -> Change:

@@ -74,7 +74,7 @@ class ClusterPublisher(EvolvingPublisher):
             touched=core_change.touched,
             dissolved=core_change.dissolved,
             relocated=core_change.relocated,
-            held=core_change.withheld,
+            withheld=core_change.withheld,
         )
 
     def _quasi_codes(self, rows: UInt32s) -> Int32s:

@@ -180,7 +180,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _arrivals(self, batch: pa.Table) -> Arrivals:
         house = self._veiler.parameters
         persons = hash_persons(batch.column(self._person), self.rng, self._person)
-        unit = self.policy.unit
+        unit = self.policy.household
         return Arrivals(
             persons,
             persons if unit is None else hash_persons(batch.column(unit), self.rng, unit),

@@ -24,7 +24,7 @@ from reticent.engine.linked.rows import Column, People, Rows, people_of, refuse_
 from reticent.engine.rng import Rng
 from reticent.policy import Policy
 from reticent.policy.settings.linked import PERSON, VISIT
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.wording import AGAINST, exclusions
 
 METHOD = "linked"
@@ -168,7 +168,7 @@ def _release(
             AGAINST["linked"],
             exclusions(*policy_exclusions(policy), *_uncounted_sentences(policy), persons=True),
         ),
-        counts=Counts(rows_in=rows_in, published=published, suppressed=rows_in - published),
+        records=RecordCounts(input=rows_in, published=published, suppressed=rows_in - published),
         policy_hash=policy.hash,
         metrics={
             "loss": float(np.mean(losses)) if losses else 0.0,
@@ -178,8 +178,8 @@ def _release(
         explain={
             "persons": people.count,
             "classes": classes,
-            "rows_in": dict(people.rows_in),
-            "rows_out": {name: table.num_rows for name, table in tables.items()},
+            "input_rows": dict(people.rows_in),
+            "published_rows": {name: table.num_rows for name, table in tables.items()},
         },
         seeded=rng.seeded,
     )

@@ -14,7 +14,7 @@ from reticent.engine.snapshot import unpack
 from reticent.engine.value_variants import merge_variants
 from reticent.errors import CORRUPT_HINT, DataError, PolicyError, StateError
 from reticent.policy import Policy
-from reticent.release import Counts, Release
+from reticent.release import RecordCounts, Release
 
 
 class SeriesPublisher(Publisher):
@@ -27,13 +27,13 @@ class SeriesPublisher(Publisher):
         if policy.person is None:
             raise PolicyError("A series needs to know who is who.", hint="Write person: and the identifier column.")
         self._pending: list[pa.Table] = []
-        self._counts = Counts()
+        self._counts = RecordCounts()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """Rows pushed and not yet cut count as held."""
         rows = sum(batch.num_rows for batch in self._pending)
-        return self._counts + Counts(rows_in=rows, held=rows)
+        return self._counts + RecordCounts(input=rows, withheld=rows)
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes in part of the table as it is now; nothing is published before `cut`."""
@@ -52,7 +52,7 @@ class SeriesPublisher(Publisher):
                 hint="Keep one record per person and release, and fill missing identifiers.",
             )
         release = self._publish(table)
-        self._pending, self._counts = [], self._counts + release.counts
+        self._pending, self._counts = [], self._counts + release.records
         return [release]
 
     def close(self) -> list[Release]:
@@ -76,7 +76,7 @@ class SeriesPublisher(Publisher):
         """Goes on after the last release."""
         rng, saved, tables, blobs = unpack(policy, state)
         publisher = cls(policy, rng=rng)
-        publisher._counts = Counts(*saved["counts"])
+        publisher._counts = RecordCounts(*saved["counts"])
         publisher._pending = [tables.pop("pending")] if "pending" in tables else []
         try:
             publisher._resume(saved, tables, blobs)

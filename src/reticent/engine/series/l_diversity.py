@@ -52,7 +52,7 @@ class LDiversity(SeriesPublisher):
     def guarantee(self) -> Guarantee:
         """What every release claims, by itself."""
         open_ends = exclusions(*L_DIVERSITY) + policy_exclusions(self._policy_with_l)
-        return Guarantee(claims(self._policy_with_l), AGAINST["generalised"], open_ends)
+        return Guarantee(claims(self._policy_with_l), AGAINST["generalized"], open_ends)
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1

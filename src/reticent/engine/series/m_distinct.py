@@ -45,7 +45,7 @@ from reticent.engine.snapshot import pack
 from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 from reticent.policy.updates import Updates, updates_of
-from reticent.release import Counts, Guarantee, Release, person_hashes
+from reticent.release import Guarantee, RecordCounts, Release, person_hashes
 from reticent.release.wording import AGAINST, SERIES, exclusions
 
 HEADROOM = 4
@@ -95,7 +95,7 @@ class MDistinct(SeriesPublisher):
             "release": after.releases,
             "groups": len(grouping),
             "changes": count_changes(self.history, people),
-            "held": count_reasons(grouping),
+            "withheld": count_reasons(grouping),
             "risk": risk_quantiles(risk),
             "updates": {"closed": updates.closure_pairs, "stayed": updates.stay_values},
         }
@@ -105,7 +105,7 @@ class MDistinct(SeriesPublisher):
             method=self.method,
             tables=release_tables(table, self.policy, quasi, grouping, updates),
             guarantee=self.guarantee,
-            counts=counts,
+            records=counts,
             policy_hash=self.policy.hash,
             metrics=_metrics(grouping, risk),
             explain=explain,
@@ -160,15 +160,15 @@ class MDistinct(SeriesPublisher):
     ) -> tuple[Grouping, History, _core.series.Risks]:
         return enforce_limit(self.history, updates, people, grouping, self.policy.series.limit)
 
-    def _count(self, grouping: Grouping, rows: int) -> Counts:
+    def _count(self, grouping: Grouping, rows: int) -> RecordCounts:
         published = int((grouping.row >= 0).sum())
         share = (rows - published) / rows
-        if published == 0 or share > self.policy.series.max_held:
+        if published == 0 or share > self.policy.series.max_withheld:
             raise GuaranteeError(
                 f"{rows - published:,} of {rows:,} records would have to be held back ({share:.0%}); nothing was published.",
                 hint="Raise series.max_risk or series.m, or allow more with series.max_held.",
             )
-        return Counts(rows_in=rows, published=published, held=rows - published)
+        return RecordCounts(input=rows, published=published, withheld=rows - published)
 
     def snapshot(self) -> bytes:
         """History, domain, what is pending, and the key."""

@@ -17,7 +17,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.snapshot import unpack
 from reticent.errors import CORRUPT_HINT, StateError
 from reticent.policy import Policy
-from reticent.release import Counts, Release
+from reticent.release import RecordCounts, Release
 
 if TYPE_CHECKING:
     from reticent import _core
@@ -165,12 +165,12 @@ class ImmediatePublisher(StreamPublisher):
     """An engine that releases each record in the call that brings it; after an error it is of no use any more."""
 
     _broken = False
-    _last_counts = Counts()
+    _last_counts = RecordCounts()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """Everything that came in has been published."""
-        return Counts(self._rows, self._rows, 0, 0)
+        return RecordCounts(self._rows, self._rows, 0, 0)
 
     def end(self) -> PlacedBatch:
         """Nothing is held, so nothing is left."""
@@ -180,10 +180,10 @@ class ImmediatePublisher(StreamPublisher):
         """Nothing is held, so nothing is left."""
         return []
 
-    def counts_of(self, size: int) -> Counts:
+    def counts_of(self, size: int) -> RecordCounts:
         """Those of a batch that is published as a whole; most batches are as large as the one before."""
-        if self._last_counts.rows_in != size:
-            self._last_counts = Counts(size, size, 0, 0)
+        if self._last_counts.input != size:
+            self._last_counts = RecordCounts(size, size, 0, 0)
         return self._last_counts
 
     def _position_after(self, seqs: UInt64s) -> int:

@@ -34,7 +34,7 @@ from reticent.engine.stream.values import Values, sensitive_column
 from reticent.errors import DataError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.policy.hierarchy import HierarchyLevels, build_levels
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.wording import AGAINST, CASTLE, exclusions
 
 NOT_COVERED = exclusions(*CASTLE)
@@ -62,10 +62,10 @@ class Castle(StreamPublisher):
         self._published = self._suppressed = 0
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """Where the records are."""
         held = self._rows - self._published - self._suppressed
-        return Counts(self._rows, self._published, held, self._suppressed)
+        return RecordCounts(self._rows, self._published, held, self._suppressed)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Castle(StreamPublisher):
                 method=self.method,
                 tables={"record": records},
                 guarantee=self.guarantee,
-                counts=Counts(records.num_rows + suppressed, records.num_rows, 0, suppressed),
+                records=RecordCounts(records.num_rows + suppressed, records.num_rows, 0, suppressed),
                 policy_hash=self.policy.hash,
                 metrics=self.metrics,
                 seeded=self.rng.seeded,
@@ -235,7 +235,7 @@ class Castle(StreamPublisher):
         sums, totals = self._core.losses(), self._core.totals()
         n, tuples = len(self.policy.quasi), sums.tuples
         figures: dict[str, float] = {
-            "held": totals.pending,
+            "pending": totals.pending,
             "clusters": totals.clusters,
             "reusable_clusters": totals.reusable,
         }
@@ -262,13 +262,13 @@ class Castle(StreamPublisher):
         state["labels"] = self._values.labels
         tables = {f"words {name}": pa.table({"value": words.values}) for name, words in self._words.items()}
         if self._pending is not None:
-            tables["held"] = self._pending
+            tables["pending"] = self._pending
         blobs = {"core": self._core.snapshot()} if self._numeric is not None else {}
         return pack(self.policy, self.rng, state, tables, blobs)
 
     def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
         self._rows, self._published, self._suppressed = saved["counts"]
-        self._pending = tables.get("held")
+        self._pending = tables.get("pending")
         for label in saved["labels"]:
             self._values.code(label)
         if saved["numeric"] is not None:

@@ -221,7 +221,7 @@ class DelayFree(ImmediatePublisher):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=self.counts_of(len(seqs)),
+            records=self.counts_of(len(seqs)),
             policy_hash=self._hash,
             metrics=OnDemand(lambda: self._figures_of(totals)),
             seeded=self.rng.seeded,

@@ -76,7 +76,7 @@ class Veil(VeilPublisher, ImmediatePublisher):
         self._people = _core.veil.People(self.parameters.veil(rng.veil_key("veil")))
         settings = policy.prior
         self._link = rng.key("veil link") if settings is not None and settings.link else None
-        self._household = policy.unit
+        self._household = policy.household
         self._fields = FieldReader(policy, self.parameters, rng.veil_key("veil persons"), household=self._household)
         self._monitor = OmissionMonitor(rng.key("veil eta"), OMISSION_EPSILON)
         self._hash = policy.hash
@@ -96,7 +96,8 @@ class Veil(VeilPublisher, ImmediatePublisher):
     def metadata(self) -> Mapping[str, Mapping[str, Any]]:
         """The house; what share of the truths will not be offered, nobody knows before the stream has run."""
         return {
-            "veil": self.parameters.to_metadata() | {"eta": None, "eta_epsilon": None, "house": self.parameters.digest}
+            "veil": self.parameters.to_metadata()
+            | {"omission_rate": None, "omission_rate_epsilon": None, "parameters_digest": self.parameters.digest}
         }
 
     # Placing
@@ -191,10 +192,10 @@ class Veil(VeilPublisher, ImmediatePublisher):
             method=self.method,
             tables=OnDemand(tables),
             guarantee=self.guarantee,
-            counts=self.counts_of(len(events)),
+            records=self.counts_of(len(events)),
             policy_hash=self._hash,
             metrics=self.metrics,
-            documents=self.metadata,
+            metadata=self.metadata,
             seeded=self.rng.seeded or self.parameters.seeded,
         )
 
@@ -230,7 +231,7 @@ class OmissionMonitor:
         return (
             {}
             if self._omission_rate is None
-            else {"eta": self._omission_rate, "alarm": float(self._omission_rate > MAX_OMISSION_RATE)}
+            else {"omission_rate": self._omission_rate, "alarm": float(self._omission_rate > MAX_OMISSION_RATE)}
         )
 
     def count_events(self, events: _core.veil.VeiledEvents) -> None:
@@ -267,10 +268,10 @@ class OmissionMonitor:
             "size": self._size,
             "looks": self._windows,
             "until": self._window_size,
-            "eta": self._omission_rate,
+            "omission_rate": self._omission_rate,
         }
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""
         self._omitted, self._size, self._windows = state["lost"], state["size"], state["looks"]
-        self._window_size, self._omission_rate = state["until"], state["eta"]
+        self._window_size, self._omission_rate = state["until"], state["omission_rate"]

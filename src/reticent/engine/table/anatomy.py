@@ -34,7 +34,7 @@ from reticent.engine.table.base import TablePublisher
 from reticent.engine.table.people import encode_column, persons_of, row_keys, text_ranks
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
 from reticent.release.wording import exclusions as readers
 
@@ -157,7 +157,7 @@ class Anatomy(TablePublisher):
             method=self.method,
             tables={"qit": qit, "st": st},
             guarantee=Guarantee({"l": claim}, AGAINST["anatomy"], anatomy_exclusions(self.policy)),
-            counts=Counts(rows + suppressed, rows, 0, suppressed),
+            records=RecordCounts(rows + suppressed, rows, 0, suppressed),
             policy_hash=self.policy.hash,
             metrics={
                 "average_class_size": rows / len(sizes),

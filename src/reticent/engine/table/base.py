@@ -17,10 +17,10 @@ from reticent.engine.snapshot import pack, unpack
 from reticent.engine.table.encoded_table import EncodedTable, apply_limits
 from reticent.engine.table.people import chosen_records
 from reticent.engine.value_variants import merge_variants
-from reticent.errors import DataError, UnwantedError
+from reticent.errors import DataError, WorkCancelledError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import find_repeated_identifier
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 
 
 class TablePublisher(Publisher):
@@ -31,7 +31,7 @@ class TablePublisher(Publisher):
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         self._batches: list[pa.Table] = []
-        self._final_counts: Counts | None = None
+        self._final_counts: RecordCounts | None = None
         self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
         self._source_rows: Int64s | None = None
         """The row of the table that each published row was made from, where a method tells."""
@@ -53,12 +53,12 @@ class TablePublisher(Publisher):
         return self._guarantee
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """All rows are held until the release."""
         if self._final_counts is not None:
             return self._final_counts
         rows = sum(batch.num_rows for batch in self._batches)
-        return Counts(rows_in=rows, held=rows)
+        return RecordCounts(input=rows, withheld=rows)
 
     def push(self, batch: pa.Table) -> list[Release]:
         """Takes a batch in; nothing is published before `close`."""
@@ -78,9 +78,9 @@ class TablePublisher(Publisher):
         table = merge_variants(table, self.policy)
         release = add_persons_notice(self._release(table), table, self.policy)
         if self._cancellation.cancelled:
-            raise UnwantedError("The search was cancelled; nothing was published.")
+            raise WorkCancelledError("The search was cancelled; nothing was published.")
         self._original = None if self._source_rows is None else Original(table, self._source_rows)
-        self._final_counts, self._batches = release.counts, []
+        self._final_counts, self._batches = release.records, []
         self._guarantee, self._figures = release.guarantee, dict(release.metrics)
         return [release]
 
@@ -92,8 +92,8 @@ class TablePublisher(Publisher):
         release, left_out = self.release(table.take(rows)), table.num_rows - len(rows)
         if self._source_rows is not None:
             self._source_rows = rows[self._source_rows]
-        counts = release.counts + Counts(left_out, 0, 0, left_out)
-        return replace(release, counts=counts, explain={**release.explain, "left_out": left_out})
+        counts = release.records + RecordCounts(left_out, 0, 0, left_out)
+        return replace(release, records=counts, explain={**release.explain, "suppressed_further_records": left_out})
 
     @abstractmethod
     def release(self, table: pa.Table) -> Release:
@@ -102,7 +102,7 @@ class TablePublisher(Publisher):
     def snapshot(self) -> bytes:
         """The held rows and the key."""
         done = None if self._final_counts is None else list(vars(self._final_counts).values())
-        tables = {"held": pa.concat_tables(self._batches, promote_options="permissive")} if self._batches else {}
+        tables = {"pending": pa.concat_tables(self._batches, promote_options="permissive")} if self._batches else {}
         return pack(self.policy, self.rng, {"done": done}, tables)
 
     @classmethod
@@ -111,7 +111,7 @@ class TablePublisher(Publisher):
         rng, header, tables, _ = unpack(policy, state)
         publisher = cls(policy, rng=rng)
         publisher._batches = list(tables.values())
-        publisher._final_counts = None if header["done"] is None else Counts(*header["done"])
+        publisher._final_counts = None if header["done"] is None else RecordCounts(*header["done"])
         return publisher
 
 

@@ -17,7 +17,7 @@ from reticent.engine.table.cuts import Cuts
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.levels import Levels
 from reticent.policy import Policy
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.release.wording import AGAINST, RECORDS_IN_CLASS
 from reticent.release.wording import exclusions as readers
 from reticent.utility.measures import Balance
@@ -68,15 +68,15 @@ def publish(
     explain = explain_outcome(encoded, outcome, metrics)
     release = Release(
         kind="table",
-        shape="generalised",
+        shape="generalized",
         method=outcome.method,
         tables={"data": _data_table(encoded, table, outcome, shuffled)},
         guarantee=Guarantee(
             claims(policy, several=encoded.people is not None),
-            AGAINST["generalised"],
+            AGAINST["generalized"],
             generalization_exclusions(policy),
         ),
-        counts=Counts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
+        records=RecordCounts(encoded.rows, len(rows), 0, encoded.rows - len(rows)),
         policy_hash=policy.hash,
         metrics=metrics.to_dict(),
         explain=explain,

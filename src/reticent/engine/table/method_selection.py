@@ -17,7 +17,7 @@ from typing import Any
 from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.generalized import Outcome, measure_outcome
 from reticent.engine.table.people import search_classes
-from reticent.errors import GuaranteeError, UnwantedError
+from reticent.errors import GuaranteeError, WorkCancelledError
 from reticent.utility.metrics import Metrics
 
 SMALL_LATTICE = 1 << 18
@@ -76,7 +76,7 @@ def select_method(
     apart = encoded.linked_k
     for place, part in enumerate(methods):
         if encoded.cancellation.cancelled:
-            raise UnwantedError("The search was cancelled; nothing was published.")
+            raise WorkCancelledError("The search was cancelled; nothing was published.")
         if entries and part.seconds > (
             math.inf if encoded.cancellation.seconds_left is None else encoded.cancellation.seconds_left
         ):

@@ -28,7 +28,7 @@ from reticent.engine.veil.release import (
 )
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
-from reticent.release import Counts, Kind, Release, person_hashes
+from reticent.release import Kind, RecordCounts, Release, person_hashes
 
 MAX_OMISSION_RATE = 0.1
 """Beyond this share of truths that are not offered the prior is of another world."""
@@ -147,9 +147,13 @@ class BatchVeiler:
         columns = {name: published.column(name) for name in published.column_names}
         refuse_disclosive_columns(columns, truth, strata=seen.strata, persons=veiled.veil_persons, hint=DISCLOSIVE_HINT)
         shares = omission_rates(house, seen, veiled.veil_persons, veiled.fact_hashes(), self._rng, OMISSION_EPSILON)
-        document = house.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": house.digest}
+        document = house.to_metadata() | {
+            "omission_rate": shares,
+            "omission_rate_epsilon": OMISSION_EPSILON,
+            "parameters_digest": house.digest,
+        }
         if counts_epsilon(self._policy) is not None:
-            document["totals"] = self._noisy_counts(veiled)
+            document["counts"] = self._noisy_counts(veiled)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._has_pseudonyms else None
         order = self.row_order(size, number=number)
         return Release(
@@ -158,10 +162,10 @@ class BatchVeiler:
             method="veil",
             tables={"data": data_table(house, veiled.published, seen, order, names)},
             guarantee=guarantee(house),
-            counts=Counts(size + suppressed, size, 0, suppressed),
+            records=RecordCounts(size + suppressed, size, 0, suppressed),
             policy_hash=self._policy.hash,
-            explain={"rows_of_the_prior": len(house.strata), "values": len(house.domain), "publication": number},
-            documents={"veil": document},
+            explain={"strata": len(house.strata), "values": len(house.domain), "publication": number},
+            metadata={"veil": document},
             seeded=self._rng.seeded or house.seeded,
         )
 
@@ -199,7 +203,7 @@ class BatchVeiler:
             persons = order ^ np.frombuffer(self._rng.key("veil nobody")[:8], dtype="<u8")[0]
         else:
             persons = hash_persons(table.column(name), self._rng, name)
-        unit = self._policy.unit
+        unit = self._policy.household
         return persons, persons if unit is None else hash_persons(table.column(unit), self._rng, unit)
 
 

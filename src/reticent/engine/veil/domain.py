@@ -36,7 +36,7 @@ class Domain:
         self.labels = tuple(sorted({MISSING if label is None else label for label in labels}))
         self._codes = {label: code for code, label in enumerate(self.labels)}
         self._spec, self._base, self._column = policy.columns[column].hierarchy, policy.base, column
-        merged = policy.columns[column].normalise
+        merged = policy.columns[column].normalize
         self._folded = {canonical_form(label): label for label in self.labels} if merged else {}
         self._known: dict[str | None, int] = {}
 

@@ -33,7 +33,7 @@ _MAX_CODES = 65_535
 """What two bytes count, and one sign for nothing."""
 _COUNT_SCALE = 1 << 20
 """Of a count of one."""
-ADDED_COLUMNS = ("row", "event", "person")
+ADDED_COLUMNS = ("stratum", "event", "person")
 """Columns that a veiled release adds."""
 
 
@@ -118,14 +118,14 @@ class VeilParameters:
         l, steps = policy.l_of(kind), read_kernel(policy, sensitive, domain)
         if l > _MAX_CANDIDATES:
             raise PolicyError(f"l = {l}: the veil offers at most {_MAX_CANDIDATES} candidates.", hint="Lower l.")
-        if settings.unit is not None and prior.by:
+        if settings.household is not None and prior.by:
             # The same value of two rows lies on two lines: what their sets have in common would be the truth.
             raise PolicyError(
                 f"prior: a unit and a prior by fields do not go together: relatives in different rows of {file} would show two sets over "
                 "one truth.",
                 hint="Make the prior again with `reticent prior`, which takes no fields where the policy names a unit. Or take the unit out.",
             )
-        if steps is not None and settings.unit is not None:
+        if steps is not None and settings.household is not None:
             # Their decoys would move alike, and where values part, what differs would be the truth.
             raise PolicyError(
                 "prior: a unit and a kernel do not go together: relatives whose values part would show which candidate is true.",
@@ -138,7 +138,7 @@ class VeilParameters:
             by=prior.by,
             strata=strata,
             segments=_core.veil.segments_of_counts(counts, l=l),
-            permutations=_make_permutations(domain, settings.order, counts),
+            permutations=_make_permutations(domain, settings.value_order, counts),
             kernel=steps,
             figures=read_report(policy),
             policy=policy,
@@ -158,7 +158,7 @@ class VeilParameters:
     @cached_property
     def pin_digest(self) -> str:
         """The digest with the unit: a household and a person of one name would share order and points under one key."""
-        unit = self.policy.unit
+        unit = self.policy.household
         return self.digest if unit is None else hashlib.sha256(f"{self.digest} {unit}".encode()).hexdigest()
 
     @property
@@ -177,14 +177,14 @@ class VeilParameters:
         settings = self.policy.prior
         return {
             "l": self.l,
-            "one": int(_core.veil.SLOT_LENGTH),
+            "slot_length": int(_core.veil.SLOT_LENGTH),
             "sensitive": self.sensitive,
             "domain": list(self.domain.labels),
             "by": list(self.by),
-            "rows": [list(cells) for cells in self.strata],
-            "stretches": self.segments.tolist(),
-            "order": settings.order if settings else "random",
-            "orders": self.permutations.tolist(),
+            "strata": [list(cells) for cells in self.strata],
+            "segments": self.segments.tolist(),
+            "value_order": settings.value_order if settings else "random",
+            "permutations": self.permutations.tolist(),
             "kernel": None if self.kernel is None else self.kernel.to_metadata(),
             "epsilon": self.epsilon,
             "figures": self.figures,
@@ -217,7 +217,8 @@ def _sensitive_column(policy: Policy) -> str:
     sensitive = sole_sensitive(policy, "The veil covers", "Join them into one: {role: sensitive, combine: [a, b]}.")
     if policy.privacy.t is not None:
         raise PolicyError(
-            "t does not apply to the veil.", hint="Take t out, and write prior: {order: hierarchy} against similarity."
+            "t does not apply to the veil.",
+            hint="Take t out, and write prior: {value_order: hierarchy} against similarity.",
         )
     taken = [name for name in policy.released if name in ADDED_COLUMNS]
     if taken:

@@ -40,7 +40,7 @@ def guarantee(parameters: VeilParameters) -> Guarantee:
     k = claims(parameters.policy).get("k")
     left_open = (
         (*_list_exclusions(parameters), *VEIL)
-        if parameters.policy.unit is None
+        if parameters.policy.household is None
         else (*_list_exclusions(parameters), *VEIL, HOUSEHOLD)
     )
     if k is None:
@@ -60,9 +60,9 @@ def _list_exclusions(parameters: VeilParameters) -> list[str]:
 
 def _odds_ratio_sentence(figures: dict[str, Any]) -> str:
     bound = "a reader better informed than the prior by a factor kappa: a weight a becomes at most kappa a / (kappa a + 1 - a)"
-    if "kappa" not in figures:
+    if "odds_ratio" not in figures:
         return f"{bound}; nobody measured how far readers are ahead of this prior"
-    kappa, reader = figures["kappa"], figures["reader"]
+    kappa, reader = figures["odds_ratio"], figures["attacker"]
     before, after = reader["before"], reader["after"]
     return (
         f"{bound}; on {figures['held_out']} held-out persons of the past the best reader we trained reached kappa "
@@ -82,7 +82,7 @@ def _kernel_sentence(parameters: VeilParameters, figures: dict[str, Any]) -> str
     readers = "".join(
         f"; after {one['events']} events one who knows a finer kernel is right in {one['right']:.1%} of {one['persons']} "
         f"held-out persons, one who knows the published kernel in {one['published']:.1%}"
-        for one in kernel["readers"]
+        for one in kernel["attackers"]
     )
     return f"{words}; its misfit on held-out persons was {kernel['misfit']['gain']:.3g} nats per event{readers}"
 
@@ -106,7 +106,7 @@ def _epsilon_sentences(parameters: VeilParameters) -> list[str]:
 
 
 def _omission_sentence(figures: dict[str, Any]) -> str:
-    share = f"about {figures['eta']:.1%} on held-out persons, and " if "eta" in figures else ""
+    share = f"about {figures['omission_rate']:.1%} on held-out persons, and " if "omission_rate" in figures else ""
     return f"truths that are not among their candidates: {share}veil.json says which share, with noise"
 
 
@@ -122,7 +122,7 @@ def data_table(
     take = pa.array(row_order)
     columns: dict[str, Any] = {name: published.column(name).take(take) for name in published.column_names}
     columns |= {
-        "row": pa.array(events.strata[row_order], pa.int64()),
+        "stratum": pa.array(events.strata[row_order], pa.int64()),
         "event": pa.array(events.events[row_order], pa.int64()),
     }
     if names is not None:
@@ -208,7 +208,7 @@ def _uniform_number(key: bytes) -> float:
 
 def counts_epsilon(policy: Policy) -> float | None:
     """The epsilon of the totals that a policy asks for, if it does."""
-    return None if policy.prior is None else policy.prior.totals
+    return None if policy.prior is None else policy.prior.counts
 
 
 def refuse_counts(policy: Policy, kind: str) -> None:
@@ -220,7 +220,7 @@ def refuse_counts(policy: Policy, kind: str) -> None:
             f"prior.totals: a release of kind {kind} has none: every further release of the same persons would cost epsilon anew.",
             hint="Take totals out, or publish them once, with a table.",
         )
-    if policy.unit is not None:
+    if policy.household is not None:
         raise PolicyError(
             "prior.totals: a unit and totals do not go together: a value that relatives share would be counted several times.",
             hint="Take totals out, or the unit.",

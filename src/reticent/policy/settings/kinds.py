@@ -98,7 +98,7 @@ class SeriesSettings(KindSection):
         le=1,
         description="no candidate value of anybody may become more probable than this; 0.5 where nothing is written",
     )
-    max_held: float = Field(
+    max_withheld: float = Field(
         default=0.5, ge=0, le=1, description="largest share of records that may be held back from a release"
     )
     spread: bool = Field(
@@ -172,15 +172,17 @@ class PriorSettings(Section):
     warmup: int | None = Field(
         default=None, ge=100, description="records of a stream that wait once, to make `file` where it is not there yet"
     )
-    totals: float | None = Field(
+    counts: float | None = Field(
         default=None,
         gt=0,
         description="epsilon of a noisy table of counts by row and value, published with a veiled table for better counts",
     )
-    order: Literal["random", "hierarchy"] = Field(
+    value_order: Literal["random", "hierarchy"] = Field(
         default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"
     )
-    unit: str | None = Field(default=None, description="household column, where values are contagious or inherited")
+    household: str | None = Field(
+        default=None, description="household column, where values are contagious or inherited"
+    )
     kernel: FileRef | None = Field(default=None, description="how values follow one another: value,next,probability")
     link: bool | None = Field(default=None, description="publish a pseudonym of the person; default for series only")
 

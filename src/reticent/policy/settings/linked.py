@@ -173,12 +173,12 @@ def check_tables(policy: Policy, settings: LinkedSettings) -> None:
             raise validation_error(f"columns: '{name}' is a name of the release itself; rename it.")
         if name not in places:
             raise validation_error(f"tables: no table has the column '{name}'.")
-        if column.combine is not None or (column.identifier is not None and column.identifier.pseudonym is not None):
+        if column.combine is not None or (column.transform is not None and column.transform.pseudonym is not None):
             raise validation_error(f"columns: '{name}': tables take columns as they are, or shifted.")
     _check_dates(policy, settings)
     _check_uncounted_tables(policy, settings)
     shifts = {
-        column.identifier.shift for column in policy.columns.values() if column.identifier and column.identifier.shift
+        column.transform.shift for column in policy.columns.values() if column.transform and column.transform.shift
     }
     if len(shifts) > 1:
         raise validation_error("columns: all dates of a person move together; write one shift for all of them.")
@@ -193,7 +193,7 @@ def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
     """Whoever knows the days of a visit finds everything that bears them: a date is a quasi-identifier, in whatever table."""
     for name in (*policy.sensitive, *policy.plain):
         column = policy.columns[name]
-        shifted = column.identifier is not None and column.identifier.shift is not None
+        shifted = column.transform is not None and column.transform.shift is not None
         climbs = column.hierarchy is not None and column.hierarchy.kind == "dates"
         read = name in settings.paths and settings.paths[name].read_as != "text"
         if shifted or climbs or read or (settings.mapping == "omop" and name.endswith("_date")):

@@ -67,15 +67,15 @@ class Veiled:
     @cached_property
     def veil(self) -> Veil:
         """What the release publishes of its veil."""
-        document, rows = self.metadata, np.asarray(self.metadata["stretches"], dtype=np.uint64)
-        if int(document.get("one", SLOT_LENGTH)) != SLOT_LENGTH:
+        document, rows = self.metadata, np.asarray(self.metadata["segments"], dtype=np.uint64)
+        if int(document.get("slot_length", SLOT_LENGTH)) != SLOT_LENGTH:
             raise DataError("The veil's line has another unit than this version reads.", hint="Update Reticent.")
-        eta = np.asarray(document.get("eta") or np.zeros(len(rows)), dtype=np.float64)
+        eta = np.asarray(document.get("omission_rate") or np.zeros(len(rows)), dtype=np.float64)
         # The noise is that of a share of persons, who are as many as first sights.
         first = self._events == 0
         size = np.bincount(self._strata[first] if first.any() else self._strata, minlength=len(rows))
-        noise = _noise_variance(document.get("eta_epsilon")) / np.maximum(size, 1) ** 2
-        orders = np.asarray(document["orders"], dtype=np.int64)
+        noise = _noise_variance(document.get("omission_rate_epsilon")) / np.maximum(size, 1) ** 2
+        orders = np.asarray(document["permutations"], dtype=np.int64)
         veil = Veil(
             self.domain,
             rows,
@@ -93,14 +93,14 @@ class Veiled:
 
     @property
     def _noisy_counts(self) -> NoisyCounts | None:
-        stated = self.metadata.get("totals")
+        stated = self.metadata.get("counts")
         if not stated:
             return None
         return NoisyCounts(np.asarray(stated["counts"], dtype=np.float64), _noise_variance(stated["epsilon"]))
 
     @cached_property
     def _strata(self) -> Int64s:
-        return np.asarray(self.table.column("row").to_numpy(), dtype=np.int64)
+        return np.asarray(self.table.column("stratum").to_numpy(), dtype=np.int64)
 
     @cached_property
     def _events(self) -> Int64s:

@@ -119,11 +119,11 @@ def _risk_curve(known: list[dict[str, Any]]) -> None:
 
 def _counts(known: list[dict[str, Any]]) -> None:
     """What the count of a value is worth to a recipient: how far it is off, and how wide its interval."""
-    asked = [one for one in known if one["figures"]["asked"]][::-1]
+    asked = [one for one in known if one["figures"]["count_error"]][::-1]
     if not asked:
         return
     with card("What recipients' counts are worth"):
-        if not any(one["figures"]["asked"]["half_width"] for one in asked):
+        if not any(one["figures"]["count_error"]["half_width"] for one in asked):
             status_text("Every draft shows each value as often as it is there: their counts are exact.")
             return
         hint_text("In percent of the true count of a value: the error, and half of the 95% interval; medians.")
@@ -135,7 +135,7 @@ def _counts(known: list[dict[str, Any]]) -> None:
             "yAxis": axis(type="category", data=[one["short"] for one in asked])
             | {"axisLabel": {"color": GREY, "width": 130, "overflow": "truncate"}},
             "series": [
-                chart_series("bar", words, [to_percent(one["figures"]["asked"][key]) for one in asked], colour)
+                chart_series("bar", words, [to_percent(one["figures"]["count_error"][key]) for one in asked], colour)
                 for words, key, colour in sets
             ],
         }
@@ -193,7 +193,7 @@ def _draft_details(context: PageContext, plan: Plan, known: list[dict[str, Any]]
             ui.label("Columns").classes("font-medium")
             data_table(("Column", "Role", "Values before", "after", "Level", "Lost"), _column_rows(figures))
         ui.label("What would leave the house: first rows").classes("font-medium")
-        data_table(figures["shown"]["names"], figures["shown"]["rows"]).props('data-test="shown"')
+        data_table(figures["preview"]["names"], figures["preview"]["rows"]).props('data-test="preview"')
         _neighbors(context, plan, here)
         publish = partial(ui.navigate.to, f"/publish?draft={here['id']}")
         ui.button(f"{drafts.action_label(here)}…", on_click=publish).props("size=lg")
@@ -215,12 +215,12 @@ def _column_rows(figures: dict[str, Any]) -> list[list[str]]:
 
 def _neighbors(context: PageContext, plan: Plan, here: dict[str, Any]) -> None:
     """The neighbours in the lattice; one can be favoured, in another draft."""
-    if here["figures"]["around"]:
+    if here["figures"]["neighbors"]:
         ui.label("One step finer or coarser").classes("font-medium")
         hint_text(
             "What one step of one column would do. To favour a column makes another draft, in which the search gives it more weight."
         )
-    for one in here["figures"]["around"]:
+    for one in here["figures"]["neighbors"]:
         step = "finer" if one["finer"] else "coarser"
         words = "every group is large enough"
         if one["small"]:
@@ -247,4 +247,4 @@ async def _favor_column(context: PageContext, plan: Plan, here: dict[str, Any], 
         drafts.begin(context.hub, plan, [(f"{here['name']}, favours {column}", sections)])
 
     await run_or_notify(in_thread(work))
-    ui.navigate.to(f"/try?table={plan.table['id']}")
+    ui.navigate.to(f"/drafts?table={plan.table['id']}")

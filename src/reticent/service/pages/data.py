@@ -77,7 +77,7 @@ def _table_row(context: PageContext, table: dict[str, Any]) -> None:
         with ui.column().classes("gap-0 grow"):
             ui.link(table["name"], f"/roles?table={table['id']}").classes("font-medium")
             hint_text(f"{table['rows']:,} rows, {len(table['columns'])} columns, sent {format_time(table['created'])}")
-        for name, path in (("Roles", "/roles"), ("Try", "/try"), ("Compare", "/compare")):
+        for name, path in (("Roles", "/roles"), ("Try", "/drafts"), ("Compare", "/compare")):
             button = ui.button(name, on_click=partial(ui.navigate.to, f"{path}?table={table['id']}"))
             set_label(button, f"{name}: {table['name']}").props("flat dense no-caps")
         button = ui.button(icon="delete", on_click=confirm).props("flat dense round")

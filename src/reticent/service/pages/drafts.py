@@ -43,13 +43,13 @@ _LOCK = threading.Lock()
 MEASURES = {
     "records": "records released",
     "left out": "records left out",
-    "held": "records held back at the end",
+    "withheld": "records held back at the end",
     "risk before": "highest risk of being found, before",
     "risk": "highest risk of being found, now",
     "guess": "best guess of a value right",
     "loss": "information lost, mean of the quasi-identifiers",
     "query error": "median error of a count",
-    "asked": "error of a value's count, as recipients ask it",
+    "count_error": "error of a value's count, as recipients ask it",
     "half width": "half of the 95% interval they get with it",
     "model": "a model learnt from it is right",
     "original": "one learnt from the original is right",
@@ -58,7 +58,7 @@ MEASURES = {
 _SUMMARY_PHRASES = {
     "records": "{} records released",
     "left out": "{} left out",
-    "held": "{} held back",
+    "withheld": "{} held back",
     "risk": "risk of being found {}",
     "guess": "best guess of a value right {}",
     "loss": "information lost {}",
@@ -91,7 +91,7 @@ def _begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> 
             "figures": None,
         }
         hub.write(partial(hub.drafts.put, ident=draft["id"], value=draft))
-        hub.jobs.begin("try", plan.table["name"], {"table": plan.table["id"], "draft": draft["id"]})
+        hub.jobs.begin("draft", plan.table["name"], {"table": plan.table["id"], "draft": draft["id"]})
 
 
 def _is_known(hub: Hub, plan: Plan, name: str, policy_hash: str) -> bool:
@@ -139,7 +139,7 @@ def source_variants(plan: Plan, methods: list[str], ks: list[int], ls: list[int]
 def of_table(hub: Hub, table: str) -> list[dict[str, Any]]:
     """The drafts of a table in the order they were made, each with the state of its job."""
     drafts = [draft for draft in hub.drafts.all() if draft["table"] == table]
-    jobs = {job["request"]["draft"]: hub.jobs.show(job) for job in hub.jobs.documents.all() if job["kind"] == "try"}
+    jobs = {job["request"]["draft"]: hub.jobs.show(job) for job in hub.jobs.documents.all() if job["kind"] == "draft"}
     waiting = {"state": "queued", "error": None}
     return [draft | {"job": jobs.get(draft["id"], waiting)} for draft in reversed(drafts)]
 
@@ -147,7 +147,7 @@ def of_table(hub: Hub, table: str) -> list[dict[str, Any]]:
 def by_job(hub: Hub) -> dict[str, dict[str, Any]]:
     """Drafts, by the jobs that try them."""
     known = {draft["id"]: draft for draft in hub.drafts.all()}
-    jobs = [job for job in hub.jobs.documents.all() if job["kind"] == "try"]
+    jobs = [job for job in hub.jobs.documents.all() if job["kind"] == "draft"]
     return {job["id"]: known[job["request"]["draft"]] for job in jobs if job["request"]["draft"] in known}
 
 
@@ -163,20 +163,20 @@ def remove(hub: Hub, ident: str) -> None:
 
 def measures(figures: dict[str, Any]) -> dict[str, str]:
     """The figures of a draft as text, by the names of `MEASURES`."""
-    counts, before, model = figures["counts"], figures["before"], figures["model"]
+    counts, before, model = figures["records"], figures["before"], figures["model"]
     if model.get("original_accuracy", 0) <= model.get("constant_accuracy", 0):
         model = {}  # the original itself teaches nothing, so there is nothing to lose
     return {
         "records": f"{counts['published']:,}",
-        "left out": f"{counts['suppressed'] / max(1, counts['rows_in']):.1%}",
-        "held": f"{counts['held']:,}",
+        "left out": f"{counts['suppressed'] / max(1, counts['input']):.1%}",
+        "withheld": f"{counts['withheld']:,}",
         "risk before": f"{before['highest']:.2f}" if before else "-",
         "risk": f"{figures['risk']['highest']:.2f}" if figures["risk"] else "-",
         "guess": _percent_text(figures["guess"]),
         "loss": _percent_text(figures["loss"]),
         "query error": _percent_text(figures["query_error"].get("median")),
-        "asked": _percent_text(figures["asked"].get("error")),
-        "half width": _percent_text(figures["asked"].get("half_width")),
+        "count_error": _percent_text(figures["count_error"].get("error")),
+        "half width": _percent_text(figures["count_error"].get("half_width")),
         "model": _percent_text(model.get("release_accuracy")),
         "original": _percent_text(model.get("original_accuracy")),
         "constant": _percent_text(model.get("constant_accuracy")),

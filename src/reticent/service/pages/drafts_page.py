@@ -17,7 +17,7 @@ from reticent.service.pages.safe_elements import set_attributes, set_label
 from reticent.service.routes.common import in_thread
 
 
-@studio_page("/try", "Data")
+@studio_page("/drafts", "Data")
 async def drafts_page(context: PageContext, table: str = "") -> None:
     """The page."""
     steps("Try", table)

@@ -56,7 +56,7 @@ async def evolving_page(context: PageContext, name: str = "") -> None:
 
 _FIGURES = {
     "records": "records now",
-    "held": "held back",
+    "withheld": "held back",
     "changes": "changes so far",
     "publications": "publications",
 }
@@ -114,7 +114,7 @@ async def show_releases(context: PageContext, publisher: str) -> None:
     with card("Published so far"):
         show_claims(known[0]["guarantee"]["claims"], known[0]["guarantee"]["against"])
         rows = [
-            [doc["number"], format_time(doc["created"]), f"{doc['counts']['published']:,}", f"{doc['added']:,}"]
+            [doc["number"], format_time(doc["created"]), f"{doc['records']['published']:,}", f"{doc['added']:,}"]
             for doc in known
         ]
         data_table(("Release", "Time", "Records", "Persons not shown before"), rows)

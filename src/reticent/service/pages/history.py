@@ -115,14 +115,14 @@ def _stream_row(context: PageContext, entry: PublicationEntry) -> None:
 
 
 def _release_row(context: PageContext, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
-    counts, holds, gone = release["counts"], release["verdict"]["holds"], release["withdrawn"]
+    counts, holds, gone = release["records"], release["verification"]["holds"], release["withdrawn"]
     with ui.row().classes("w-full items-center gap-3").props('data-test="release"'):
         with ui.column().classes("gap-0 grow"):
             title = f"{KIND_LABELS[release['kind']]} {release['source']}, release {release['number']}"
             ui.link(title, f"/release?id={release['id']}").classes("font-medium")
             hint_text(
-                f"{format_time(release['created'])}, {release['method']}: {counts['published']:,} of {counts['rows_in']:,} records; "
-                f"{counts['held']:,} held, {counts['suppressed']:,} left out; concedes a risk of {highest_risk(release):.2f} to the reader it names"
+                f"{format_time(release['created'])}, {release['method']}: {counts['published']:,} of {counts['input']:,} records; "
+                f"{counts['withheld']:,} held, {counts['suppressed']:,} left out; concedes a risk of {highest_risk(release):.2f} to the reader it names"
             )
             ui.label(_added_text(release)).classes("text-sm")
         if gone:

@@ -32,7 +32,7 @@ _ANALYST_PAGES = ("History", "Explore")
 STEPS = {
     "Data": "/",
     "Roles": "/roles",
-    "Try": "/try",
+    "Try": "/drafts",
     "Compare": "/compare",
     "Publish": "/publish",
     "Watch": "/history",

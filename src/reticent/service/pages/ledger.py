@@ -25,7 +25,7 @@ def _publication_name(publisher: str, sources: dict[str, str]) -> str:
 @studio_page("/ledger", "Ledger")
 async def ledger(context: PageContext) -> None:
     """The page."""
-    ui.link("The audit trail: who did what", "/trail")
+    ui.link("The audit trail: who did what", "/audit-log")
     seen = await in_thread(lambda: summarize_publications(context.hub.store))
     if not seen:
         status_text("Nobody has been published from this store.")
@@ -67,7 +67,7 @@ async def ledger(context: PageContext) -> None:
         )
 
 
-@studio_page("/trail", "Ledger")
+@studio_page("/audit-log", "Ledger")
 async def audit_log(context: PageContext) -> None:
     """The page of the audit trail."""
     known = context.hub.audit_log
@@ -84,7 +84,7 @@ async def audit_log(context: PageContext) -> None:
         ui.label(f"Note this elsewhere, and nobody can rewrite the trail unseen: {head['digest']}").classes("r-code")
         rows = []
         for e in reversed(entries):  # the name of a release stands beside its id
-            on = f"{e['on']}, {names[e['on']]}" if e["on"] in names else e["on"]
-            rows.append([e["name"], e["act"], on, format_time(e["time"]), e["role"], e["number"]])
+            on = f"{e['target']}, {names[e['target']]}" if e["target"] in names else e["target"]
+            rows.append([e["name"], e["action"], on, format_time(e["time"]), e["role"], e["number"]])
         # What matters most comes first: on a phone the rest is off screen.
         data_table(("Who", "Act", "On", "Time", "Role", "Entry"), rows)

@@ -36,15 +36,15 @@ from reticent.service.routes.feeds import PushStep, digest_of
 from reticent.service.uploads import NDJSON, read_upload
 
 _FIGURES = {
-    "rows_in": "records so far",
+    "input": "records so far",
     "rows_per_second": "records per second",
     "median_ms": "median to disk, ms",
     "p99_ms": "99% within, ms",
     "persons": "persons so far",
     "open_groups": "open groups",
-    "held": "held back",
+    "pending": "held back",
 }
-_SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "eta": "values not offered"}
+_SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "omission_rate": "values not offered"}
 _MAX_POINTS, _BATCH = 400, 1_000
 
 
@@ -60,7 +60,7 @@ async def live(context: PageContext, stream: str = "", value: str = "") -> None:
     if len(names) > 1:
         page_select(names, here, "Stream", "/live?stream=")
     _status_card(context, here)
-    fresh = not context.hub.stream(here).status()["rows_in"]
+    fresh = not context.hub.stream(here).status()["input"]
     if fresh:  # nothing to see before it is fed
         _feed_card(context, here)
     body = ui.column().classes("w-full")
@@ -125,7 +125,7 @@ def _stop_button(context: PageContext, stream: LiveStream) -> None:
     words = status_text("")
 
     def say() -> None:
-        number = stream.status()["held"]
+        number = stream.status()["pending"]
         rest = f" {number:,} records that it holds back stay held." if number else ""
         words.set_text(
             f"Stopped: it takes no more records; what was released stays readable.{rest}"
@@ -226,7 +226,7 @@ def _line_text(line: bytes) -> str:
     record = orjson.loads(line)
     if record["type"] == "group":
         return f"group {record['group']}: {', '.join(str(value) for value, _ in record['candidates'])}"
-    shown = ", ".join(f"{key} {value}" for key, value in record["qi"].items())
+    shown = ", ".join(f"{key} {value}" for key, value in record["quasi"].items())
     offered = " / ".join(map(str, record.get("candidates", ())))
     return f"#{record['seq']}  {shown}  →  {offered or record.get('group') or record.get('sensitive')}"
 

@@ -41,7 +41,7 @@ class Plan:
     files: dict[str, str] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     kind: str = "table"
-    sent: bool = False
+    from_file: bool = False
     """Whether it came as a file: then nothing is proposed any more."""
     cells: dict[str, str] = field(default_factory=dict)
     """Some different values of each column, for whoever gives the roles; kept, since the table is large and does not change."""
@@ -110,7 +110,7 @@ class Plan:
     def propose_levels(self, hub: Hub) -> dict[str, int]:
         """Levels at which the veil shows each column, as `reticent init` proposes them; none where some were chosen already."""
         columns = self.settings["columns"]
-        if self.sent or any("level" in column for column in columns.values()):
+        if self.from_file or any("level" in column for column in columns.values()):
             return {}
         rest = {name: value for name, value in self.settings.items() if name != "prior"}
         policy = hub.policy_registry.policy(parse_policy(rest, self.files))
@@ -137,7 +137,7 @@ class Plan:
         self.settings = dict(bundle.settings) | {"columns": _expand_roles(dict(bundle.settings).get("columns", {}))}
         self.files, self.why = self.files | files, dict.fromkeys(self.why, "from the policy that was sent")
         self.kind = next((kind for kind in KINDS if kind in self.settings), self.kind)
-        self.sent = True
+        self.from_file = True
 
 
 async def load_plan(context: PageContext, table: str) -> Plan | None:

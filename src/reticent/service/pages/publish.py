@@ -69,7 +69,7 @@ def _facts(draft: dict[str, Any]) -> None:
     values, publishes = drafts.measures(figures), drafts.action_label(draft) == "Publish"
     with card(f"{'To be published' if publishes else begun}: {draft['name']}"):
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
-            for name in ("records", "left out", "risk", "guess", "asked"):
+            for name in ("records", "left out", "risk", "guess", "count_error"):
                 if values[name] != "-":
                     figure(drafts.MEASURES[name], values[name])
         show_claims(figures["claims"], figures["against"], "Will hold")
@@ -86,7 +86,7 @@ def _ledger(context: PageContext, draft: dict[str, Any], standing: LedgerAnswer)
         def work() -> dict[str, Any]:
             name = context.hub.tables.get(draft["table"])["name"]
             request = {"table": draft["table"], "policy_hash": draft["policy_hash"], "method": None}
-            return context.hub.jobs.begin("table", name, request | {"despite": despite.value})
+            return context.hub.jobs.begin("table", name, request | {"allow_republication": despite.value})
 
         publish_button(lambda: in_thread(work), *([despite] if standing.elsewhere else []), sure)
         hint_text(

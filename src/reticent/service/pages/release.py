@@ -89,7 +89,7 @@ def _next_steps(context: PageContext, document: dict[str, Any]) -> None:
     elif document["kind"] in SOURCE_PATHS:
         ui.link(f"Back to {document['source']}", f"{SOURCE_PATHS[document['kind']]}{document['source']}")
     elif table := context.hub.jobs.documents.get(document["id"])["request"].get("table"):
-        ui.link("Back to its drafts", f"/try?table={table}")
+        ui.link("Back to its drafts", f"/drafts?table={table}")
 
 
 def _progress_card(context: PageContext, ident: str) -> None:
@@ -114,18 +114,18 @@ def _progress_card(context: PageContext, ident: str) -> None:
 
 
 def _summary(document: dict[str, Any]) -> None:
-    counts, guarantee = document["counts"], document["guarantee"]
+    counts, guarantee = document["records"], document["guarantee"]
     with card(f"Release {document['number']} of {document['source']}"):
         if document["withdrawn"]:
             status_text(f"Withdrawn {format_time(document['withdrawn'])}: {_WITHDRAW_TEXT}", bad=True)
         ui.label(f"{format_time(document['created'])}: {SHAPES[document['shape']]}").classes("r-muted")
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
             figure("records released", f"{counts['published']:,}")
-            figure("left out", f"{counts['suppressed'] / max(1, counts['rows_in']):.1%}")
-            figure("held back", f"{counts['held']:,}")
+            figure("left out", f"{counts['suppressed'] / max(1, counts['input']):.1%}")
+            figure("held back", f"{counts['withheld']:,}")
             figure("persons not shown before", f"{document['added']:,}")
             figure("risk it concedes to the reader below", f"{highest_risk(document):.2f}")
-        holds = document["verdict"]["holds"]
+        holds = document["verification"]["holds"]
         words = "The judge recomputed every claim before it was published: they hold."
         label = ui.label(words if holds else "The judge refuted a claim.")
         label.classes("text-positive" if holds else "text-negative")

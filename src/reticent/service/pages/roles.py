@@ -194,4 +194,4 @@ class RolesPage:
 
     async def _next_page(self) -> None:
         await self._save()
-        ui.navigate.to(f"/try?table={self._plan.table['id']}")
+        ui.navigate.to(f"/drafts?table={self._plan.table['id']}")

@@ -22,7 +22,7 @@ from reticent.service.pages.safe_elements import data_table, set_label
 from reticent.service.routes.common import in_thread
 
 _MAX_JOBS = 30
-_KIND_LABELS = {"try": "draft", "table": "table", "evolving": "evolving table", "series": "series"}
+_KIND_LABELS = {"draft": "draft", "table": "table", "evolving": "evolving table", "series": "series"}
 
 
 @studio_page("/work", "Work")
@@ -40,7 +40,7 @@ async def work(context: PageContext) -> None:
         hub = context.hub
         jobs = await in_thread(hub.jobs.all)
         tried = await in_thread(lambda: drafts.by_job(hub))
-        streams = [stream.status() | {"readers": len(stream.subscribers)} for stream in hub.streams.values()]
+        streams = [stream.status() | {"subscribers": len(stream.subscribers)} for stream in hub.streams.values()]
         waiting = [job for job in jobs if job["state"] in OPEN_STATES]
         if body.is_deleted:
             return
@@ -69,8 +69,8 @@ def _streams(streams: list[dict[str, Any]]) -> None:
                 f"{one['rows_per_second']:,.0f}",
                 f"{one['median_ms']:.1f}",
                 f"{one['p99_ms']:.1f}",
-                f"{one['held']:,}",
-                f"{one['readers']:,}",
+                f"{one['withheld']:,}",
+                f"{one['subscribers']:,}",
             ]
             for one in streams
         ]
@@ -90,7 +90,7 @@ def _jobs(context: PageContext, jobs: list[dict[str, Any]], drafts_by_job: dict[
                     error = f": {job['error']['message']}" if job["error"] else ""
                     hint_text(f"{format_time(job['created'])}, {job['stage']}{error}")
                 if job["id"] in drafts_by_job:
-                    ui.link("Drafts", f"/try?table={drafts_by_job[job['id']]['table']}")
+                    ui.link("Drafts", f"/drafts?table={drafts_by_job[job['id']]['table']}")
                 if job["release"]:
                     ui.link("Release", f"/release?id={job['release']}")
                 if job["state"] in OPEN_STATES:

@@ -11,7 +11,7 @@ from reticent.service.access import AuthenticatedRoute
 from reticent.service.routes.bodies import errors
 from reticent.service.routes.common import CUSTODIAN, HubDependency, in_thread
 
-router = APIRouter(prefix="/trail", tags=["audit trail"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
+router = APIRouter(prefix="/audit-log", tags=["audit log"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 
 
 class Entry(BaseModel):
@@ -19,9 +19,9 @@ class Entry(BaseModel):
 
     number: int
     time: str
-    act: str
-    on: str
-    who: str
+    action: str
+    target: str
+    actor: str
     name: str
     role: str
     previous: str
@@ -37,7 +37,7 @@ class Head(BaseModel):
 
 
 @router.get("", responses=errors())
-async def entries(
+async def list_entries(
     hub: HubDependency,
     after: Annotated[
         int, Query(ge=-1, le=10**11, description="The last entry already read; -1 for the beginning.")
@@ -49,6 +49,6 @@ async def entries(
 
 
 @router.get("/head", responses=errors())
-async def head(hub: HubDependency) -> Head:
+async def get_head(hub: HubDependency) -> Head:
     """How many entries there are and the digest of the last, after following the chain from the beginning."""
     return await in_thread(lambda: Head(**hub.audit_log.head(), broken=hub.audit_log.first_broken_entry()))

@@ -43,25 +43,25 @@ class Audit(BaseModel):
 
 
 @router.post("", status_code=201, responses=errors(404))
-async def create(body: NewAudit, hub: HubDependency) -> Audit:
+async def create_audit(body: NewAudit, hub: HubDependency) -> Audit:
     """Audits releases under the policy they were made under."""
     return Audit(**await in_thread(lambda: audit(hub, body.releases, report=body.report)))
 
 
 @router.get("", responses=errors())
-async def every(hub: HubDependency) -> list[Audit]:
+async def list_audits(hub: HubDependency) -> list[Audit]:
     """All audits, the newest first."""
     return [Audit(**audit) for audit in await in_thread(hub.audits.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: HubDependency) -> Audit:
+async def get_audit(ident: Ident, hub: HubDependency) -> Audit:
     """One audit."""
     return Audit(**await in_thread(lambda: hub.audits.get(ident)))
 
 
 @router.get("/{ident}/report", responses=text_responses("text/html", 404), response_class=Response)
-async def report(ident: Ident, hub: HubDependency) -> Response:
+async def get_report(ident: Ident, hub: HubDependency) -> Response:
     """The report of an audit that was asked for one."""
     page = await in_thread(lambda: hub.audits.blob(ident))
     headers = {"Content-Disposition": f'attachment; filename="audit-{ident}.html"'}
@@ -99,4 +99,4 @@ def _verify_releases(
     outcome = attack(releases, policy)
     figures = outcome.to_dict()
     more = {name: figures[name] for name in ("refuted", "risk", "attacks", "not_applicable")}
-    return outcome.verdict.to_dict(), render_html(outcome), more
+    return outcome.verification.to_dict(), render_html(outcome), more

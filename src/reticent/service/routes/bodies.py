@@ -31,17 +31,17 @@ class NewSource(PolicyBody):
     name: str = Field(pattern=f"^{NAME_PATTERN}$")
 
 
-class Created(BaseModel):
+class SourceInfo(BaseModel):
     """A new source."""
 
     name: str
     policy_hash: str
 
 
-async def create_source(kind: str, body: NewSource, hub: Hub) -> Created:
+async def create_source(kind: str, body: NewSource, hub: Hub) -> SourceInfo:
     """Begins a source of a kind."""
     policy = await in_thread(lambda: hub.create(kind, body.name, body.bundle()))
-    return Created(name=body.name, policy_hash=policy.hash)
+    return SourceInfo(name=body.name, policy_hash=policy.hash)
 
 
 class Job(BaseModel):

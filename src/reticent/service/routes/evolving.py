@@ -13,7 +13,7 @@ from reticent.engine.evolving.change import Change
 from reticent.publication.evolving import Evolving
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.problems import ServiceError
-from reticent.service.routes.bodies import Created, Job, NewSource, create_source, errors, raw_body
+from reticent.service.routes.bodies import Job, NewSource, SourceInfo, create_source, errors, raw_body
 from reticent.service.routes.common import CUSTODIAN, HubDependency, Key, Name, in_thread, require_feed_role
 from reticent.service.routes.feeds import check_content_type, digest_of, require_key
 from reticent.service.uploads import CONTENT_TYPES, read_upload
@@ -29,11 +29,11 @@ class EvolvingStatus(BaseModel):
     method: str
     l: int
     rows: int
-    held: int
+    withheld: int
     publications: int
 
 
-class Changed(BaseModel):
+class BatchResult(BaseModel):
     """What a batch did."""
 
     inserted: int
@@ -42,11 +42,11 @@ class Changed(BaseModel):
     touched: int
     dissolved: int
     relocated: int
-    held: int
+    withheld: int
     rows: int
 
 
-class Publish(BaseModel):
+class PublishRequest(BaseModel):
     """How to publish."""
 
     model_config = ConfigDict(extra="forbid")
@@ -54,19 +54,19 @@ class Publish(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
-async def create(body: NewSource, hub: HubDependency) -> Created:
+async def create_evolving_table(body: NewSource, hub: HubDependency) -> SourceInfo:
     """Begins an evolving table under a policy."""
     return await create_source("evolving", body, hub)
 
 
 @router.get("", dependencies=CUSTODIAN, responses=errors())
-async def every(hub: HubDependency) -> list[EvolvingStatus]:
+async def list_evolving_tables(hub: HubDependency) -> list[EvolvingStatus]:
     """All evolving tables."""
     return await in_thread(lambda: [_status(name, table) for name, table in hub.evolving.items()])
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
-async def one(name: Name, hub: HubDependency) -> EvolvingStatus:
+async def get_evolving_table(name: Name, hub: HubDependency) -> EvolvingStatus:
     """One evolving table."""
     table = hub.evolving_table(name)
     return await in_thread(lambda: _status(name, table))
@@ -83,7 +83,7 @@ def _status(name: str, table: Evolving) -> EvolvingStatus:
     responses=errors(404, 409, 415),
     openapi_extra=raw_body(*CONTENT_TYPES),
 )
-async def change(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Changed:
+async def change(name: Name, request: Request, hub: HubDependency, key: Key = None) -> BatchResult:
     """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""
     table = hub.evolving_table(name)
     require_key(key)
@@ -91,7 +91,7 @@ async def change(name: Name, request: Request, hub: HubDependency, key: Key = No
     body = await request.body()
     if not body:
         raise ServiceError(422, "data", "There are no records in the body.", "Send at least one.")
-    return Changed(**await in_thread(lambda: change_table(table, read_upload(body), key, digest_of(body))))
+    return BatchResult(**await in_thread(lambda: change_table(table, read_upload(body), key, digest_of(body))))
 
 
 def change_table(table: Evolving, batch: pa.Table, key: str | None = None, digest: str = "") -> dict[str, Any]:
@@ -105,7 +105,7 @@ def change_table(table: Evolving, batch: pa.Table, key: str | None = None, diges
             return answer
 
         def reply(change: Change) -> dict[str, Any]:
-            return {**change.to_dict(), "rows": table.engine.counts.rows_in}
+            return {**change.to_dict(), "rows": table.engine.counts.input}
 
         def remember(tx: Transaction, change: Change) -> None:
             if key:
@@ -115,7 +115,7 @@ def change_table(table: Evolving, batch: pa.Table, key: str | None = None, diges
 
 
 @router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))
-async def publish(name: Name, body: Publish, hub: HubDependency, key: Key = None) -> Job:
+async def publish(name: Name, body: PublishRequest, hub: HubDependency, key: Key = None) -> Job:
     """Publishes the table as it is now, as a job."""
     hub.evolving_table(name)
     return Job(

@@ -107,11 +107,11 @@ async def push(name: Name, request: Request, hub: HubDependency, key: Key = None
     answer = await _await_result(request, hub.writer.submit(step))
     headers = {
         "Reticent-Cursor": str(answer.number),
-        "Reticent-Generation": hub.store.epoch,
+        "Reticent-Epoch": hub.store.epoch,
         "Reticent-Replayed": str(answer.replayed).lower(),
     }
     if not answer.lines:
-        return Response(status_code=202, headers=headers | {"Reticent-Held": str(answer.pending)})
+        return Response(status_code=202, headers=headers | {"Reticent-Pending": str(answer.pending)})
     return Response(answer.lines, media_type=NDJSON, headers=headers)
 
 

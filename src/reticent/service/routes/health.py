@@ -21,13 +21,13 @@ _GAUGES = {
     "rows_per_second": "Records released per second, over the last ten",
     "median_ms": "Median time from a batch's arrival to its commit",
     "p99_ms": "99th percentile of the same",
-    "held": "Records held back now",
+    "pending": "Records held back now",
     "sau": "Share of counterfeit candidates",
     "sau_limit": "The least share any release of this kind can have",
     "open_groups": "Groups that may still be joined",
     "forced_open_rate": "Share of records that had to open a group",
     "persons": "Persons seen so far",
-    "eta": "Share of values that are not among their candidates, with noise",
+    "omission_rate": "Share of values that are not among their candidates, with noise",
     "alarm": "Whether that share is too large: the prior no longer fits",
 }
 
@@ -40,7 +40,7 @@ class _HubCollector(Collector):
         states = [stream.status() for stream in self._hub.streams.values()]
         rows = CounterMetricFamily("reticent_stream_records", "Records taken in", labels=["stream"])
         for state in states:
-            rows.add_metric([state["name"]], state["rows_in"])
+            rows.add_metric([state["name"]], state["input"])
         yield rows
         for name, words in _GAUGES.items():
             gauge = GaugeMetricFamily(f"reticent_stream_{name}", words, labels=["stream"])

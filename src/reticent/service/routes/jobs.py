@@ -12,13 +12,13 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN, route_
 
 
 @router.get("", responses=errors())
-async def every(hub: HubDependency) -> list[Job]:
+async def list_jobs(hub: HubDependency) -> list[Job]:
     """All jobs, the newest first."""
     return [Job(**job) for job in await in_thread(hub.jobs.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: HubDependency) -> Job:
+async def get_job(ident: Ident, hub: HubDependency) -> Job:
     """One job."""
     return Job(**await in_thread(lambda: hub.jobs.get(ident)))
 

@@ -33,25 +33,25 @@ class ReleaseInfo(BaseModel):
     method: str
     policy_hash: str
     seeded: bool
-    counts: dict[str, int]
+    records: dict[str, int]
     metrics: dict[str, float]
     guarantee: dict[str, Any]
     explain: dict[str, Any]
     tables: dict[str, int]
-    verdict: dict[str, Any]
+    verification: dict[str, Any]
     persons: int = Field(description="Persons this publication has shown so far.")
     added: int = Field(description="Those of them whom this release showed for the first time.")
     withdrawn: str | None = Field(default=None, description="When it was withdrawn: it is handed out no more.")
 
 
 @router.get("", responses=errors())
-async def every(hub: HubDependency) -> list[ReleaseInfo]:
+async def list_releases(hub: HubDependency) -> list[ReleaseInfo]:
     """All releases, the newest first."""
     return [ReleaseInfo(**release) for release in await in_thread(hub.releases.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: HubDependency) -> ReleaseInfo:
+async def get_release(ident: Ident, hub: HubDependency) -> ReleaseInfo:
     """One release: its guarantee, figures and verdict."""
     return ReleaseInfo(**await in_thread(lambda: hub.releases.get(ident)))
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from reticent.publication.series import Series
 from reticent.service.access import AuthenticatedRoute
 from reticent.service.hub import Hub
-from reticent.service.routes.bodies import Created, Job, NewSource, create_source, errors, raw_body
+from reticent.service.routes.bodies import Job, NewSource, SourceInfo, create_source, errors, raw_body
 from reticent.service.routes.common import CUSTODIAN, HubDependency, Key, Name, in_thread
 from reticent.service.routes.feeds import check_content_type, digest_of
 from reticent.service.routes.tables import store_table
@@ -30,19 +30,19 @@ class SeriesStatus(BaseModel):
 
 
 @router.post("", status_code=201, responses=errors(409))
-async def create(body: NewSource, hub: HubDependency) -> Created:
+async def create_series(body: NewSource, hub: HubDependency) -> SourceInfo:
     """Begins a series under a policy."""
     return await create_source("series", body, hub)
 
 
 @router.get("", responses=errors())
-async def every(hub: HubDependency) -> list[SeriesStatus]:
+async def list_series(hub: HubDependency) -> list[SeriesStatus]:
     """All series."""
     return await in_thread(lambda: [_status(name, series) for name, series in hub.series.items()])
 
 
 @router.get("/{name}", responses=errors(404))
-async def one(name: Name, hub: HubDependency) -> SeriesStatus:
+async def get_series(name: Name, hub: HubDependency) -> SeriesStatus:
     """One series."""
     series = hub.series_by_name(name)
     return await in_thread(lambda: _status(name, series))

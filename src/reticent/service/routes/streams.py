@@ -19,7 +19,7 @@ from reticent.service.access import AuthenticatedRoute
 from reticent.service.actor import can_access
 from reticent.service.live_stream import LiveStream
 from reticent.service.problems import ServiceError
-from reticent.service.routes.bodies import Created, NewSource, create_source, errors, raw_body, text_responses
+from reticent.service.routes.bodies import NewSource, SourceInfo, create_source, errors, raw_body, text_responses
 from reticent.service.routes.common import (
     ANALYST,
     CUSTODIAN,
@@ -46,7 +46,7 @@ Cursor = Annotated[int, Query(ge=-1, le=2**53, description="The last batch alrea
 
 Epoch = Annotated[
     str | None,
-    Query(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", description="The `Reticent-Generation` the cursor came with."),
+    Query(pattern=r"^[0-9a-f]{16}-[0-9]{1,9}$", description="The `Reticent-Epoch` the cursor came with."),
 ]
 
 
@@ -55,9 +55,9 @@ class StreamStatus(BaseModel):
 
     name: str
     method: str
-    rows_in: int
+    input: int
     published: int
-    held: int
+    pending: int
     suppressed: int
     stopped: bool
     cursor: int
@@ -72,19 +72,19 @@ class StreamStatus(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
-async def create(body: NewSource, hub: HubDependency) -> Created:
+async def create_stream(body: NewSource, hub: HubDependency) -> SourceInfo:
     """Begins a stream under a policy."""
     return await create_source("stream", body, hub)
 
 
 @router.get("", dependencies=ANALYST, responses=errors())
-async def names(hub: HubDependency) -> list[str]:
+async def list_streams(hub: HubDependency) -> list[str]:
     """The names of all streams that the token is for."""
     return sorted(name for name in hub.streams if can_access("stream", name))
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
-async def status(name: Name, hub: HubDependency) -> StreamStatus:
+async def get_stream(name: Name, hub: HubDependency) -> StreamStatus:
     """One stream in figures."""
     return StreamStatus(**hub.stream(name).status())
 
@@ -96,8 +96,8 @@ async def stop(name: Name, hub: HubDependency) -> StreamStatus:
     return StreamStatus(**hub.stream(name).status())
 
 
-@router.post("/{name}/go-on", dependencies=CUSTODIAN, responses=errors(404))
-async def go_on(name: Name, hub: HubDependency) -> StreamStatus:
+@router.post("/{name}/resume", dependencies=CUSTODIAN, responses=errors(404))
+async def resume(name: Name, hub: HubDependency) -> StreamStatus:
     """Takes records again."""
     await in_thread(lambda: hub.halt(name, stop=False))
     return StreamStatus(**hub.stream(name).status())
@@ -118,22 +118,22 @@ router.post(
     responses={**errors(404, 409, 410), 200: _LINES},
     response_class=Response,
 )
-async def read(
+async def read_records(
     name: Name,
     hub: HubDependency,
     cursor: Cursor = -1,
     limit: Annotated[int, Query(ge=1, le=_MAX_BATCHES)] = 100,
-    generation: Epoch = None,
+    epoch: Epoch = None,
 ) -> Response:
     """Released lines after a cursor, at most `limit` batches and 4 MiB; `Reticent-Cursor` is where to go on."""
     stream = hub.stream(name)
     await in_thread(lambda: hub.log_read(f"stream:{name}"))
-    _check_epoch(hub, generation)
+    _check_epoch(hub, epoch)
     sizes = await in_thread(lambda: _sizes(hub, stream, cursor, limit))
     total = sum(size for _, size in sizes)
     headers = {
         "Reticent-Cursor": str(sizes[-1][0] if sizes else cursor),
-        "Reticent-Generation": hub.store.epoch,
+        "Reticent-Epoch": hub.store.epoch,
         "Content-Length": str(total),
     }
     pieces = _pieces(_entries(hub, stream, sizes))
@@ -254,7 +254,7 @@ def _check_epoch(hub: HubDependency, epoch: str | None) -> None:
     if epoch is not None and epoch != hub.store.epoch:
         raise ServiceError(
             409,
-            "generation",
+            "epoch",
             "The store was restored since this cursor was given.",
             "Compare what you have with what is here, then leave `generation` out.",
         )

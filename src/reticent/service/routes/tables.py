@@ -34,13 +34,13 @@ class TableInfo(BaseModel):
     columns: list[str]
 
 
-class RunTable(PolicyBody):
+class TableJobRequest(PolicyBody):
     """How to release a table."""
 
     method: Literal["auto", "optimal", "supervised", "local", "mondrian", "anatomy"] | None = None
 
 
-class GuessedColumn(BaseModel):
+class ColumnGuess(BaseModel):
     """What a column seems to be, and why."""
 
     column: str
@@ -49,12 +49,12 @@ class GuessedColumn(BaseModel):
     hierarchy: dict[str, Any] | None = None
 
 
-class Guessed(BaseModel):
+class PolicyGuess(BaseModel):
     """What the columns seem to be, and the same as a policy to correct, which jobs take."""
 
     person: str | None
     missing: list[str] = []
-    columns: list[GuessedColumn]
+    columns: list[ColumnGuess]
     policy: dict[str, Any]
 
 
@@ -96,32 +96,32 @@ def store_table(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
 
 
 @router.get("", responses=errors())
-async def every(hub: HubDependency) -> list[TableInfo]:
+async def list_tables(hub: HubDependency) -> list[TableInfo]:
     """All tables, the newest first."""
     return [TableInfo(**table) for table in await in_thread(hub.tables.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
-async def one(ident: Ident, hub: HubDependency) -> TableInfo:
+async def get_table(ident: Ident, hub: HubDependency) -> TableInfo:
     """One table: its columns and size."""
     return TableInfo(**await in_thread(lambda: hub.tables.get(ident)))
 
 
 @router.delete("/{ident}", status_code=204, responses=errors(404))
-async def remove(ident: Ident, hub: HubDependency) -> None:
+async def delete_table(ident: Ident, hub: HubDependency) -> None:
     """Forgets a table; its releases stay."""
     await in_thread(lambda: hub.delete_table(ident, at_once=True))
 
 
 @router.get("/{ident}/guess", responses=errors(404))
-async def guessed(ident: Ident, hub: HubDependency) -> Guessed:
+async def guess_policy(ident: Ident, hub: HubDependency) -> PolicyGuess:
     """A role and a hierarchy for each column, and why; no value is quoted."""
 
-    def work() -> Guessed:
+    def work() -> PolicyGuess:
         head = head_of(hub.tables.blob(ident), SAMPLE)
         columns = guess(head)
-        rows = [GuessedColumn(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in columns]
-        return Guessed(
+        rows = [ColumnGuess(column=g.column, role=g.role, why=g.why, hierarchy=g.hierarchy) for g in columns]
+        return PolicyGuess(
             person=guess_person(columns),
             missing=list(guess_missing_markers(head)),
             columns=rows,
@@ -132,7 +132,7 @@ async def guessed(ident: Ident, hub: HubDependency) -> Guessed:
 
 
 @router.post("/{ident}/jobs", status_code=202, responses=errors(404, 409))
-async def run(ident: Ident, body: RunTable, hub: HubDependency) -> Job:
+async def start_job(ident: Ident, body: TableJobRequest, hub: HubDependency) -> Job:
     """Releases a table under a policy, as a job; its release is under /releases when it is done."""
 
     def work() -> dict[str, Any]:

@@ -16,11 +16,11 @@ from reticent.verify.folder.metadata import ENTRY_FORMS, check_metadata, finding
 from reticent.verify.published import Published
 from reticent.verify.result import Finding, none_of
 
-_STORE = ("publisher", "generation", "number", "digest", "predecessor")
+_STORE = ("publisher", "epoch", "number", "digest", "predecessor")
 _MANIFEST = {*ENTRY_FORMS, "method", *(f"store.{name}" for name in _STORE)}
 _EXPLAIN_NUMBERS = (
     *("suppressed", "score", "classes", "optimal", "bound", "candidates", "f_measure", "combinations", "persons"),
-    *("linked_suppressed", "left_out", "groups", "cells", "stopped", "apart"),
+    *("linked_suppressed", "suppressed_further_records", "groups", "cells", "stopped", "apart"),
 )
 METHODS = ("local", "mondrian", "optimal")
 _METHOD_FIGURES = ("sets", "weighed", "whole_persons", "loss", "score", "suppressed", "stopped")
@@ -35,8 +35,8 @@ _WITHHELD_REASONS = (
 _LOSSES = ("loss", "ncp", "discernibility", "average_class_size", "precision", "height", "entropy")
 _METRICS = (
     *(*_LOSSES, "information_loss", "rows_kept", "counterfeits", "counterfeits_per_group", "max_risk", "persons"),
-    *("eta", "alarm", "sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
-    *("held", "clusters", "reusable_clusters", "average_wait"),
+    *("omission_rate", "alarm", "sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
+    *("withheld", "clusters", "reusable_clusters", "average_wait"),
 )
 _MAX_METHODS, _MAX_LEVELS = 10, 256
 """Five ways to make a table, with and without emphasis; no hierarchy is as high."""
@@ -71,7 +71,7 @@ def _has_form(form: Callable[[Any], bool], value: Any) -> bool:
 
 
 def _is_table_release(release: Published) -> bool:
-    return release.shape == "generalised" or (release.kind == "table" and release.shape == "anatomy")
+    return release.shape == "generalized" or (release.kind == "table" and release.shape == "anatomy")
 
 
 def _tally_form(*names: str) -> Callable[[Any], bool]:
@@ -85,7 +85,7 @@ def _is_number(value: Any) -> bool:
 def _table_explain_forms(release: Published, policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
     """What `explain` of a table may hold, in which form, and how much of it: a list without an end has room for anything."""
     quasi, counts = policy.quasi, release.counts
-    left_out = release.explain.get("left_out", 0)
+    left_out = release.explain.get("suppressed_further_records", 0)
 
     def batches(value: Any) -> bool:
         named = [name for batch in value for name in batch] if _is_list_of_lists(value) else [None]
@@ -155,12 +155,20 @@ def _has_valid_levels(value: Mapping[str, Any], published: int) -> bool:
 
 _EXPLAIN_FORMS: Mapping[str, Callable[[Any], bool]] = {  # of a veil, an evolving table, a series or a stream
     **dict.fromkeys(
-        ("rows_of_the_prior", "values", "publication", "left_out", "release", "groups", "share_in_skewed_classes"),
+        (
+            "strata",
+            "values",
+            "publication",
+            "suppressed_further_records",
+            "release",
+            "groups",
+            "share_in_skewed_classes",
+        ),
         _is_number,
     ),
     "label": lambda value: value == "safe for one publication only",
     "changes": _tally_form("inserted", "left", "returned", "sensitive", "quasi"),
-    "held": _tally_form(*_WITHHELD_REASONS),
+    "withheld": _tally_form(*_WITHHELD_REASONS),
     "risk": _tally_form("0%", "25%", "50%", "75%", "95%", "99%", "100%"),
     "updates": _tally_form("closed", "stayed"),
 }

@@ -37,7 +37,7 @@ METHODS = {
     "stream": ("veil", "delay-free", "castle"),
 }
 _TABLES = {
-    "generalised": {"data"},
+    "generalized": {"data"},
     "anatomy": {"qit", "st"},
     "m-distinct": {"data", "counterfeits", "plain"},
     "veil": {"data"},
@@ -101,7 +101,7 @@ def wording_errors(guarantee: Mapping[str, Any], method: str, kind: str, policy:
     if not _is_word_list(words):
         return ["not_covered"]
     uncounted = policy.tables.uncounted if policy.tables is not None else ()
-    unit = policy.unit is not None
+    unit = policy.household is not None
     lost = count_absent_sentences(method, kind, words, household=unit)
     odd = find_unknown_sentences(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
     odd += [f"{len(words) - len(set(words))} repeated"] if len(set(words)) < len(words) else []
@@ -203,14 +203,14 @@ ENTRY_FORMS: Mapping[str, Callable[[Any], bool]] = {
     "format": lambda value: value == FORMAT and is_figure(value),
     "time": _is_time,
     "versions": _entries_form(reticent=_text_form(_VERSION), python=_text_form(_VERSION), pyarrow=_text_form(_VERSION)),
-    "counts": _entries_form(rows_in=is_count, published=is_count, held=is_count, suppressed=is_count),
+    "records": _entries_form(input=is_count, published=is_count, withheld=is_count, suppressed=is_count),
     "guarantee": _entries_form(
         claims=_is_claim_dict, against=lambda value: isinstance(value, str), not_covered=_is_word_list
     ),
     "files": lambda value: isinstance(value, dict) and all(map(_text_form(_DIGEST), value.values())),
     "store": _entries_form(
         publisher=_text_form(_NAME),
-        generation=_text_form(_EPOCH),
+        epoch=_text_form(_EPOCH),
         number=is_count,
         digest=_text_form(_OPTIONAL_DIGEST),
         predecessor=_text_form(_OPTIONAL_DIGEST),
@@ -237,7 +237,7 @@ def _wrong_codebook_entries(release: Published, policy: Policy) -> list[str]:
         "shape": shape,
         "method": manifest.get("method"),
         "sensitive": next(iter(policy.sensitive), None),
-        "records": manifest.get("counts"),
+        "records": manifest.get("records"),
         "guarantee": dict(guarantee) | {"words": _claim_sentences(claims)},
         "reading": list(HOW_TO_READ.get(shape, ())),
         "may_be_concluded": list(MAY_CONCLUDE.get(shape, ())),

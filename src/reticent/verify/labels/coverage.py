@@ -220,10 +220,10 @@ def _normalize_dates(values: Texts, policy: Policy, column: str) -> Texts:
     if spec is None or spec.dates is None:
         return values
     digits = (
-        {"D": r"\d\d?", "M": r"\d\d?", "Y": r"\d{4}"} if spec.written else {"D": r"\d\d", "M": r"\d\d", "Y": r"\d{4}"}
+        {"D": r"\d\d?", "M": r"\d\d?", "Y": r"\d{4}"} if spec.format else {"D": r"\d\d", "M": r"\d\d", "Y": r"\d{4}"}
     )
-    parts = (f"(?P<{part[0]}>{digits[part[0]]})" for part in re.findall("D+|M+|Y+", spec.written or "YYYYMMDD"))
-    shape = re.compile((r"\D" if spec.written else "").join(parts) + r"(?!\d)")
+    parts = (f"(?P<{part[0]}>{digits[part[0]]})" for part in re.findall("D+|M+|Y+", spec.format or "YYYYMMDD"))
+    shape = re.compile((r"\D" if spec.format else "").join(parts) + r"(?!\d)")
     found = (shape.match((value or "").strip()) for value in values)
     return [f"{m['Y']}-{m['M']:0>2}-{m['D']:0>2}" if m else value for m, value in zip(found, values, strict=True)]
 

@@ -41,7 +41,7 @@ _DAY = re.compile(r"\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})
 _COMPACT = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _STANDARDS = ("tables", "fhir", "omop")
 _SYSTEM = re.compile(r"http://[a-zA-Z0-9./-]{1,60}")
-_ROWS = {"rows_in", "rows_out"}
+_ROWS = {"input_rows", "published_rows"}
 _EXPLAIN = {"persons", "classes", *_ROWS}
 
 
@@ -169,7 +169,7 @@ def _check_references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layou
 
 def _check_pseudonyms(release: Published, layout: Mapping[str, Layout]) -> list[Finding]:
     """Rows are as many as the manifest says; pseudonyms are a letter and a number, all of one length: a name could say anything."""
-    tables, came = release.tables, release.counts.get("rows_in")
+    tables, came = release.tables, release.counts.get("input")
     findings = check_counts(release.counts, sum(table.num_rows for table in tables.values()), None)
     for letter, column in (("p", _PERSON), ("v", _VISIT)):
         names = [tables[name][column] for name, one in layout.items() if column in one.link_columns]
@@ -196,11 +196,11 @@ def _check_row_order(tables: Mapping[str, pa.Table]) -> Finding:
 def _check_explain_counts(release: Published, persons: int, views: int) -> Finding:
     """What is explained is what tables and manifest show: rows by table; classes that have one view each, of persons who are there."""
     told, rows = release.explain, {name: table.num_rows for name, table in release.tables.items()}
-    came, classes, everybody = told.get("rows_in", {}), told.get("classes", views), told.get("persons", persons)
-    odd = int(told.get("rows_out", rows) != rows)
-    odd += int(bool(came) and sum(came.values()) != release.counts.get("rows_in"))
+    came, classes, everybody = told.get("input_rows", {}), told.get("classes", views), told.get("persons", persons)
+    odd = int(told.get("published_rows", rows) != rows)
+    odd += int(bool(came) and sum(came.values()) != release.counts.get("input"))
     odd += int(bool(came) and any(came.get(name, 0) < count for name, count in rows.items()))
-    odd += int(not views <= classes <= everybody) + int(not persons <= everybody <= release.counts.get("rows_in", 0))
+    odd += int(not views <= classes <= everybody) + int(not persons <= everybody <= release.counts.get("input", 0))
     return none_of("what is explained is what the tables show", odd)
 
 
@@ -322,7 +322,7 @@ def compare_with_original(
     names: dict[str, list[pa.Table]] = {_PERSON: [], _VISIT: []}
     everybody = pa.chunked_array([chunk for table in release.tables.values() for chunk in table[_PERSON].chunks])
     persons = {key: number for number, key in enumerate(pc.unique(everybody).to_pylist())}
-    shifted = {name: one.identifier.shift for name, one in policy.columns.items() if one.identifier}
+    shifted = {name: one.transform.shift for name, one in policy.columns.items() if one.transform}
     moves = DateShifts(max((days or 0 for days in shifted.values()), default=0), len(persons))
     for name, one in layout_of(policy).items():
         rows, at = release.tables[name], source_rows[name]
@@ -352,7 +352,7 @@ def compare_with_original(
 def _count_wrong_cells(source: pa.Table, rows: pa.Table, policy: Policy, layout: Layout) -> int:
     wrong = np.zeros(rows.num_rows, dtype=np.bool_)
     for name in layout.columns:
-        if policy.columns[name].identifier is not None:
+        if policy.columns[name].transform is not None:
             continue  # a shifted date: `Moves` looks at them together
         if name in policy.quasi:
             wrong |= ~stands_for(source[name], rows[name], policy, name)

@@ -34,7 +34,7 @@ def check_order_leak(shown: pa.Table, source: InputColumns, places: Int64s, poli
     known = np.flatnonzero(places >= 0)
     if len(known) < _FEW or _is_sorted_by_content(shown):
         return []
-    quasi = [name for name in policy.quasi if name in shown.column_names and policy.columns[name].identifier is None]
+    quasi = [name for name in policy.quasi if name in shown.column_names and policy.columns[name].transform is None]
     row, classes = places[known], number_rows(shown, quasi)[0][known]
     worst = 0.0
     for cells in (row, *(rank_cells(source[name])[row] for name in quasi)):

@@ -88,7 +88,7 @@ class InputColumns:
 
 def compare_with_original(release: Published, policy: Policy, original: Input) -> VerificationResult:
     """Compare a table's release with its input, and recompute its claims of persons."""
-    name = {"generalised": "data", "anatomy": "qit"}.get(release.shape)
+    name = {"generalized": "data", "anatomy": "qit"}.get(release.shape)
     rows = release.coded.get(name or "")
     if rows is None:
         return VerificationResult((), (), ("claims of persons",) if policy.person else ())
@@ -113,10 +113,10 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
         return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(doubt),))
     findings += _check_origin(release, name or "", policy, cells, counted, places)
     if (
-        release.shape == "generalised" and original.source_rows is not None
+        release.shape == "generalized" and original.source_rows is not None
     ):  # among rows that read alike nobody else can tell
         findings.append(check_shuffle(places))
-    if release.shape == "generalised" and original.source_rows is None and not release.no_manifest:
+    if release.shape == "generalized" and original.source_rows is None and not release.no_manifest:
         findings += check_order_leak(release.tables["data"], cells, np.where(sure, places, -1), policy)
     if any(not finding.holds for finding in findings) or policy.person is None or release.kind == "evolving":
         return VerificationResult(tuple(findings))  # the methods of evolving tables claim nothing of persons
@@ -128,7 +128,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
 
 def _merge_variants(release: Published, table: pa.Table, policy: Policy) -> tuple[Published, pa.Table]:
     """Both sides with one spelling per value, where the policy merges spellings."""
-    names = [name for name in policy.sensitive if policy.columns[name].normalise]
+    names = [name for name in policy.sensitive if policy.columns[name].normalize]
     if not names:
         return release, table
     tables = {key: _fold_variants(part, [*names, "value"]) for key, part in release.tables.items()}
@@ -166,7 +166,7 @@ def select_records(table: pa.Table | InputColumns, policy: Policy) -> Int64s:
 def _moments(texts: list[str | None], policy: Policy, name: str) -> list[Any]:
     """When the records came: by numbers or times where all are, else by their text."""
     spec = policy.columns[name].hierarchy if name in policy.columns else None
-    days = days_of(texts, spec) if spec is not None and spec.written else texts
+    days = days_of(texts, spec) if spec is not None and spec.format else texts
     try:
         times = [dt.datetime.fromisoformat((day or "").strip()) for day in days]
         sorted(times)  # refuses times of which only some have a zone
@@ -181,8 +181,8 @@ def check_record_counts(release: Published, rows: int, counted: Int64s) -> list[
         return []
     if release.kind == "evolving":  # what the policy leaves out never came into the table
         rows = len(counted)
-    came, left = release.counts.get("rows_in"), rows - len(counted)
-    stated = release.explain.get("left_out", 0)
+    came, left = release.counts.get("input"), rows - len(counted)
+    stated = release.explain.get("suppressed_further_records", 0)
     return [
         Finding("rows in = rows of the input", came == rows, rows, _number(came)),
         Finding("records left out by the policy are stated", stated == left, left, _number(stated)),
@@ -208,7 +208,7 @@ def _check_origin(
     wrong = first[places] != np.arange(len(places))  # a row of the input that came out before
     source = cells.take(places)
     for column in shown.column_names:
-        if column not in policy.columns or policy.columns[column].identifier is not None:
+        if column not in policy.columns or policy.columns[column].transform is not None:
             continue  # a pseudonym or a shifted date: the key tells, not the value
         if column in policy.identifiers:
             continue

@@ -39,7 +39,7 @@ def assign_rows(release: Published, policy: Policy, table: pa.Table, counted: In
     """The rows of an input that count, found again in a release."""
     source = table.take(pa.array(counted))
     rows = release.tables["qit" if release.shape == "anatomy" else "data"]
-    there = [name for name in rows.column_names if name in policy.columns and policy.columns[name].identifier is None]
+    there = [name for name in rows.column_names if name in policy.columns and policy.columns[name].transform is None]
     fields = [Field.from_labels(source, rows, policy, name) for name in policy.quasi if name in there]
     fields += [Field.from_equal_texts(source[name], rows[name]) for name in policy.plain if name in there]
     if release.shape == "anatomy":

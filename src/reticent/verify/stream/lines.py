@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 _KEYS = (
     ("type", "group", "candidates"),
-    ("type", "group", "seq", "qi", "plain"),
-    ("type", "seq", "qi", "sensitive", "plain"),
-    ("type", "seq", "qi", "sensitive"),
-    ("type", "seq", "qi", "plain", "row", "event", "candidates"),
-    ("type", "seq", "qi", "plain", "person", "row", "event", "candidates"),
+    ("type", "group", "seq", "quasi", "plain"),
+    ("type", "seq", "quasi", "sensitive", "plain"),
+    ("type", "seq", "quasi", "sensitive"),
+    ("type", "seq", "quasi", "plain", "stratum", "event", "candidates"),
+    ("type", "seq", "quasi", "plain", "person", "stratum", "event", "candidates"),
 )
 _CODEBOOK_KEYS = ("type", "kind", "method", "columns", "guarantee", "policy", "veil", "notes")
 _DIGITS, _DIGITS_CHECKED, _FEW = 16, 4, 64
@@ -38,7 +38,7 @@ class LineFormat:
     """Knows how lines under a policy are written."""
 
     def __init__(self, policy: Policy) -> None:
-        self._order = {"qi": list(policy.quasi), "plain": list(policy.plain)}
+        self._order = {"quasi": list(policy.quasi), "plain": list(policy.plain)}
         self._quasi, self._plain = set(policy.quasi), set(policy.plain)
 
     def has_columns(self, quasi: Mapping[str, Any], plain: Mapping[str, Any], *, strict: bool) -> bool:
@@ -100,7 +100,7 @@ def iter_table_lines(
             own |= {"group": str(row.pop("group", None))} if kind == "tuple" else {}
             own["plain"] = {name: row.pop(name) for name in plain if name in row}
             own |= {"sensitive": {n: row.pop(n) for n in sensitive if n in row}} if kind == "record" else {}
-            yield own | {"qi": row}
+            yield own | {"quasi": row}
 
 
 def _iter_rows(release: Published, table: str) -> Iterator[dict[str, Any]]:

@@ -78,7 +78,7 @@ def _iter_records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dic
                 continue
             if read.get("type") == "group" and isinstance(read.get("candidates"), list):
                 groups[str(read.get("group"))] = frozenset(cell_text(value) or "" for value, *_ in read["candidates"])
-            elif type(read.get("seq")) is int and isinstance(read.get("qi"), dict):
+            elif type(read.get("seq")) is int and isinstance(read.get("quasi"), dict):
                 yield read
 
 
@@ -94,15 +94,15 @@ def _column(rows: list[dict[str, Any]], part: str, name: str) -> pa.ChunkedArray
 
 def _rows_fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> Bools:
     fit = np.ones(len(rows), dtype=np.bool_)
-    for part, names in (("qi", policy.quasi), ("plain", policy.plain)):
+    for part, names in (("quasi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():
-            if policy.columns[name].identifier is not None:
+            if policy.columns[name].transform is not None:
                 continue  # a pseudonym or a shifted date: the key tells, not the value
             cell, label = encode_column(source[name]), _column(rows, part, name)
             sent = cells_equal(cell, label) | cells_equal(_stream_notation(cell, source[name]), label)
-            if part == "qi" and "sensitive" in rows[0]:
+            if part == "quasi" and "sensitive" in rows[0]:
                 sent |= stands_for(cell, label, policy, name)
-            elif part == "qi" and policy.columns[name].level and "candidates" in rows[0]:
+            elif part == "quasi" and policy.columns[name].level and "candidates" in rows[0]:
                 sent = _at_level(cell, label, policy, name)
             if pa.types.is_integer(source[name].type):  # 12.0 for some of the 12s would tell of them
                 shown = (line.get(part) for line in rows)
@@ -148,7 +148,7 @@ def _check_values(
     metadata: Mapping[str, Any] | None,
 ) -> list[Finding]:
     name = policy.sensitive[0]
-    fold = canonical_text if policy.columns[name].normalise else str
+    fold = canonical_text if policy.columns[name].normalize else str
     truths = [fold(cell_text(value) or "") for value in source[name].to_pylist()]
     if rows and "candidates" in rows[0]:
         return _check_offers(rows, source, policy, metadata)
@@ -182,9 +182,9 @@ def _check_offers(
     astray = moved = 0
     for record, row, person in zip(rows, fields, persons, strict=True):
         if record.get("event") == 0:
-            astray += record.get("row") != first.setdefault(person, row)
+            astray += record.get("stratum") != first.setdefault(person, row)
         else:  # whoever came before this input began is known elsewhere
-            moved += record.get("row") != first.get(person, record.get("row"))
+            moved += record.get("stratum") != first.get(person, record.get("stratum"))
     return [
         Finding(claim, lost <= most, lost, round(most, 1), "records whose truth is not offered"),
         none_of("a first sight has the row of its fields", astray),
@@ -194,7 +194,7 @@ def _check_offers(
 
 def _check_persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> list[Finding]:
     """What CASTLE claims of persons, by published combination."""
-    shown = pa.table({name: _column(rows, "qi", name) for name in policy.quasi})
+    shown = pa.table({name: _column(rows, "quasi", name) for name in policy.quasi})
     classes, size = number_rows(encode_table(shown), list(policy.quasi))
     person = arrow_codes(encode_column(source[policy.person or ""]))[0]
     heads = np.bincount(distinct_tuples(classes, person)[0], minlength=size)

@@ -132,7 +132,7 @@ class Transcript:
     def read(self, line: Any) -> None:
         """Take in one published object."""
         fields = line if isinstance(line, dict) else {}
-        kind, group, seq, qi = fields.get("type"), fields.get("group"), fields.get("seq"), fields.get("qi")
+        kind, group, seq, qi = fields.get("type"), fields.get("group"), fields.get("seq"), fields.get("quasi")
         plain = fields.get("plain", {}) if self._strict else fields.get("plain") or {}
         numbered = type(seq) is int and are_single_values(qi) and are_single_values(plain)
         if kind == "tuple" and numbered and type(group) is str:
@@ -306,7 +306,7 @@ def _verify_records(release: Published, policy: Policy, transcript: Transcript) 
         name: pa.array([row.get(name) for row in transcript.records], pa.string()) for name in transcript.records[0]
     }
     table = Published(
-        release.name, "generalised", tables={"data": pa.table(columns)}, claims=release.claims, explain=release.explain
+        release.name, "generalized", tables={"data": pa.table(columns)}, claims=release.claims, explain=release.explain
     )
     verdict = generalized.verify_release(table, policy)
     findings = tuple(finding for finding in verdict.findings if "manifest" not in finding.claim)

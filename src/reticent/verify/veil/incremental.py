@@ -57,7 +57,7 @@ class VeilVerifier:
         for row in self._memory.unknown_strata(veiled.strata):
             self._memory.learn_stratum(row, self._possible.set_hashes(row))
         offence = self._memory.find_violation(veiled.persons, veiled.strata, veiled.events, veiled.candidates)
-        if offence is None and veiled.names is not None and _names_differ(veiled.persons, veiled.names):
+        if offence is None and veiled.pseudonyms is not None and _names_differ(veiled.persons, veiled.pseudonyms):
             offence = "a pseudonym is not that of one person"
         return [] if offence is None else [offence]
 
@@ -65,7 +65,7 @@ class VeilVerifier:
         """What is wrong with the batch as it stands."""
         if len(seqs) != len(veiled.persons):
             return ["the batch is not whole"]
-        if (veiled.names is not None) != self._has_pseudonyms or not veiled.published.keys() <= self._quasi:
+        if (veiled.pseudonyms is not None) != self._has_pseudonyms or not veiled.published.keys() <= self._quasi:
             return ["more is published than the policy releases"]
         if len(seqs) and (int(seqs[0]) <= self._last or (seqs[1:] <= seqs[:-1]).any()):
             return ["a position occurs twice"]

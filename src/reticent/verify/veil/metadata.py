@@ -37,7 +37,18 @@ from reticent.verify.veil.true_values import MISSING, true_value_codes
 if TYPE_CHECKING:
     from reticent.verify.veil.verifier import CumulativeLine
 
-PINNED_KEYS = ("l", "one", "sensitive", "domain", "by", "rows", "stretches", "order", "orders", "kernel")
+PINNED_KEYS = (
+    "l",
+    "slot_length",
+    "sensitive",
+    "domain",
+    "by",
+    "strata",
+    "segments",
+    "value_order",
+    "permutations",
+    "kernel",
+)
 _MAX_EPSILON = 1.0
 """Epsilon of eta, at most."""
 _MAX_OMISSION_RATE = 0.1
@@ -55,7 +66,7 @@ def metadata_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy:
     house = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
     return [
         Finding("epsilon is that of the prior's report or of the policy", metadata.get("epsilon") == epsilon),
-        Finding("the house is the digest of what it pins", metadata.get("house") == house),
+        Finding("the house is the digest of what it pins", metadata.get("parameters_digest") == house),
         Finding("the kernel is the policy's", _is_policy_kernel(line, metadata.get("kernel"), policy)),
         Finding(
             "every row of the prior has its share of truths that are not offered",
@@ -69,13 +80,13 @@ def check_omission_rate(metadata: Mapping[str, Any], strata: Int64s, first: Bool
 
     Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
     """
-    eta = np.array(metadata["eta"], dtype=np.float64)
+    eta = np.array(metadata["omission_rate"], dtype=np.float64)
     known = (strata >= 0) & (strata < len(eta))
     some = strata[known & first] if (known & first).any() else strata[known]
     size = np.bincount(some, minlength=len(eta))
     used = int((size > 0).sum())
     # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
-    scale = 2 / float(metadata["eta_epsilon"])
+    scale = 2 / float(metadata["omission_rate_epsilon"])
     most = _MAX_OMISSION_RATE * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
     stated = float((eta * size).sum())
     return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
@@ -83,7 +94,7 @@ def check_omission_rate(metadata: Mapping[str, Any], strata: Int64s, first: Bool
 
 def _has_omission_rates(line: CumulativeLine, metadata: Mapping[str, Any], kind: str) -> bool:
     """A share for each row, with its price; nothing for a stream, whose records come one by one."""
-    eta, price = metadata.get("eta"), metadata.get("eta_epsilon")
+    eta, price = metadata.get("omission_rate"), metadata.get("omission_rate_epsilon")
     if kind == "stream":
         return eta is None and price is None
     if not isinstance(eta, list) or len(eta) != len(line.strata):
@@ -252,7 +263,7 @@ class NoisyCounts:
 def noisy_counts_of(metadata: Mapping[str, Any], strata: int, values: int) -> NoisyCounts | None:
     """The totals of a `veil.json`; None where there are none that can be read."""
     try:
-        stated = metadata["totals"]
+        stated = metadata["counts"]
         counts = np.array(stated["counts"], dtype=np.int64).reshape(strata, values)
         epsilon = float(stated["epsilon"])
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -269,8 +280,8 @@ def noisy_count_findings(
     shape: tuple[int, int],
 ) -> list[Finding]:
     """What the release alone shows: totals if, and only if, the policy asks for them, at its epsilon, and of these records."""
-    asked = None if policy.prior is None else policy.prior.totals
-    if asked is None and "totals" not in metadata:
+    asked = None if policy.prior is None else policy.prior.counts
+    if asked is None and "counts" not in metadata:
         return []
     totals = noisy_counts_of(metadata, *shape)
     if totals is None or asked is None:

@@ -51,7 +51,7 @@ def compare_with_original(release: Published, policy: Policy, original: Input) -
     """Compare a veiled table with its input."""
     data, line = release.tables.get("data"), veil.line_of(release)
     table = text_table(merge_person_names(original.table, policy.person))
-    if data is None or line is None or not {"row", "event"} <= set(data.column_names):
+    if data is None or line is None or not {"stratum", "event"} <= set(data.column_names):
         return VerificationResult(())  # refuted elsewhere
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
@@ -119,8 +119,8 @@ def _check_omissions(lost: Bools, strata: Int64s, weights: Floats, metadata: Map
     """The truths that are not offered are the stated share of persons, up to the noise in it; by row of the prior, and in all."""
     claim = "every person's truth is among the candidates but for the stated share"
     try:
-        eta = np.array(metadata["eta"], dtype=np.float64)
-        decay = math.exp(-max(float(metadata["eta_epsilon"]), _LEAST_EPSILON) / 2)
+        eta = np.array(metadata["omission_rate"], dtype=np.float64)
+        decay = math.exp(-max(float(metadata["omission_rate_epsilon"]), _LEAST_EPSILON) / 2)
     except (KeyError, TypeError, ValueError):
         return [Finding(claim, holds=False, where="no share is stated")]
     if eta.ndim != 1 or len(eta) <= int(strata.max(initial=0)) or not ((eta >= 0) & (eta <= 1)).all():
@@ -155,7 +155,7 @@ class _Comparison:
         self, line: CumulativeLine, data: pa.Table, policy: Policy, source: pa.Table, *, is_first: bool
     ) -> None:
         self.line, self.data, self.policy, self.source = line, data, policy, source
-        self.strata = np.clip(veil.whole_numbers(data["row"]), 0, len(line.strata) - 1)
+        self.strata = np.clip(veil.whole_numbers(data["stratum"]), 0, len(line.strata) - 1)
         self._first, self._is_first = veil.whole_numbers(data["event"]) == 0, is_first
         self._candidates = veil.candidate_codes(line, data)
         self._true_codes = true_value_codes(line.domain, source[line.sensitive], policy, line.sensitive)
@@ -246,7 +246,7 @@ class _Comparison:
     def _fields(self) -> dict[str, Field]:
         """Published cells stand at the published level of the input's values or above; plain ones are the same."""
         names = [n for n in self.data.column_names if n in self.policy.columns]
-        names = [name for name in names if self.policy.columns[name].identifier is None]
+        names = [name for name in names if self.policy.columns[name].transform is None]
         fields = {name: self._level_field(name) for name in names if name in self.policy.quasi}
         # Nothing and an empty text are one.
         plain = {

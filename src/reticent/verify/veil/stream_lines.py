@@ -32,7 +32,7 @@ _RULES = {
     "few": "every record has l candidates",
     "strange": "every candidate is a value of the domain",
     "order": "candidates stand in canonical order",
-    "row": "every record names a row of the prior",
+    "stratum": "every record names a row of the prior",
     "first": "every first sight is a set that its row can give",
     "below": "events are counted from 0",
     "events": "the events of a person count 0, 1, 2, ... under one row",
@@ -43,7 +43,7 @@ _UNCHECKED = {
     "codebook": "rows, sets and steps of veiled records (the codebook is not beside the stream)",
     "link": "which records are of one person (the stream has no pseudonyms)",
 }
-_LINE_KEYS = frozenset(["type", "seq", "qi", "plain", "row", "event", "candidates"])
+_LINE_KEYS = frozenset(["type", "seq", "quasi", "plain", "stratum", "event", "candidates"])
 _NAME = re.compile(r"p?[0-9a-f]{16}")
 _CHUNK = 4_096
 
@@ -74,8 +74,8 @@ class VeiledLines:
     def read(self, line: Mapping[str, Any]) -> None:
         """Takes in one line."""
         self.rows += 1
-        row, event, candidates = line.get("row"), line.get("event"), line.get("candidates")
-        qi, plain, person = line.get("qi"), line.get("plain"), line.get("person", "")
+        row, event, candidates = line.get("stratum"), line.get("event"), line.get("candidates")
+        qi, plain, person = line.get("quasi"), line.get("plain"), line.get("person", "")
         shaped = type(row) is int and type(event) is int and type(candidates) is list and type(person) is str
         shaped &= not person or _NAME.fullmatch(str(person)) is not None
         if line.keys() != self._keys or not shaped or not are_single_values(qi) or not are_single_values(plain):
@@ -96,7 +96,7 @@ class VeiledLines:
         self._violations["strange"] += min(codes, default=-1) < 0
         self._violations["order"] += codes != sorted(codes)
         known = 0 <= row < len(self._possible.line.strata)
-        self._violations["row"] += not known
+        self._violations["stratum"] += not known
         if known and len(codes) == self._l and min(codes) >= 0:
             self._check_person(person, row, event, codes)
 
@@ -126,7 +126,7 @@ class VeiledLines:
         if self._broken:
             return [Finding("the codebook can be read", holds=False)]
         blind = self._possible is None
-        without = {"strange", "row", "first"} if blind else set()
+        without = {"strange", "stratum", "first"} if blind else set()
         without |= {"events", "step", "names"} if blind or not has_pseudonyms(self._policy) else set()
         findings = [none_of(words, self._violations[rule]) for rule, words in _RULES.items() if rule not in without]
         findings += [check_level(map(cell_text, labels), self._policy, name) for name, labels in self._shown.items()]

@@ -53,7 +53,7 @@ class Trajectories:
         person = np.concatenate([persons for _, _, persons, _ in parts])
         number = np.concatenate([np.full(len(at), number) for _, number, _, at in parts])
         event, row = (
-            np.concatenate([whole_numbers(data[name])[at] for data, at in tables]) for name in ("event", "row")
+            np.concatenate([whole_numbers(data[name])[at] for data, at in tables]) for name in ("event", "stratum")
         )
         columns = person, event, number, row, np.concatenate([candidate_codes(line, data)[at] for data, at in tables])
         order = np.lexsort((number, event, person))

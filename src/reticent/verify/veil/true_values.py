@@ -20,7 +20,7 @@ def true_value_codes(domain: Sequence[str | None], column: pa.ChunkedArray, poli
     """The place of each record's value in the domain: its own label, the nearest node's, or that of all others; else -1."""
     code, values = codes(column)
     places = {label: place for place, label in enumerate(domain)}
-    if policy.columns[name].normalise:
+    if policy.columns[name].normalize:
         places |= {canonical_text(label): place for place, label in enumerate(domain) if label is not None}
         values = tuple(
             None if value is None or not canonical_text(value) else canonical_text(value) for value in values

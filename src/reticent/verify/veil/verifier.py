@@ -44,7 +44,9 @@ from reticent.verify.veil.metadata import (
 from reticent.verify.veil.true_values import MISSING
 
 SHAPE = "veil"
-METADATA_KEYS = frozenset([*PINNED_KEYS, "eta", "eta_epsilon", "epsilon", "totals", "figures", "house"])
+METADATA_KEYS = frozenset(
+    [*PINNED_KEYS, "omission_rate", "omission_rate_epsilon", "epsilon", "counts", "figures", "parameters_digest"]
+)
 """All that `veil.json` may say: the list is closed."""
 
 
@@ -63,13 +65,13 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     papers = metadata_findings(line, document, policy, release.kind)
     findings += [*prior_findings(line, document, policy), *papers, *check_levels(data, policy)]
     findings += _check_records(line, data, policy, release.kind, still=document.get("kernel") is None)
-    if {"row", "event"} <= set(data.column_names):
+    if {"stratum", "event"} <= set(data.column_names):
         findings += noisy_count_findings(
-            document, policy, whole_numbers(data["row"]), whole_numbers(data["event"]), line.segments.shape
+            document, policy, whole_numbers(data["stratum"]), whole_numbers(data["event"]), line.segments.shape
         )
         if papers[-1].holds and release.kind != "stream":
             findings.append(
-                check_omission_rate(document, whole_numbers(data["row"]), whole_numbers(data["event"]) == 0)
+                check_omission_rate(document, whole_numbers(data["stratum"]), whole_numbers(data["event"]) == 0)
             )
     findings += class_findings(release, data, policy)
     open_claims = unchecked_claims(release.claims, ("veil", "k"))
@@ -96,13 +98,13 @@ def class_requirements(claims: Mapping[str, Any], policy: Policy) -> list[Requir
 
 def record_classes(data: pa.Table, policy: Policy) -> tuple[Int64s, int]:
     """Records by all that is published of their fields: the row of the prior tells of them, too."""
-    return number_rows(data, [*present_columns(policy.quasi, data), "row"])
+    return number_rows(data, [*present_columns(policy.quasi, data), "stratum"])
 
 
 def class_findings(release: Published, data: pa.Table, policy: Policy) -> list[Finding]:
     """Whether every published combination is a crowd of k records, and how many were left out for it."""
     rules = class_requirements(release.claims, policy)
-    if not rules or "row" not in data.column_names:
+    if not rules or "stratum" not in data.column_names:
         limit = 0.0 if release.kind in ("table", "") else None  # the veil loses nobody
         return check_counts(release.counts, data.num_rows, limit, count_policy_suppression(release, policy))
     rows, size = record_classes(data, policy)
@@ -122,12 +124,12 @@ class CumulativeLine:
     """The published numbers, as whole numbers and arrays; raises ValueError and the like where they are none."""
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
-        self.l, self.slot_length = int(metadata["l"]), int(metadata["one"])
+        self.l, self.slot_length = int(metadata["l"]), int(metadata["slot_length"])
         self.sensitive, self.domain = str(metadata["sensitive"]), [str(label) for label in metadata["domain"]]
-        self.strata = [tuple(str(cell) for cell in cells) for cells in metadata["rows"]]
+        self.strata = [tuple(str(cell) for cell in cells) for cells in metadata["strata"]]
         self.by = [str(name) for name in metadata["by"]]
-        self.segments = np.array(metadata["stretches"], dtype=np.int64).reshape(len(self.strata), len(self.domain))
-        self.permutations = np.array(metadata["orders"], dtype=np.int64).reshape(-1, len(self.domain))
+        self.segments = np.array(metadata["segments"], dtype=np.int64).reshape(len(self.strata), len(self.domain))
+        self.permutations = np.array(metadata["permutations"], dtype=np.int64).reshape(-1, len(self.domain))
         self.columns = [f"{self.sensitive}_{slot}" for slot in range(1, self.l + 1)]
 
     def sets(self, stratum: int) -> Int64s:
@@ -178,7 +180,7 @@ def prior_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Po
     same = line.by == list(prior.by) and line.strata == list(strata)
     findings = [
         Finding("the rows are those of the policy's prior", same),
-        Finding("the order is the policy's", metadata.get("order") == settings.order),
+        Finding("the order is the policy's", metadata.get("value_order") == settings.value_order),
         Finding("the figures are those of the prior's report", metadata.get("figures") == read_report(policy)),
     ]
     if same:
@@ -198,7 +200,7 @@ def prior_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Po
 
 
 def _check_records(line: CumulativeLine, data: pa.Table, policy: Policy, kind: str, *, still: bool) -> list[Finding]:
-    own, named = {"row", "event", *line.columns}, "person" in data.column_names
+    own, named = {"stratum", "event", *line.columns}, "person" in data.column_names
     findings = [
         check_columns(data, (*policy.quasi, *policy.plain, "person"), policy, extra=tuple(own)),
         Finding(
@@ -213,7 +215,7 @@ def _check_records(line: CumulativeLine, data: pa.Table, policy: Policy, kind: s
     if own - set(data.column_names):
         return [*findings, Finding("row, event and l candidates are there", holds=False)]
     listed = candidate_codes(line, data)
-    rows, events = whole_numbers(data["row"]), whole_numbers(data["event"])
+    rows, events = whole_numbers(data["stratum"]), whole_numbers(data["event"])
     findings += [
         none_of("every candidate is a value of the domain", int((listed < 0).sum())),
         none_of("candidates stand in canonical order", int((np.diff(listed, axis=1) < 0).any(axis=1).sum())),

@@ -35,7 +35,7 @@ ROWS = st.lists(
 def release(rows):
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
     data = pa.table(dict(zip(("age", "sex", "ill"), columns, strict=True)))
-    return Published("r", "generalised", tables={"data": data})
+    return Published("r", "generalized", tables={"data": data})
 
 
 @pytest.mark.slow
@@ -139,8 +139,8 @@ def test_safe_harbor_lets_pass(columns):
 def test_a_stream_on_the_wire_is_assessed_too(tmp_path):
     lines = [
         '{"type":"group","group":"g","candidates":[["a",1],["b",1]]}',
-        '{"type":"tuple","group":"g","seq":0,"qi":{"age":91,"sex":"f"},"plain":{"mail":"x@y.org"}}',
-        '{"type":"tuple","group":"g","seq":1,"qi":{"age":30,"sex":"f"},"plain":{}}',
+        '{"type":"tuple","group":"g","seq":0,"quasi":{"age":91,"sex":"f"},"plain":{"mail":"x@y.org"}}',
+        '{"type":"tuple","group":"g","seq":1,"quasi":{"age":30,"sex":"f"},"plain":{}}',
     ]
     (tmp_path / "out.ndjson").write_text("\n".join(lines) + "\n")
     found = assess(Published("s", "stream", stream_file=tmp_path / "out.ndjson"), POLICY)

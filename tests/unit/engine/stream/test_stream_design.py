@@ -80,11 +80,11 @@ def test_castle_lets_nobody_wait_longer_than_delta_and_gives_nobody_up_before(tm
         for release in stream.push(batch(["abcd"[i % 4]], start=i)):
             left -= set(release.tables["record"].column("seq").to_pylist())
         # What waits was either just taken in or is younger than delta; the suppressed have left as well.
-        assert stream.counts.held <= delta
-        assert stream.counts.held + stream.counts.suppressed == len(left)
+        assert stream.counts.withheld <= delta
+        assert stream.counts.withheld + stream.counts.suppressed == len(left)
         assert stream.counts.suppressed <= sum(seq <= i - delta for seq in left)
     stream.close()
-    assert stream.counts.held == 0
+    assert stream.counts.withheld == 0
 
 
 def test_castle_counts_persons_and_not_records(tmp_path):

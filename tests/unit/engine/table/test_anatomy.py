@@ -106,7 +106,7 @@ def test_a_share_of_the_records_is_the_share_as_it_is_written():
     table = pa.table({"age": list(range(100)), "ill": ["flu"] * 79 + ["asthma"] * 21})
     rules = policy(2, suppression=0.58)
     made = reticent.anonymize(table, rules, method="anatomy", seed=1)
-    assert made.counts.suppressed == 58
+    assert made.records.suppressed == 58
     assert reticent.verify(made, rules).holds
 
 
@@ -138,7 +138,7 @@ def test_suppression_takes_as_few_as_it_must(ills):
             release(ills, rules)
         return
     made = release(ills, rules)
-    assert made.counts.published == largest_eligible_size(counts, 2)
+    assert made.records.published == largest_eligible_size(counts, 2)
     assert verify([made], rules).holds
 
 
@@ -167,4 +167,4 @@ def test_its_hint_leads_to_a_release(privacy):
     with pytest.raises(PolicyError) as error:
         reticent.anonymize(table, Policy(columns=columns, privacy=privacy), method="anatomy")
     section = yaml.safe_load(error.value.hint.removeprefix("Write ").partition(", or use")[0])
-    assert reticent.anonymize(table, Policy(columns=columns, **section), method="anatomy").counts.published == 3
+    assert reticent.anonymize(table, Policy(columns=columns, **section), method="anatomy").records.published == 3

@@ -14,7 +14,7 @@ from reticent import _core
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 from reticent.engine.table import method_selection as contests
-from reticent.errors import GuaranteeError, PolicyError, UnwantedError
+from reticent.errors import GuaranteeError, PolicyError, WorkCancelledError
 from reticent.policy import Policy
 from reticent.verify import verify
 
@@ -157,10 +157,10 @@ def test_a_cancelled_search_publishes_nothing_and_tries_nothing_more(monkeypatch
         return 0.0
 
     monkeypatch.setattr("reticent.engine.table.auto.by_loss", lambda _: cancelling)
-    with pytest.raises(UnwantedError, match="nothing was published"):
+    with pytest.raises(WorkCancelledError, match="nothing was published"):
         release(rules({"k": 4}), people(), watch=watch)
     assert len(after) == 1
-    with pytest.raises(UnwantedError):
+    with pytest.raises(WorkCancelledError):
         release(rules({"k": 4}), people(), "mondrian", watch=watch)
 
 

@@ -16,7 +16,7 @@ from reticent.policy.models.average_risk import keeps_average_risk
 from reticent.policy.models.k_map import count_fitting_people
 from reticent.policy.models.population_uniqueness import population_uniques
 from reticent.policy.spec import HierarchySpec
-from reticent.release import Counts, Guarantee, Release
+from reticent.release import Guarantee, RecordCounts, Release
 from reticent.verify import verify
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=15).map(np.array)
@@ -165,10 +165,12 @@ def test_the_judge_refutes_what_does_not_hold(privacy):
         {"age": ["20", "21", "22", "*", "*"], "sex": ["*"] * 5, "ill": ["flu", "cold", "flu", "cold", "flu"]}
     )
     planted = Release(
-        "table", "generalised", "local", {"data": data}, Guarantee(privacy, "a reader"), Counts(5, 5, 0, 0), ""
+        "table", "generalized", "local", {"data": data}, Guarantee(privacy, "a reader"), RecordCounts(5, 5, 0, 0), ""
     )
     assert not verify([planted], policy()).holds
-    honest = Release("table", "generalised", "local", {"data": data}, Guarantee({}, "a reader"), Counts(5, 5, 0, 0), "")
+    honest = Release(
+        "table", "generalized", "local", {"data": data}, Guarantee({}, "a reader"), RecordCounts(5, 5, 0, 0), ""
+    )
     assert not verify([honest], policy(**privacy)).holds
 
 

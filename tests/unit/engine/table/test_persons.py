@@ -83,12 +83,12 @@ def test_records_first_and_last_follow_the_events_and_are_not_held_against_the_l
     for records, values in (("first", {0}), ("last", {1})):
         person = {"column": "patient", "records": records, "events": "visit"}
         release = anonymize(table, policy(person=person, **rules), seed=1)
-        assert release.counts.published == 300
-        assert release.counts.suppressed == release.explain["left_out"] == 600
+        assert release.records.published == 300
+        assert release.records.suppressed == release.explain["suppressed_further_records"] == 600
         chosen = [f"d{(p + v) % 4}" for p in range(300) for v in values]
         assert sorted(release.tables["data"]["ill"].to_pylist()) == sorted(chosen)
         assert verify(release, policy(person=person, **rules), original=table).holds
-        lied = replace(release, explain={**release.explain, "left_out": 599})
+        lied = replace(release, explain={**release.explain, "suppressed_further_records": 599})
         assert not verify(lied, policy(person=person, **rules), original=table).holds
 
 

@@ -70,8 +70,8 @@ def test_every_release_verifies_and_counts_its_rows(method, privacy):
     made = release(method, policy, table)
     verdict = verify([made], policy)
     assert verdict.holds, [f for f in verdict.findings if not f.holds]
-    data, counts = made.tables["data"], made.counts
-    assert (counts.rows_in, counts.published) == (600, data.num_rows)
+    data, counts = made.tables["data"], made.records
+    assert (counts.input, counts.published) == (600, data.num_rows)
     assert counts.suppressed == 600 - data.num_rows <= int(privacy.get("suppression", 0) * 600)
     assert data.column_names == list(policy.columns)
 
@@ -93,7 +93,7 @@ def test_the_story_of_an_optimal_release_adds_up():
     assert said["nodes"]["checked"] + said["nodes"]["pruned"] == said["nodes"]["lattice"] == 6 * 2 * 4
     assert said["optimal"]
     assert said["bound"] == said["score"] == pytest.approx(made.metrics["loss"])
-    assert said["suppressed"] == made.counts.suppressed
+    assert said["suppressed"] == made.records.suppressed
 
 
 @pytest.mark.parametrize(

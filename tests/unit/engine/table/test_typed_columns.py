@@ -23,5 +23,5 @@ def test_a_table_with_types_is_released(method, names):
     table = pa.table({name: COLUMNS[name] for name in names} | {"ill": ["flu", "cold"] * (ROWS // 2)})
     policy = Policy(columns=dict.fromkeys(names, "quasi") | {"ill": "sensitive"}, privacy={"k": 5})
     release = reticent.anonymize(table, policy, method=method, seed=1)
-    assert release.counts.published == ROWS
+    assert release.records.published == ROWS
     assert reticent.verify(release, policy, original=table).holds

@@ -50,7 +50,7 @@ ROWS = (("p", "10", "flu"), ("q", "3", "gout"), ("p", "9", "hiv"), ("p", "9", "h
 def test_a_persons_records_are_events_in_the_order_of_the_column(tmp_path):
     rows, release = published(visits(*ROWS), policy(tmp_path, events="visit"))
     assert [row["event"] for row in rows] == [2, 0, 1, 1, 0]
-    assert release.counts.published == 5
+    assert release.records.published == 5
     # One house, one person: the order of the input does not matter, only that of the events.
     again, _ = published(visits(*ROWS[::-1]), policy(tmp_path, events="visit"))
     assert sets(again)[::-1] == sets(rows)
@@ -88,7 +88,7 @@ def test_first_and_last_records(tmp_path, person, lines):
     rows, release = published(visits(*ROWS), policy(tmp_path, **person))
     assert [row["line"] for row in rows] == lines
     assert {row["event"] for row in rows} == {0}
-    assert (release.counts.published, release.counts.suppressed) == (2, 3)
+    assert (release.records.published, release.records.suppressed) == (2, 3)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -98,5 +98,5 @@ def test_a_person_counts_once_among_those_who_are_not_offered(tmp_path, seed):
     visits_of = [("p", str(visit), "a rare one") for visit in range(40)]
     rows = visits(*visits_of, *((f"q{i}", "1", ILLS[i % 5]) for i in range(400)))
     _, release = published(rows, rules, seed=seed)
-    (share,) = release.documents["veil"]["eta"]
+    (share,) = release.metadata["veil"]["omission_rate"]
     assert share * 401 < 20  # one, and noise of scale 2

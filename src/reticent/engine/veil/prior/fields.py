@@ -94,7 +94,7 @@ def condition_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str]
     Raises:
         PolicyError: the policy names a unit, and columns were asked for.
     """
-    if policy.unit is None:
+    if policy.household is None:
         return by
     if by:
         raise PolicyError(

@@ -87,7 +87,7 @@ def fit(
     table = merge_variants(table, policy)
     paths = Trajectories.of(table, policy)
     firsts = table.take(pa.array(paths.firsts))
-    by, alone = condition_columns(policy, by), policy.unit is None
+    by, alone = condition_columns(policy, by), policy.household is None
     follows = alone and int(paths.has_several.sum()) >= KERNEL_MIN_PERSONS  # a unit has no kernel
     past = past_of(firsts, policy, l, by, epsilon, rng, KERNEL_SHARE * follows)
     parts = np.split(rng.permutation(past.persons), [int(share * past.persons) for share in _PARTS])

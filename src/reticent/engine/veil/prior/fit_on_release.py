@@ -82,7 +82,7 @@ def fit_on_release(
     """
     table = merge_variants(table, policy)
     paths, sensitive = Trajectories.of(table, policy), policy.sensitive[0]
-    by, alone = condition_columns(policy, by), policy.unit is None
+    by, alone = condition_columns(policy, by), policy.household is None
     kernel &= alone
     several = add_noise(np.array([paths.has_several.sum()]), _KERNEL_TEST_SHARE * epsilon, rng) if kernel else [0]
     follows = kernel and int(several[0]) >= KERNEL_MIN_PERSONS

@@ -116,17 +116,17 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
         "source": "past",
         "l": measures.l,
         "values": len(fitted.domain),
-        "rows": len(fitted.prior.strata),
+        "strata": len(fitted.prior.strata),
         "by": list(fitted.prior.columns),
         "persons": fitted.persons,
         "held_out": measures.persons,
         "epsilon": fitted.epsilon,
-        "likelihood": {"prior": measures.prior_likelihood, "reader": measures.attacker_likelihood},
-        "reader": {"before": asdict(measures.before), "after": asdict(measures.after), "ratio": measures.ratio},
-        "kappa": {"mean": measures.mean_odds_ratio, "50": half, "90": nine, "99": most},
-        "eta": measures.omission_rate,
+        "likelihood": {"prior": measures.prior_likelihood, "attacker": measures.attacker_likelihood},
+        "attacker": {"before": asdict(measures.before), "after": asdict(measures.after), "ratio": measures.ratio},
+        "odds_ratio": {"mean": measures.mean_odds_ratio, "50": half, "90": nine, "99": most},
+        "omission_rate": measures.omission_rate,
         "largest_useful_l": measures.useful_l,
-        "tells": [{"column": one.column, "nats": list(one.nats)} for one in measures.disclosive_columns],
+        "disclosive_columns": [{"column": one.column, "nats": list(one.nats)} for one in measures.disclosive_columns],
         "coarser": None if coarser is None else asdict(coarser),
         "kernel": None if fitted.kernel is None else _kernel_figures(fitted.kernel),
     }
@@ -137,7 +137,7 @@ def _kernel_figures(kernel: FittedKernel) -> dict[str, Any]:
     return {
         "persons": kernel.persons,
         "misfit": None if kernel.misfit is None else asdict(kernel.misfit),
-        "readers": [asdict(one) for one in kernel.attackers],
+        "attackers": [asdict(one) for one in kernel.attackers],
     }
 
 

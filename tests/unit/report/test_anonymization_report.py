@@ -33,8 +33,8 @@ def write(tmp_path, content):
 
 
 def test_every_section_is_there_and_gaps_are_marked(tmp_path, figures):
-    out = tmp_path / "board.md"
-    result = CliRunner().invoke(app, ["board", str(write(tmp_path, figures[0])), "-o", str(out)])
+    out = tmp_path / "report.md"
+    result = CliRunner().invoke(app, ["report", str(write(tmp_path, figures[0])), "-o", str(out)])
     assert result.exit_code == 0
     text = out.read_text()
     assert [line[3:].split(".")[0] for line in text.splitlines() if line.startswith("## ")] == [

@@ -25,7 +25,7 @@ POLICY = {
 
 
 def acts(client) -> list[tuple[str, str, str]]:
-    return [(entry["act"], entry["on"], entry["name"]) for entry in client.get("/trail?limit=1000").json()]
+    return [(entry["action"], entry["target"], entry["name"]) for entry in client.get("/audit-log?limit=1000").json()]
 
 
 def test_what_is_done_is_in_it(server):
@@ -51,8 +51,8 @@ def test_what_is_done_is_in_it(server):
             ("audit", f"audit:{audit}", "test custodian"),
             ("delete", "table:ward.csv", "test custodian"),
         ]
-        head = client.get("/trail/head").json()
-        last = client.get(f"/trail?after={head['entries'] - 2}").json()
+        head = client.get("/audit-log/head").json()
+        last = client.get(f"/audit-log?after={head['entries'] - 2}").json()
     assert head["broken"] is None
     assert [entry["digest"] for entry in last] == [head["digest"]]
 
@@ -77,21 +77,23 @@ def filled(store: Store) -> AuditLog:
 def test_a_change_is_seen(store, at, change):
     trail = filled(store)
     with store.transaction() as tx:
-        here, other = (tx.get(OWNER, "trail", _key(number)) for number in (at, (at + 1) % 5))
+        here, other = (tx.get(OWNER, "audit-log", _key(number)) for number in (at, (at + 1) % 5))
         if change == "remove":
-            tx.delete(OWNER, "trail", _key(at))
+            tx.delete(OWNER, "audit-log", _key(at))
         elif change == "swap":
-            tx.put(OWNER, "trail", _key(at), other)
-            tx.put(OWNER, "trail", _key((at + 1) % 5), here)
+            tx.put(OWNER, "audit-log", _key(at), other)
+            tx.put(OWNER, "audit-log", _key((at + 1) % 5), here)
         else:
-            tx.put(OWNER, "trail", _key(at), json.dumps(json.loads(here) | {"name": "nobody"}, sort_keys=True).encode())
+            tx.put(
+                OWNER, "audit-log", _key(at), json.dumps(json.loads(here) | {"name": "nobody"}, sort_keys=True).encode()
+            )
     assert trail.first_broken_entry() is not None
 
 
 def test_a_shortened_trail_is_seen(store):
     trail = filled(store)
     with store.transaction() as tx:
-        tx.delete(OWNER, "trail", _key(4))
+        tx.delete(OWNER, "audit-log", _key(4))
     assert trail.first_broken_entry() == 4
 
 
