@@ -70,7 +70,7 @@ def test_a_persons_epsilon_is_spent_once(place):
 def test_kinds_that_publish_again_have_none(place, kind):
     from reticent.engine.veil.parameters import VeilParameters
 
-    with pytest.raises(PolicyError, match="cost epsilon anew"):
+    with pytest.raises(PolicyError, match="cost epsilon again"):
         VeilParameters.of(Policy.load(place / "policy.yaml"), kind)
 
 
@@ -79,7 +79,7 @@ def test_relatives_are_not_counted_as_strangers(place):
     policy["prior"]["unit"] = "id"
     from reticent.engine.veil.parameters import VeilParameters
 
-    with pytest.raises(PolicyError, match="unit and totals"):
+    with pytest.raises(PolicyError, match="noisy counts and a household"):
         VeilParameters.of(Policy.from_dict(policy, base=place), "table")
 
 

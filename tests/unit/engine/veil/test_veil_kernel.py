@@ -104,7 +104,7 @@ def core_kernel(kernel):
 
 def both(house, key=KEY):
     l, rows, orders, kernel = house
-    arrays = {"stretches": array(rows, np.uint64), "orders": array(orders, np.uint16)}
+    arrays = {"segments": array(rows, np.uint64), "permutations": array(orders, np.uint16)}
     core = veil.Veil(key=key, l=l, **arrays, kernel=core_kernel(kernel))
     return core, twin.Veil(twin.Hashes(key), l, rows, orders, kernel)
 
@@ -130,7 +130,7 @@ def check(sights, memories):
     assert sights.candidates.tolist() == [sorted(memory.slots) for memory in memories]
     assert [row.tobytes() for row in sights.memories] == [memory.to_bytes() for memory in memories]
     assert sights.offered.tolist() == [memory.truth is not None for memory in memories]
-    assert sights.rows.tolist() == [memory.row for memory in memories]
+    assert sights.strata.tolist() == [memory.row for memory in memories]
     assert sights.events.tolist() == [memory.event for memory in memories]
 
 
@@ -190,7 +190,7 @@ def test_no_question_is_asked_twice_in_a_life():
     assert len(asked) == len(set(asked))
 
 
-GOOD = {"key": KEY, "l": 2, "stretches": np.full((1, 2), ONE, np.uint64), "orders": np.array([[0, 1]], np.uint16)}
+GOOD = {"key": KEY, "l": 2, "segments": np.full((1, 2), ONE, np.uint64), "permutations": np.array([[0, 1]], np.uint16)}
 
 
 @pytest.mark.parametrize(
@@ -199,11 +199,11 @@ GOOD = {"key": KEY, "l": 2, "stretches": np.full((1, 2), ONE, np.uint64), "order
         {"l": 1},
         {"l": 255},
         {"l": 3},
-        {"stretches": np.array([[ONE, ONE - 1]], np.uint64)},
-        {"stretches": np.zeros((0, 2), np.uint64)},
-        {"orders": np.array([[0, 0]], np.uint16)},
-        {"orders": np.array([[0, 2]], np.uint16)},
-        {"orders": np.zeros((0, 2), np.uint16)},
+        {"segments": np.array([[ONE, ONE - 1]], np.uint64)},
+        {"segments": np.zeros((0, 2), np.uint64)},
+        {"permutations": np.array([[0, 0]], np.uint16)},
+        {"permutations": np.array([[0, 2]], np.uint16)},
+        {"permutations": np.zeros((0, 2), np.uint16)},
         {"kernel": veil.Kernel.from_stays(u64([0]), within=0, parents=u32([0]))},
         {"kernel": veil.Kernel.from_matrix(u64([0, 1, 1]), array([2], np.uint16), u64([1]))},
     ],

@@ -114,7 +114,7 @@ def _with_level(policy: Policy, item: str) -> str:
 
 
 def _min_persons(past: Past) -> float:
-    """Return the fewest persons of a stratum in which hardly any value is too rare, judging by the noisy totals."""
+    """Return the fewest persons of a stratum in which hardly any value is too rare, by the noisy totals."""
     totals = np.sort(np.maximum(past.totals, 0))
     shares = totals / max(totals.sum(), 1)
     rarest = shares[np.searchsorted(np.cumsum(shares), _MAX_CHOSEN_OMISSION)] if shares.any() else 1.0
