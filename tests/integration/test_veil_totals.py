@@ -49,7 +49,7 @@ def test_the_release_carries_them_says_what_they_cost_and_is_verified(place):
     assert counts.shape == np.array(document["stretches"]).shape
     assert abs(counts.sum() - 2000) < 200
     words = " ".join(Release.from_dir(place / "a").guarantee.not_covered)
-    assert "totals by row and value were counted on the released persons themselves, with noise of epsilon = 1" in words
+    assert "counts by stratum and value were computed from the released persons, with noise of epsilon = 1" in words
     done = run("verify", place / "a", "-p", place / "policy.yaml", "--original", place / "now.csv", "--all")
     assert done.exit_code == 0, done.output
     assert "totals have as much noise as they state" in done.output

@@ -101,9 +101,8 @@ def _has_disclosive_label(labels: Int64s, true_values: Int64s, known: Int64s) ->
     in_large_stratum = _in_large_group(known, _LARGE_GROUP)
     stratum, strata = compact_codes(known[in_large_stratum])
     size = int(true_values.max()) + 1
-    usual = _shares(stratum, true_values[in_large_stratum], size)[
-        np.searchsorted(strata, cell_codes[cell_numbers] % (int(known.max()) + 1))
-    ]
+    own_stratum = np.searchsorted(strata, cell_codes[cell_numbers] % (int(known.max()) + 1))
+    usual = _shares(stratum, true_values[in_large_stratum], size)[own_stratum]
     return bool(((_shares(place, true_values[large], size) >= _NEARLY_ALL) & (usual <= _USUAL_SHARE)).any())
 
 

@@ -42,9 +42,9 @@ def prepare(table: pa.Table, policy: Policy, secret: bytes | None = None) -> pa.
     for name, column in policy.columns.items():
         if column.combine is not None:
             table = _combine(table, name, column.combine)
-    for name in (policy.person, policy.unit):
-        if name is not None and name in table.column_names:
-            table = table.set_column(table.column_names.index(name), name, normalize_names(table.column(name)))
+    for key in (policy.person, policy.unit):
+        if key is not None and key in table.column_names:
+            table = table.set_column(table.column_names.index(key), key, normalize_names(table.column(key)))
     for name, column in policy.columns.items():
         identifier = column.identifier
         if identifier is None or identifier.drop or name not in table.column_names:
@@ -89,9 +89,7 @@ def _refuse_column(name: str, column: Column, kind: str) -> None:
         )
     if identifier is not None and identifier.shift is not None:
         if kind == "stream":
-            raise PolicyError(
-                f"columns.{name}: a stream cannot shift dates.", hint="Give the column the role identifier."
-            )
+            raise PolicyError(f"columns.{name}: a stream cannot shift dates.", hint="Use the role identifier.")
         if kind != "table" and identifier.key is None:
             raise PolicyError(
                 f"columns.{name}: a shift without a key file would differ from release to release.",
@@ -131,9 +129,7 @@ def policy_exclusions(policy: Policy) -> tuple[str, ...]:
     sentences = []
     if policy.plain:
         names = ", ".join(policy.plain[:3]) + (f" and {len(policy.plain) - 3} more" if len(policy.plain) > 3 else "")
-        sentences.append(
-            f"an attacker who knows what a plain column, released unchanged, says about a person ({names})"
-        )
+        sentences.append(f"an attacker who knows what a plain (unchanged) column says about a person ({names})")
     if len(policy.sensitive) > 1:
         sentences.append("an attacker who knows one sensitive value of a person and infers another from it")
     if any(column.combine for column in policy.columns.values()):
@@ -169,9 +165,7 @@ def _shift_dates(table: pa.Table, policy: Policy, name: str, secret: bytes | Non
     # Always the first key: with two shifts of one date in two releases, an attacker could narrow the date down.
     secret = Keys.load(policy.path(identifier.key)).first if identifier.key else secret or _session_secret(policy)
     if policy.person not in table.column_names:
-        raise DataError(
-            f"The data have no column '{policy.person}', so no date can be shifted.", hint="Add the person column."
-        )
+        raise DataError(f"The data have no column '{policy.person}', so no date can be shifted.", hint="Add it.")
     people = table.column(policy.person).cast(pa.string()).combine_chunks().dictionary_encode()
     if people.null_count:
         raise DataError(

@@ -25,9 +25,7 @@ class SeriesPublisher(Publisher):
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
         if policy.person is None:
-            raise PolicyError(
-                "A series needs the person of every record.", hint="Write person: with the identifier column."
-            )
+            raise PolicyError("A series needs a person column.", hint="Write person: with the identifier column.")
         self._pending: list[pa.Table] = []
         self._counts = Counts()
 

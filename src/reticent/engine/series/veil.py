@@ -45,9 +45,8 @@ class Veil(VeilPublisher, SeriesPublisher):
         before = None if parameters.kernel is None else RememberedValues.of(people.to_bytes(), parameters.l)
         veiled = self._veiler.veil(table, now=self.releases)
         if before is not None and veiled.true_values is not None:
-            check_transitions(
-                parameters, before.transitions(veiled.veil_persons, veiled.true_values, now=self.releases)
-            )
+            transitions = before.transitions(veiled.veil_persons, veiled.true_values, now=self.releases)
+            check_transitions(parameters, transitions)
         release = self._veiler.release(veiled, number=self.releases)
         self._members, self._shown_events = self._veiler.members(veiled, number=self.releases), veiled.shown_events()
         return release

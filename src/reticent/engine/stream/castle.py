@@ -185,13 +185,9 @@ class Castle(StreamPublisher):
             try:
                 column = to_native(batch.column(name)).cast(pa.float64())
             except pa.ArrowInvalid:
-                raise DataError(
-                    f"Column '{name}' contains a value that is not a number.", hint="Correct the column."
-                ) from None
+                raise DataError(f"Column '{name}' has a value that is not a number.", hint="Correct it.") from None
             if column.null_count:
-                raise DataError(
-                    f"Column '{name}' has {column.null_count:,} missing numbers.", hint="Fill in the missing numbers."
-                )
+                raise DataError(f"Column '{name}' has {column.null_count:,} missing numbers.", hint="Fill them in.")
             columns.append(column.to_numpy())
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.float64)
 
@@ -294,9 +290,7 @@ def _requirement(policy: Policy) -> tuple[int, int]:
         raise PolicyError("CASTLE needs quasi-identifiers.", hint="Give the identifying columns the role quasi.")
     diversity = policy.privacy.l
     if diversity is not None and diversity.kind != "distinct":
-        raise PolicyError(
-            "privacy.l: CASTLE supports distinct l-diversity only.", hint="Write privacy: {l: {distinct: 3}}."
-        )
+        raise PolicyError("CASTLE supports distinct l-diversity only.", hint="Write privacy: {l: {distinct: 3}}.")
     l = int(np.ceil(diversity.l)) if diversity is not None else 1
     if policy.privacy.t is not None:
         raise PolicyError("privacy.t: CASTLE does not support t-closeness.", hint="Remove t from the policy.")

@@ -146,13 +146,13 @@ class RecordHasher:
                 f"{hashes.missing:,} records have no value in '{self._person}'.",
                 hint="Give every record a person; Reticent cannot protect a returning person without one.",
             )
-        quasi, persons, codes = hashes.quasi, hashes.persons, hashes.codes
+        quasi_hashes, persons, codes = hashes.quasi, hashes.persons, hashes.codes
         if persons is None:
             persons = seqs  # without a person column every record is its own person
         if codes is not None:
-            return Records(seqs, quasi, persons, codes)
+            return Records(seqs, quasi_hashes, persons, codes)
         codes = self._values.encode(rows.column(at[self._sensitive]).cast(pa.string()))
-        return Records(seqs, quasi, persons, codes, tuple(self._values.labels[known:]))
+        return Records(seqs, quasi_hashes, persons, codes, tuple(self._values.labels[known:]))
 
 
 LabelPath = tuple[str | None, frozenset[str]]
@@ -259,11 +259,8 @@ class FieldReader:
         """
         piece, at = self._batches.convert(batch)
         if at is not self._at:
-            fields, household = (
-                [at[name] for name in self._columns_read],
-                at[self._household] if self._household else None,
-            )
-            self._at, self._columns = at, (at[self._person], fields, household)
+            household = at[self._household] if self._household else None
+            self._at, self._columns = at, (at[self._person], [at[name] for name in self._columns_read], household)
         capsules, columns = piece.__arrow_c_array__(), self._columns
         for teaching_round in range(_MAX_ROUNDS):
             coded = self._core.read(capsules, *columns, normalized)

@@ -162,9 +162,8 @@ class Veil(VeilPublisher, ImmediatePublisher):
         for _, seqs, (persons, strata, codes, *households) in iter_entries(journal, kinds):
             values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
             self._begin()
-            events = self._people.add_events(
-                persons, households[0] if households else persons, strata.astype(np.uint32), values
-            )
+            keys = households[0] if households else persons
+            events = self._people.add_events(persons, keys, strata.astype(np.uint32), values)
             yield self._to_batch(seqs, {}, self._finish_batch(events, self._position_after(seqs)), persons, b"")
 
     # The contract of all engines

@@ -33,9 +33,7 @@ from reticent.release import Counts, Kind, Release, person_hashes
 MAX_OMISSION_RATE = 0.1
 """A larger share of omitted true values means that the prior does not fit the data."""
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-DISCLOSIVE_HINT = (
-    "Give the column the role identifier or a coarser level, or condition the prior on it (`reticent prior --by`)."
-)
+DISCLOSIVE_HINT = "Use the role identifier or a coarser level, or condition the prior on it (`reticent prior --by`)."
 OMISSION_EPSILON = 1.0
 """Privacy cost of the published omission rates, per release."""
 
@@ -58,9 +56,7 @@ def hash_persons(column: pa.ChunkedArray, rng: Rng, name: str) -> UInt64s:
     rows = pa.RecordBatch.from_arrays([to_native(normalize_names(column))], names=[name])
     hashes = _core.stream.Hasher(rng.veil_key("veil persons")).read(rows.__arrow_c_array__(), [], 0, 0)
     if hashes.missing:
-        raise DataError(
-            f"{hashes.missing:,} records have no value in '{name}'.", hint="Give every record a person in this column."
-        )
+        raise DataError(f"{hashes.missing:,} records have no value in '{name}'.", hint="Fill in the missing values.")
     assert hashes.persons is not None  # noqa: S101 - a column was named
     return hashes.persons
 
@@ -145,22 +141,15 @@ class BatchVeiler:
         `values` are the true values, where the batch does not store them. Refuses a batch with too many omitted true values
         or with a disclosive column.
         """
-        parameters, events, size = self.parameters, veiled.events, len(veiled)
-        _refuse_omissions(events, record_weights(veiled.veil_persons), has_kernel=parameters.kernel is not None)
+        params, events, size = self.parameters, veiled.events, len(veiled)
+        _refuse_omissions(events, record_weights(veiled.veil_persons), has_kernel=params.kernel is not None)
         true_values, published = veiled.true_values if values is None else values, veiled.published
         assert true_values is not None  # noqa: S101 - a batch without true values comes with `values`
         columns = {name: published.column(name) for name in published.column_names}
-        refuse_disclosive_columns(
-            columns, true_values, strata=events.strata, persons=veiled.veil_persons, hint=DISCLOSIVE_HINT
-        )
-        shares = omission_rates(
-            parameters, events, veiled.veil_persons, veiled.fact_hashes(), self._rng, OMISSION_EPSILON
-        )
-        document = parameters.to_metadata() | {
-            "eta": shares,
-            "eta_epsilon": OMISSION_EPSILON,
-            "house": parameters.digest,
-        }
+        persons = veiled.veil_persons
+        refuse_disclosive_columns(columns, true_values, strata=events.strata, persons=persons, hint=DISCLOSIVE_HINT)
+        shares = omission_rates(params, events, persons, veiled.fact_hashes(), self._rng, OMISSION_EPSILON)
+        document = params.to_metadata() | {"eta": shares, "eta_epsilon": OMISSION_EPSILON, "house": params.digest}
         if counts_epsilon(self._policy) is not None:
             document["totals"] = self._noisy_counts(veiled)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._has_pseudonyms else None
@@ -169,17 +158,13 @@ class BatchVeiler:
             kind=self._kind,
             shape="veil",
             method="veil",
-            tables={"data": data_table(parameters, veiled.published, events, order, names)},
-            guarantee=guarantee(parameters),
+            tables={"data": data_table(params, veiled.published, events, order, names)},
+            guarantee=guarantee(params),
             counts=Counts(size + suppressed, size, 0, suppressed),
             policy_hash=self._policy.hash,
-            explain={
-                "rows_of_the_prior": len(parameters.strata),
-                "values": len(parameters.domain),
-                "publication": number,
-            },
+            explain={"rows_of_the_prior": len(params.strata), "values": len(params.domain), "publication": number},
             documents={"veil": document},
-            seeded=self._rng.seeded or parameters.seeded,
+            seeded=self._rng.seeded or params.seeded,
         )
 
     def _noisy_counts(self, veiled: VeiledBatch) -> dict[str, Any]:

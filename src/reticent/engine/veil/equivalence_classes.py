@@ -84,9 +84,8 @@ def _publish_column(levels: PublishedLevels, name: str, table: pa.Table) -> tupl
     leaf = np.zeros(len(hierarchy.labels[level]), dtype=np.int64)
     leaf[hierarchy.node_ids[level]] = np.arange(len(dictionary))
     tables = tuple(np.ascontiguousarray(above[leaf]) for above in hierarchy.node_ids[level:])
-    shown = replace(
-        hierarchy, node_ids=tables, labels=hierarchy.labels[level:], leaves=hierarchy.leaves[level:], numeric=None
-    )
+    labels, leaves = hierarchy.labels[level:], hierarchy.leaves[level:]
+    shown = replace(hierarchy, node_ids=tables, labels=labels, leaves=leaves, numeric=None)
     return shown, hierarchy.node_ids[level][codes]
 
 

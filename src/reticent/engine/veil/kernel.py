@@ -132,7 +132,5 @@ def _parse_shares(line: list[str], place: str) -> tuple[float, float]:
     except ValueError:
         own = within = -1.0
     if not (0 <= own <= 1 and 0 <= within <= 1):
-        raise PolicyError(
-            f"{place}: 'stay' and 'within' must be numbers between 0 and 1.", hint="Write value,stay,within."
-        )
+        raise PolicyError(f"{place}: stay and within must be between 0 and 1.", hint="Write value,stay,within.")
     return own, within

@@ -217,15 +217,12 @@ def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:
 def _sensitive_column(policy: Policy) -> str:
     sensitive = sole_sensitive(policy, "The veil covers", "Combine them into one: {role: sensitive, combine: [a, b]}.")
     if policy.privacy.t is not None:
-        raise PolicyError(
-            "t does not apply to the veil.",
-            hint="Remove t; write prior: {order: hierarchy} against similar candidates.",
-        )
+        hint = "Remove t; write prior: {order: hierarchy} against similar candidates."
+        raise PolicyError("privacy.t does not apply to the veil.", hint=hint)
     clashes = [name for name in policy.released if name in ADDED_COLUMNS]
     if clashes:
         raise PolicyError(
-            f"The released column '{clashes[0]}' has the name of a column that the veil adds.",
-            hint="Rename the column.",
+            f"The veil adds a column '{clashes[0]}', which the policy releases.", hint="Rename the column."
         )
     return sensitive
 

@@ -60,7 +60,7 @@ def _list_exclusions(parameters: VeilParameters) -> list[str]:
 
 def _odds_ratio_sentence(figures: dict[str, Any]) -> str:
     bound = (
-        "an attacker better informed than the prior by an odds ratio r: a weight a becomes at most r a / (r a + 1 - a)"
+        "an attacker better informed than the prior, by an odds ratio r: a weight a becomes at most r a / (r a + 1 - a)"
     )
     if "kappa" not in figures:
         return f"{bound}; the odds ratio was not measured for this prior"
@@ -95,9 +95,7 @@ def _epsilon_sentences(parameters: VeilParameters) -> list[str]:
     if parameters.epsilon is not None and (parameters.figures or {}).get("source") == "released":
         spent.append(("the prior was", parameters.epsilon))
     elif parameters.epsilon is not None:
-        sentences = [
-            f"persons of the past on whom the prior was counted: it cost them epsilon = {parameters.epsilon:g}"
-        ]
+        sentences = [f"persons of the past from whom the prior was made: it cost them epsilon = {parameters.epsilon:g}"]
     if (counts_cost := counts_epsilon(parameters.policy)) is not None:
         spent.append(("counts by stratum and value were", counts_cost))
     if not spent:

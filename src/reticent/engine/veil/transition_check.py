@@ -80,10 +80,8 @@ def check_transitions(parameters: VeilParameters, transitions: Transitions) -> N
     assert parameters.kernel is not None  # noqa: S101 - without a kernel candidates never change
     stays = parameters.kernel.stay_probabilities(parameters.segments)[transitions.strata, transitions.before]
     size, stayed, expected = len(stays), int((transitions.before == transitions.after).sum()), float(stays.sum())
-    deviation = abs(stayed - expected)
-    if deviation > _MAX_DEVIATION * size and deviation > _MAX_STANDARD_ERRORS * float(
-        np.sqrt((stays * (1 - stays)).sum())
-    ):
+    deviation, standard_error = abs(stayed - expected), float(np.sqrt((stays * (1 - stays)).sum()))
+    if deviation > _MAX_DEVIATION * size and deviation > _MAX_STANDARD_ERRORS * standard_error:
         raise GuaranteeError(
             f"{stayed:,} of {size:,} values are unchanged since the person's last event, but the kernel expects {expected:,.0f}: "
             "the false candidates would reveal the true values; nothing was published.",

@@ -112,12 +112,9 @@ def _choose_strata(past: Past, part: Past, rng: np.random.Generator) -> Split | 
     if past.has_fixed_levels:
         return fixed_tree(past.by, sizes_of(past, rng), past.min_records)
     test = np.arange(part.persons) % _TEST_EVERY == 0
-    training = replace(part, share=part.share * (1 - 1 / _TEST_EVERY))
-    growth = Growth(
-        min_records=training.min_records,
-        noise=2 * noise_scale(training.count_epsilon) ** 2,
-        min_count=training.min_count,
-    )
+    rest = replace(part, share=part.share * (1 - 1 / _TEST_EVERY))
+    noise = 2 * noise_scale(rest.count_epsilon) ** 2
+    growth = Growth(min_records=rest.min_records, noise=noise, min_count=rest.min_count)
     return grow(part.by, part.values, len(past.domain), test, growth)
 
 
@@ -143,22 +140,17 @@ def _fit_kernel(
     """Fit the kernel on all persons; measure a trial kernel of the first part on the third, against an informed attacker."""
     prior, whole = priors
     trial = fit_transitions(past.take(parts[0]), paths, values, prior, rng, parts[0])
-    attacker_kernel = AttackerKernel(paths.transitions(values, np.concatenate(parts[:2]))[1:], len(past.domain))
+    finer = AttackerKernel(paths.transitions(values, np.concatenate(parts[:2]))[1:], len(past.domain))
     strata = prior.assign_strata(past.fields, past.persons)
     who, before, after = paths.transitions(values, parts[2])
-    kernel_misfit = (
-        misfit(trial, prior.shares, attacker_kernel, (strata[who], before, after))
-        if len(who) >= _MIN_TEST_PERSONS
-        else None
-    )
+    test = (strata[who], before, after)
+    kernel_misfit = misfit(trial, prior.shares, finer, test) if len(who) >= _MIN_TEST_PERSONS else None
     scores = []
     for events in _EVENT_COUNTS:
         persons = parts[2][paths.lengths[parts[2]] >= events]
         true_values = values[paths.order[paths.starts[persons][:, None] + np.arange(events)]]
         if len(persons) >= _MIN_TEST_PERSONS:
-            scores.append(
-                attack_trajectories(prior, trial, attacker_kernel, strata[persons], true_values, l=past.l, rng=rng)
-            )
+            scores.append(attack_trajectories(prior, trial, finer, strata[persons], true_values, l=past.l, rng=rng))
     # The trial's noise is not accounted for, so the kernel is fitted again with the prior that is handed out.
     return FittedKernel(
         fit_transitions(past, paths, values, whole, rng), int(paths.has_several.sum()), kernel_misfit, tuple(scores)

@@ -75,17 +75,15 @@ def fit_kernel(
     """
     if not len(before) and epsilon is None:  # with noise, that there are none is not disclosed
         raise DataError("The past has no person with two records.", hint="Remove the kernel from the policy.")
-    within_epsilon, stay_epsilon = (
-        None if epsilon is None else epsilon * share for share in (_WITHIN_SHARE, 1 - _WITHIN_SHARE)
-    )
+    shares_of_epsilon = (_WITHIN_SHARE, 1 - _WITHIN_SHARE)
+    within_epsilon, stay_epsilon = (None if epsilon is None else epsilon * share for share in shares_of_epsilon)
     stayed = (before == after).astype(np.int64)
     flat = np.bincount(before * 2 + stayed, minlength=2 * len(parents)).reshape(-1, 2)
     table = np.maximum(add_noise(flat, stay_epsilon, rng), 0)
     siblings = np.bincount(parents)[parents] > 1
     moved = (before != after) & siblings[before]
-    sides = np.maximum(
-        add_noise(np.bincount((parents[before] == parents[after])[moved], minlength=2), within_epsilon, rng), 0
-    )
+    near_counts = np.bincount((parents[before] == parents[after])[moved], minlength=2)
+    sides = np.maximum(add_noise(near_counts, within_epsilon, rng), 0)
     overall = (table[:, 1].sum() + 1) / (table.sum() + 2)
     stay = (table[:, 1] + _SHRINKAGE * overall) / (table.sum(axis=1) + _SHRINKAGE)
     near = float((sides[1] + 1) / (sides.sum() + 2))
@@ -166,9 +164,7 @@ def misfit(
     attacker_probabilities, published_probabilities = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
     reached = published_probabilities > 0
     if not reached.any():
-        raise DataError(
-            "No transition was left to measure the kernel on.", hint="Provide more persons with two records."
-        )
+        raise DataError("No transition is left to measure the kernel.", hint="Provide more persons with two records.")
     ratio = attacker_probabilities[reached] / published_probabilities[reached]
     low, high, top = np.quantile(ratio, (0.5, 0.9, 0.99))
     gain, unreached = float(np.log(ratio).mean()), float(1 - reached.mean())

@@ -152,19 +152,9 @@ def past_of(
     totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
     fields = published_fields(table, policy, (*policy.quasi, *policy.plain))
     columns = tuple(fields.values()) if by is None else tuple(_field_of(fields, policy, item) for item in by)
-    has_fixed_levels = bool(by) and all(":" in item for item in by or ())
-    return Past(
-        domain,
-        fields,
-        columns,
-        domain.encode(table.column(sensitive)),
-        has_fixed_levels,
-        l,
-        epsilon,
-        totals,
-        persons,
-        kernel_share,
-    )
+    fixed = bool(by) and all(":" in item for item in by or ())
+    codes = domain.encode(table.column(sensitive))
+    return Past(domain, fields, columns, codes, fixed, l, epsilon, totals, persons, kernel_share)
 
 
 def _field_of(fields: dict[str, Field], policy: Policy, item: str) -> Field:
@@ -233,9 +223,7 @@ def _build_prior(past: Past, tree: Split | None, counts: Int64s, least: float) -
     # A tiny stratum would offer one value to all: it also offers what is frequent overall, by the parent's shares.
     offered[omitted > _MAX_OMISSION_RATE] |= counts.sum(axis=0) >= least * math.sqrt(len(counts))
     shares = np.where(offered, shares, 0)
-    shares = np.array(
-        [nudge_shares(stratum_shares, past.l) for stratum_shares in shares / shares.sum(axis=1, keepdims=True)]
-    )
+    shares = np.array([nudge_shares(each, past.l) for each in shares / shares.sum(axis=1, keepdims=True)])
     return CountedPrior(Prior(past.domain.labels, strata(tree), shares, sizes), counts, omission_rate)
 
 

@@ -67,17 +67,13 @@ def attack_trajectories(
             at = np.flatnonzero(strata == stratum)
             matrix = kernel.matrix(prior.shares[stratum])
             after, true[at] = _move_slots(slots[at], true[at], true_values[at, event], matrix, rng)
-            false_candidates = _transition_probabilities(matrix, slots[at], after)
-            informed[at] = _update_belief(
-                informed[at],
-                _transition_probabilities(attacker_kernel.matrix(matrix), slots[at], after),
-                false_candidates,
-            )
-            uninformed[at] = _update_belief(uninformed[at], false_candidates, false_candidates)
+            published = _transition_probabilities(matrix, slots[at], after)
+            own = _transition_probabilities(attacker_kernel.matrix(matrix), slots[at], after)
+            informed[at] = _update_belief(informed[at], own, published)
+            uninformed[at] = _update_belief(uninformed[at], published, published)
             slots[at] = after
-    right, baseline = (
-        _guess_accuracy(slots, belief, true_values[:, -1], len(prior.labels)) for belief in (informed, uninformed)
-    )
+    last, size = true_values[:, -1], len(prior.labels)
+    right, baseline = (_guess_accuracy(slots, belief, last, size) for belief in (informed, uninformed))
     share = float(right.mean())
     error = float(right.std() / np.sqrt(len(right)))
     return TrajectoryScore(true_values.shape[1], len(right), share, error, float(baseline.mean()))
