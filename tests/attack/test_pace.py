@@ -52,7 +52,7 @@ def test_who_rests_or_moves_otherwise_than_decoys_is_not_released(tmp_path, kern
     """Released twice, the candidates that both releases show told 44% of the persons at l = 4, four times 79%."""
     draw, series, values = begun(tmp_path, kernel)
     newcomers = [draw.choice(VALUES) for _ in range(50)]
-    with pytest.raises(GuaranteeError, match="of 400 values are those of their persons' last event still"):
+    with pytest.raises(GuaranteeError, match="of 400 values are unchanged since the person's last event"):
         series.publish(table(moved(draw, values, stay) + newcomers))
     assert series.status()["releases"] == 1
     series.publish(table(moved(draw, values, STAY)))
@@ -89,5 +89,5 @@ def test_visits_in_one_table_keep_the_pace(tmp_path, stay, refused):
     if not refused:
         assert anonymize(data, policy, store=tmp_path / "house.db").records.published == 3 * SIZE
         return
-    with pytest.raises(GuaranteeError, match="of 800 values are those of their persons' last event still"):
+    with pytest.raises(GuaranteeError, match="of 800 values are unchanged since the person's last event"):
         anonymize(data, policy, store=tmp_path / "house.db")

@@ -196,7 +196,7 @@ def test_an_event_has_one_value(tmp_path):
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
     table.insert(CROWD)
     one, other = record(1, 1), record(2, 1, ill=VALUES[5])
-    twice = "repeat an event of a person with another value"
+    twice = "repeat an event of a person with another sensitive value"
     with pytest.raises(DataError, match=twice):
         table.insert(rows(one, other))
     table.insert(rows(one))

@@ -90,7 +90,7 @@ def test_relatives_in_different_rows_are_refused(tmp_path):
     rules = policy(tmp_path, unit="home")
     lines = [f"{line},{name},10\n" for line in ("0", "*") for name in NAMES]
     (tmp_path / "prior.csv").write_text("line,value,count\n" + "".join(lines))
-    with pytest.raises(PolicyError, match="a unit and a prior by fields"):
+    with pytest.raises(PolicyError, match="a household and a prior by fields"):
         VeilParameters.of(rules, "table")
 
 
@@ -105,13 +105,13 @@ def test_a_prior_for_households_has_no_fields_and_no_kernel(tmp_path):
     ):
         assert len(fitted.prior.strata) == 1
         assert fitted.kernel is None
-    with pytest.raises(PolicyError, match="a unit and fields"):
+    with pytest.raises(PolicyError, match="a household and a prior by fields"):
         fit(past, rules, "ill", l=L, by=["line"], rng=rng)
 
 
 def test_a_unit_and_a_kernel_are_refused_together(tmp_path):
     (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{name},0.5,0\n" for name in NAMES))
-    with pytest.raises(PolicyError, match="a unit and a kernel"):
+    with pytest.raises(PolicyError, match="a household and a kernel"):
         VeilParameters.of(policy(tmp_path, unit="home", kernel={"file": "kernel.csv"}), "series")
 
 

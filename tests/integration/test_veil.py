@@ -112,7 +112,7 @@ def test_a_prior_of_more_values_or_rows_than_a_veil_counts_is_refused_in_words(p
     done = release(place, "out")
     assert isinstance(done.exception, PolicyError)
     assert "65,536" in str(done.exception)
-    assert "65,535 of each at most" in str(done.exception)
+    assert "at most 65,535 of each" in str(done.exception)
     assert not (place / "out").exists()
 
 

@@ -49,7 +49,7 @@ def test_the_release_carries_them_says_what_they_cost_and_is_verified(place):
     assert counts.shape == np.array(document["segments"]).shape
     assert abs(counts.sum() - 2000) < 200
     words = " ".join(Release.from_dir(place / "a").guarantee.not_covered)
-    assert "totals by row and value were counted on the released persons themselves, with noise of epsilon = 1" in words
+    assert "counts by stratum and value were computed from the released persons, with noise of epsilon = 1" in words
     done = run("verify", place / "a", "-p", place / "policy.yaml", "--original", place / "now.csv", "--all")
     assert done.exit_code == 0, done.output
     assert "totals have as much noise as they state" in done.output
@@ -70,7 +70,7 @@ def test_a_persons_epsilon_is_spent_once(place):
 def test_kinds_that_publish_again_have_none(place, kind):
     from reticent.engine.veil.parameters import VeilParameters
 
-    with pytest.raises(PolicyError, match="cost epsilon anew"):
+    with pytest.raises(PolicyError, match="cost epsilon again"):
         VeilParameters.of(Policy.load(place / "policy.yaml"), kind)
 
 
@@ -79,7 +79,7 @@ def test_relatives_are_not_counted_as_strangers(place):
     policy["prior"]["household"] = "id"
     from reticent.engine.veil.parameters import VeilParameters
 
-    with pytest.raises(PolicyError, match="unit and totals"):
+    with pytest.raises(PolicyError, match="noisy counts and a household"):
         VeilParameters.of(Policy.from_dict(policy, base=place), "table")
 
 

@@ -1,4 +1,4 @@
-"""One folder per kind of release, one algorithm per file. `publisher` builds any of them from a policy."""
+"""The engines: one package per kind of release, one algorithm per module. `publisher` builds any of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reticent.policy.spec import unknown_word_message
 if TYPE_CHECKING:
     from reticent.engine.base import Publisher
 
-# (kind, method) -> module and class; imported when asked for, so that a command loads only what it runs.
+# (kind, method) -> module and class, imported on use, so that a command loads only what it runs.
 PUBLISHERS: dict[tuple[str, str], str] = {
     ("table", "veil"): "reticent.engine.table.veil:Veil",
     ("table", "anatomy"): "reticent.engine.table.anatomy:Anatomy",
@@ -40,15 +40,15 @@ PUBLISHERS: dict[tuple[str, str], str] = {
 
 
 def publisher_class(kind: str, method: str) -> type[Publisher]:
-    """The class of an engine by kind and method."""
-    place = PUBLISHERS.get((kind, method))
-    if place is None:
-        known = [name for of, name in PUBLISHERS if of == kind]
+    """Return the class of an engine by kind and method."""
+    target = PUBLISHERS.get((kind, method))
+    if target is None:
+        known = [name for each, name in PUBLISHERS if each == kind]
         raise PolicyError(f"{kind}: {unknown_word_message(method, known)}")
-    module, _, name = place.partition(":")
+    module, _, name = target.partition(":")
     return cast("type[Publisher]", getattr(import_module(module), name))
 
 
 def publisher(policy: Policy, kind: str, method: str, *, rng: Rng) -> Publisher:
-    """An engine, ready to take batches."""
+    """Return an engine that is ready to take batches."""
     return publisher_class(kind, method)(policy, rng=rng)

@@ -1,4 +1,4 @@
-"""Key files: named secret keys, the newest in use, the older ones kept so that the custodian can still find a person.
+"""Key files: named secret keys; the newest is in use, older ones let the custodian still find a person.
 
 A key file is JSON, readable by its owner only: {"current": "k2", "keys": {"k1": "...", "k2": "..."}}.
 """
@@ -18,7 +18,7 @@ from reticent.errors import ConnectorError, PolicyError
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """The keys of a file; `current` names the one in use."""
+    """The keys of a file; `current` names the key in use."""
 
     current: str
     keys: dict[str, bytes]
@@ -30,7 +30,7 @@ class Keys:
 
     @property
     def first(self) -> bytes:
-        """The key that the file began with, for what must stay as it is when another one comes in use."""
+        """The first key of the file, for what must not change when the key is rotated."""
         return next(iter(self.keys.values()))
 
     def __repr__(self) -> str:
@@ -38,15 +38,15 @@ class Keys:
 
     @classmethod
     def load(cls, path: Path) -> Keys:
-        """Reads a key file; refuses one that others may read."""
-        hint = f"Make one: reticent keys new {path.name}"
+        """Read a key file; refuses a file that other users can read."""
+        hint = f"Make a key file: reticent keys new {path.name}"
         try:
             exposed = is_readable_by_others(path)
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise PolicyError(f"{path.name}: the key file cannot be read.", hint=hint) from None
         if exposed:
-            raise PolicyError(f"{path.name}: others may read the key file.", hint=f"Run: chmod 600 {path.name}")
+            raise PolicyError(f"{path.name}: other users can read the key file.", hint=f"Run: chmod 600 {path.name}")
         try:
             document = json.loads(text)
             keys = {str(name): bytes.fromhex(value) for name, value in document["keys"].items()}
@@ -59,14 +59,14 @@ class Keys:
 
 
 def new(path: Path) -> Keys:
-    """Writes a key file with one fresh key; never over an existing file."""
+    """Write a key file with one new key; never overwrites a file."""
     keys = Keys("k1", {"k1": secrets.token_bytes(32)})
     _write(path, keys, fresh=True)
     return keys
 
 
 def rotate(path: Path) -> Keys:
-    """Adds a fresh key and puts it in use; what is pseudonymised from now on cannot be linked with what was before."""
+    """Add a new key and use it; later pseudonyms cannot be linked with earlier ones."""
     old = Keys.load(path)
     name = f"k{len(old.keys) + 1}"
     keys = Keys(name, {**old.keys, name: secrets.token_bytes(32)})
@@ -83,6 +83,6 @@ def _write(path: Path, keys: Keys, *, fresh: bool) -> None:
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
-        raise ConnectorError(f"{path} exists.", hint="Name a new file, or rotate the one that is there.") from None
+        raise ConnectorError(f"{path} exists already.", hint="Name a new file, or rotate this one.") from None
     except OSError as error:
         raise ConnectorError(f"{path} cannot be written: {os.strerror(error.errno or 0)}.") from None

@@ -1,4 +1,4 @@
-"""Randomness by argument: a secret key, from which each purpose gets a key of its own."""
+"""Randomness by argument: a secret key, from which each purpose derives its own key."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class Rng:
     secret: bytes
     seeded: bool = False
     veil_secret: bytes = b""
-    """The key that all publications of a store share, for the veil; without one the secret itself."""
+    """The veil key, which all publications of a store share; empty: the secret itself."""
 
     @classmethod
     def fresh(cls) -> Rng:
-        """A key from the operating system."""
+        """Return a key from the operating system."""
         return cls(secrets.token_bytes(32))
 
     @classmethod
     def from_seed(cls, seed: int) -> Rng:
-        """A key anyone can compute: for tests and reproductions only; releases made with it say so."""
+        """Return a key that anyone can compute, for tests and reproductions only; releases made with it say so."""
         return cls(hashlib.blake2b(f"reticent seed {seed}".encode(), digest_size=32).digest(), seeded=True)
 
     def key(self, purpose: str) -> bytes:
-        """The key of one purpose; keys of different purposes tell nothing about each other."""
+        """Return the key of one purpose; it discloses nothing about the keys of other purposes."""
         return hashlib.blake2b(purpose.encode(), digest_size=32, key=self.secret).digest()
 
     def veil_key(self, purpose: str) -> bytes:
-        """The key of one purpose, the same in every publication of the house."""
+        """Return the key of one purpose, the same in every publication under one veil key."""
         return hashlib.blake2b(purpose.encode(), digest_size=32, key=self.veil_secret or self.secret).digest()
 
     def __repr__(self) -> str:

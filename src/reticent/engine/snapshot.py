@@ -1,4 +1,4 @@
-"""Snapshots as bytes: a JSON header, bound to the policy, and Arrow tables behind it."""
+"""Snapshots as bytes: a JSON header that names the policy, then Arrow tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pack(
     tables: dict[str, pa.Table] | None = None,
     blobs: dict[str, bytes] | None = None,
 ) -> bytes:
-    """Packs plain values, tables and blobs into one string of bytes."""
+    """Pack plain values, tables and blobs into bytes."""
     parts = {name: table_bytes(table) for name, table in (tables or {}).items()}
     order = [("table", name, len(data)) for name, data in parts.items()] + [
         ("blob", name, len(data)) for name, data in (blobs or {}).items()
@@ -41,7 +41,7 @@ def pack(
 
 
 def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, pa.Table], dict[str, bytes]]:
-    """Reads what `pack` wrote; refuses damage and the snapshot of another policy."""
+    """Read the bytes of `pack`; refuses corrupt snapshots and those of another policy."""
     try:
         if not data.startswith(_MAGIC):
             raise ValueError
@@ -49,17 +49,17 @@ def unpack(policy: Policy, data: bytes) -> tuple[Rng, dict[str, Any], dict[str, 
         (length,) = struct.unpack("<Q", data[len(_MAGIC) : start])
         header = json.loads(data[start : start + length])
         at, tables, blobs = start + length, {}, {}
-        for what, name, size in header["parts"]:
+        for kind, name, size in header["parts"]:
             part, at = data[at : at + size], at + size
             if len(part) < size:
                 raise ValueError
-            if what == "table":
+            if kind == "table":
                 tables[name] = table_from_bytes(part)
             else:
                 blobs[name] = part
     except (ValueError, KeyError, TypeError, struct.error, pa.ArrowException):
-        raise StateError("The snapshot is damaged.", hint=CORRUPT_HINT) from None
+        raise StateError("The snapshot is corrupt.", hint=CORRUPT_HINT) from None
     if header["policy"] != policy.hash:
-        raise StateError("The snapshot was made under another policy.", hint="Use the policy it was made with.")
+        raise StateError("The snapshot was made under another policy.", hint="Use the policy of the snapshot.")
     rng = Rng(bytes.fromhex(header["secret"]), seeded=header["seeded"], veil_secret=bytes.fromhex(header["veil_key"]))
     return rng, header["state"], tables, blobs

@@ -147,7 +147,7 @@ def test_shift_without_a_key_holds_for_one_table_only(tmp_path):
 def test_shift_refuses_what_is_no_date_or_has_no_person(tmp_path, key):
     columns = {"p": "identifier", "d": {"role": "quasi", "identifier": {"shift": 5, "key": "study.key"}}}
     policy = rules(tmp_path, columns, person="p")
-    with pytest.raises(DataError, match="1 cells are no dates") as error:
+    with pytest.raises(DataError, match="1 cells are not dates") as error:
         prepare(pa.table({"p": ["1", "2"], "d": ["2025-01-01", "secret"]}), policy)
     assert "secret" not in str(error.value)
     with pytest.raises(DataError, match="no person"):

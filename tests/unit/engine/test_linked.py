@@ -191,7 +191,7 @@ def test_a_value_of_too_many_is_refused():
         ),
         ({"tables": {"mapping": "omop", "schema": "a b"}}, "plain name"),
         ({"privacy": {}}, "asks for nothing"),
-        ({"privacy": {"k": 2, "average_risk": 0.1}}, "average_risk is kept by table methods"),
+        ({"privacy": {"k": 2, "average_risk": 0.1}}, "average_risk: only table methods"),
     ],
 )
 def test_policies_that_do_not_fit_are_refused(change, words):

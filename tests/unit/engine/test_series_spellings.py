@@ -34,7 +34,7 @@ def cut(policy, *ills):
 
 
 def test_variants_are_refused_or_merged():
-    with pytest.raises(DataError, match="spellings"):
+    with pytest.raises(DataError, match="variants"):
         cut(Policy.from_dict(POLICY), "flu", "flu", "Flu ", "gout")
     columns = {**POLICY["columns"], "ill": {"role": "sensitive", "normalize": True}}
     release = cut(Policy.from_dict({**POLICY, "columns": columns}), "flu", "gout", "flu", "gout", "Gout", "ulcer")

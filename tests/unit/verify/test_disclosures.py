@@ -213,7 +213,7 @@ def test_ten_spellings_are_one_value(table):
     ills = pa.array([SPELLINGS[i % 10] for i in range(300)])
     sick = table.set_column(3, "ill", ills)
     for method, privacy in (("anatomy", {"l": 5}), ("optimal", {"k": 5, "l": 5})):
-        with pytest.raises(DataError, match="9 values in 270 records are other spellings") as error:
+        with pytest.raises(DataError, match="9 values in 270 records are variants") as error:
             anonymize(sick, policy(method, **privacy), seed=1)
         assert "normalise: true" in error.value.hint
         assert "HIV" not in str(error.value)
@@ -229,7 +229,7 @@ def test_a_code_with_and_without_its_dot_is_one_value(table):
     assert canonical_text("25.0") != canonical_text("250")
     assert canonical_form("25.0") != canonical_form("250")
     sick = table.set_column(3, "ill", pa.array([CODES[i % 6] for i in range(300)]))
-    with pytest.raises(DataError, match="3 values in 150 records are other spellings"):
+    with pytest.raises(DataError, match="3 values in 150 records are variants"):
         anonymize(sick, policy("optimal", k=5, l=3), seed=1)
     document = policy("optimal", k=5, l=3).to_dict()
     document["columns"]["ill"] = {"role": "sensitive", "normalize": True, "hierarchy": {"icd10": True}}
@@ -339,5 +339,5 @@ def test_records_are_left_out_only_where_the_policy_takes_one_of_a_person(table)
 
 def test_categories_are_read_as_their_values(table):
     ills = pa.array([SPELLINGS[i % 10] for i in range(300)]).dictionary_encode()
-    with pytest.raises(DataError, match="9 values in 270 records are other spellings"):
+    with pytest.raises(DataError, match="9 values in 270 records are variants"):
         anonymize(table.set_column(3, "ill", ills), policy("optimal", k=5, l=5), seed=1)

@@ -1,1 +1,1 @@
-"""Engines for the same persons published again; one algorithm per file."""
+"""Engines for series, which publish the same persons again; one algorithm per module."""

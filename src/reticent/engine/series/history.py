@@ -20,16 +20,16 @@ class History:
     """Append-only arrays; a version is one record in one release.
 
     Attributes:
-        persons: keyed hash of each person, in the order of first appearance.
+        persons: keyed hash of each person, in order of first appearance.
         heads: last version of each person.
-        traits: keyed hash of each person's quasi-identifiers in that version.
+        traits: keyed hash of each person's quasi-identifiers in the last version.
         person: person of each version.
         release: release of each version, from 1.
         group: group of each version, counted over all releases.
         value: sensitive code of each version.
-        previous: the person's version before, or -1.
-        offsets: where each group's values begin.
-        values: sensitive codes shown in the groups, counterfeits among them.
+        previous: the person's previous version, or -1.
+        offsets: the start of each group in `values`.
+        values: sensitive codes shown in the groups, with those of counterfeits.
         starts: first group of each release.
     """
 
@@ -47,21 +47,21 @@ class History:
 
     @property
     def releases(self) -> int:
-        """How many releases there were."""
+        """The number of releases."""
         return len(self.starts)
 
     @property
     def groups(self) -> tuple[Int64s, Int32s]:
-        """All groups as the core reads them."""
+        """All groups in the core's format."""
         return self.offsets, self.values
 
     @property
     def versions(self) -> tuple[Int32s, Int32s, Int32s, Int32s]:
-        """All versions as the core reads them."""
+        """All versions in the core's format."""
         return self.previous, self.release, self.group, self.value
 
     def locate(self, hashes: UInt64s) -> Int64s:
-        """The number of each person, -1 for a person never published."""
+        """Return the number of each person, -1 for a person who was never published."""
         if not len(self.persons):
             return np.full(len(hashes), -1, dtype=np.int64)
         order, persons = self._sorted
@@ -70,12 +70,12 @@ class History:
 
     @cached_property
     def _sorted(self) -> tuple[Int64s, UInt64s]:
-        """The numbers of all persons by their hashes, and the hashes so."""
+        """The numbers of all persons ordered by hash, and the ordered hashes."""
         order = np.argsort(self.persons)
         return order, self.persons[order]
 
     def last(self, hashes: UInt64s) -> Int32s:
-        """The last version of each person, or -1."""
+        """Return the last version of each person, or -1."""
         number = self.locate(hashes)
         heads = self.heads if len(self.heads) else np.full(1, -1, dtype=np.int32)
         return np.asarray(np.where(number >= 0, heads[number], -1), dtype=np.int32)
@@ -83,25 +83,25 @@ class History:
     def extend(
         self, hashes: UInt64s, traits: UInt64s, group: Int32s, value: Int32s, groups: tuple[Int64s, Int32s]
     ) -> History:
-        """The history after one more release: of each person the hashed quasi-identifiers, the group, from 0, and the sensitive code.
+        """Return the history after one more release.
 
-        The groups are offsets and values.
+        Per person: hashed quasi-identifiers, the group (from 0) and the sensitive code. `groups` are offsets and values.
         """
         number = self.locate(hashes)
         new = number < 0
         number = number.copy()
         number[new] = len(self.persons) + np.arange(new.sum())
         heads = np.concatenate([self.heads, np.full(int(new.sum()), -1, dtype=np.int32)])
-        seen = np.concatenate([self.traits, np.zeros(int(new.sum()), dtype=np.uint64)])
+        last_traits = np.concatenate([self.traits, np.zeros(int(new.sum()), dtype=np.uint64)])
         previous = heads[number]
         heads[number] = len(self.person) + np.arange(len(hashes), dtype=np.int32)
-        seen[number] = traits
+        last_traits[number] = traits
         first = len(self.offsets) - 1
         return replace(
             self,
             persons=np.concatenate([self.persons, hashes[new]]),
             heads=heads,
-            traits=seen,
+            traits=last_traits,
             person=np.concatenate([self.person, number.astype(np.int32)]),
             release=np.concatenate([self.release, np.full(len(hashes), self.releases + 1, dtype=np.int32)]),
             group=np.concatenate([self.group, (group + first).astype(np.int32)]),
@@ -113,19 +113,19 @@ class History:
         )
 
     def longest_gap(self) -> int:
-        """The most releases between two neighbouring versions of a person."""
+        """Return the largest number of releases between two successive versions of a person."""
         linked = self.previous >= 0
         if not linked.any():
             return 1
         return int((self.release[linked] - self.release[self.previous[linked]]).max())
 
     def members(self, number: int) -> tuple[UInt64s, Int64s]:
-        """Persons of a release, from 1, and the group label each stood under."""
-        there = self.release == number
-        return self.persons[self.person[there]], self.group[there] - self.starts[number - 1] + 1
+        """Return the persons of a release (from 1), and the label of each person's group."""
+        in_release = self.release == number
+        return self.persons[self.person[in_release]], self.group[in_release] - self.starts[number - 1] + 1
 
     def to_tables(self) -> dict[str, pa.Table]:
-        """The arrays as Arrow tables, for a snapshot."""
+        """Return the arrays as Arrow tables, for a snapshot."""
         return {
             "persons": pa.table({"persons": self.persons, "heads": self.heads, "traits": self.traits}),
             "versions": pa.table(
@@ -138,7 +138,7 @@ class History:
 
     @classmethod
     def from_tables(cls, tables: dict[str, pa.Table]) -> History:
-        """Reads what `to_tables` gave."""
+        """Build a history from the tables of `to_tables`."""
         columns = {}
         for name in ("persons", "versions", "offsets", "values", "starts"):
             for column in tables[name].column_names:

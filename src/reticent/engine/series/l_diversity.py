@@ -1,13 +1,13 @@
-"""l-diversity anew for each release, as if there were no others: the baseline that m-Distinct is measured against.
+"""l-diversity anew for each release, independent of other releases: the baseline for m-Distinct.
 
-Guarantee: every class of a release shows l different sensitive values, and keeps k and t where the policy asks for them. Against a
-    reader who sees this release alone, and knows who is in it and all their quasi-identifiers.
-Not covered: a reader of several releases. Side by side they rule out one value of a person after the other: of a census that
+Guarantee: every equivalence class of a release shows l different sensitive values, and meets k and t where the policy asks for
+    them, against an attacker who sees this release alone, and knows who is in it and all their quasi-identifiers.
+Not covered: an attacker who compares several releases, which exclude one value of a person after the other: of a census that
     changed, two thirds were disclosed after 20 releases at l = 2 (`docs/reproduce/m-distinct.md`).
 Cost: that of Mondrian, for each release.
 Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006; F. Li, S. Zhou, "Challenging more updates:
     towards anonymous re-publication of fully dynamic datasets", 2008, section V, where it is the baseline.
-Differences from the paper: classes are cut by Mondrian, where the paper searches full-domain levels; l counts distinct values, as it does there.
+Differences from the paper: Mondrian forms the classes, where the paper searches full-domain levels; l counts distinct values, as there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from reticent.release.wording import AGAINST, L_DIVERSITY, exclusions
 
 
 class LDiversity(SeriesPublisher):
-    """Publishes the same persons again, without a look at what was published before."""
+    """Publishes the same persons again, independent of what was published before."""
 
     method = "l-diversity"
 
@@ -42,21 +42,21 @@ class LDiversity(SeriesPublisher):
         super().__init__(policy, rng=rng)
         if "max_risk" in policy.series.model_fields_set:
             raise PolicyError(
-                "l-diversity bounds nobody's risk over several releases: max_risk would not be kept.",
-                hint="Take max_risk out, or use series: {method: m-distinct}.",
+                "series.max_risk: l-diversity does not bound the risk over several releases.",
+                hint="Remove max_risk, or use series: {method: m-distinct}.",
             )
         self._policy_with_l = _policy_with_l(policy)
         self.releases = 0
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every release claims, by itself."""
-        open_ends = exclusions(*L_DIVERSITY) + policy_exclusions(self._policy_with_l)
-        return Guarantee(claims(self._policy_with_l), AGAINST["generalized"], open_ends)
+        """The guarantee of every release by itself."""
+        not_covered = exclusions(*L_DIVERSITY) + policy_exclusions(self._policy_with_l)
+        return Guarantee(claims(self._policy_with_l), AGAINST["generalized"], not_covered)
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1
-        # A key of its own: the same order in every release would tell who is who.
+        # A key per release: the same order in every release would link the records of a person.
         rng = Rng(self.rng.key(f"series order {self.releases}"), seeded=self.rng.seeded)
         encoded = EncodedTable.from_table(self._policy_with_l, table)
         encoded = replace(encoded, cancellation=apply_limits(encoded.cancellation, self._policy_with_l))
@@ -70,7 +70,7 @@ class LDiversity(SeriesPublisher):
         )
 
     def snapshot(self) -> bytes:
-        """How many releases there were, what is pending, and the key."""
+        """Return the number of releases, the pending records, and the key."""
         state, tables = self._state()
         return pack(self.policy, self.rng, state | {"releases": self.releases, "metrics": self._figures}, tables)
 
@@ -79,7 +79,7 @@ class LDiversity(SeriesPublisher):
 
 
 def _policy_with_l(policy: Policy) -> Policy:
-    """The policy with l as the section asks for it, which is never laxer than that of `privacy`."""
+    """Return the policy with l of the section `series`, which is never less strict than that of `privacy`."""
     l = (
         LSpec.model_validate(policy.m)
         if policy.privacy.l is None

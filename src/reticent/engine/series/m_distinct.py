@@ -1,24 +1,24 @@
 """m-Distinct: every person keeps at least m candidate values that later releases cannot rule out.
 
-Three phases. Buckets are made of the update set signatures that old records have (the candidate update sets of the group they stood in
-last) and of the intersections of two signatures. Every record goes to the bucket with the highest score that its signature implies, those
-with the fewest choices first; new records go wherever their value is covered, or form first groups of exactly m. Buckets are balanced with
+Three phases. Buckets are made of the update set signatures of old records (the candidate update sets of their last group) and of the
+intersections of two signatures. Every record goes to the bucket with the highest score that its signature implies, records with the
+fewest choices first. New records go where their value is covered, or form first groups of exactly m. Buckets are balanced with
 counterfeits and halved along the quasi-identifiers until each part is a group with one value per entry.
 
-Guarantee: every group has m records with different values (m-unique); the values of a person's group are a legal update instance, matched one to one, of
-    the group before, so that no candidate is ever ruled out (Lemma 3); and the gate bounds what each candidate's share can grow to (`max_risk: 1,
-    spread: false` is the paper's m-Distinct, without a gate). Against a reader who knows all releases, every quasi-identifier and the update knowledge,
-    person by person.
-Not covered: readers who reason over several persons jointly; update knowledge that does not hold. Without the gate the risk is not bounded.
-Cost: O(n b) for b buckets a record may choose from, O(n log^2 n) for the splits, native; b is at most the number of signatures, and of their intersections:
-    among signatures of the same components of the update graph, 24 at most are intersected with one another.
+Guarantee: every group has m records with different values (m-unique). The values of a person's group are a legal update instance,
+    matched one to one, of the previous group, so that no candidate is ever excluded (Lemma 3). The gate bounds the share of each
+    candidate (`max_risk: 1, spread: false` is the paper's m-Distinct, without a gate). Against an attacker who knows all releases,
+    every quasi-identifier and the update knowledge, person by person.
+Not covered: attackers who reason over several persons jointly; wrong update knowledge. Without the gate the risk is not bounded.
+Cost: O(n b) for b buckets to choose from, O(n log^2 n) for the splits, native; b is at most the number of signatures and of their
+    intersections: at most 24 signatures of the same components of the update graph are intersected with one another.
 Reference: F. Li, S. Zhou, "Challenging more updates: towards anonymous re-publication of fully dynamic datasets", 2008.
-Differences from the paper: Definition 14 is read with a one-to-one condition; a record enters an entry only if the others keep distinct representatives;
-    records with a past are assigned before those without, a new record opens no empty bucket, and equal scores go to the bucket with most entries for
-    the value; the records of a bucket are routed to its entries by flow, with the least number of groups, and counterfeits get their values by it; where the
-    paper's search for a split is exponential, a cut along an axis or an edge colouring takes its place; first groups, for which the paper names no algorithm,
-    are cut by place, or dealt by value where signatures would be many; with `spread`, first groups take values of different components of the update
-    graph where that costs no counterfeits, or all of one component.
+Differences from the paper: Definition 14 is read with a one-to-one condition; a record enters an entry only if the others keep distinct
+    representatives; old records are assigned before new ones, a new record opens no empty bucket, and equal scores go to the bucket with
+    most entries for the value; a flow routes the records of a bucket to its entries, with the least number of groups, and gives
+    counterfeits their values; an axis cut or an edge coloring replaces the paper's exponential search for a split; first groups, for
+    which the paper has no algorithm, are cut by place, or dealt by value where signatures would be many; with `spread`, first groups
+    take values of different components of the update graph where that costs no counterfeits, or all of one component.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from reticent.release import Guarantee, RecordCounts, Release, person_hashes
 from reticent.release.wording import AGAINST, SERIES, exclusions
 
 HEADROOM = 4
-"""Times the least group size for the limit: measured on progressing illnesses, it lets five releases pass almost without holding anybody back."""
+"""Factor on the least group size for the limit: with progressing illnesses, five releases then withhold almost nobody."""
 
 
 class MDistinct(SeriesPublisher):
@@ -57,9 +57,9 @@ class MDistinct(SeriesPublisher):
 
     method = "m-distinct"
     static_values: ClassVar[bool] = False
-    """Whether values never change."""
+    """Whether sensitive values never change."""
     _first_group_needs = "different sensitive values"
-    """What a first group needs as many of as it has members."""
+    """What must differ among the members of a first group."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
@@ -71,17 +71,17 @@ class MDistinct(SeriesPublisher):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every release claims beside those before it."""
+        """The guarantee of every release together with all earlier ones."""
         claims = {self.method: self.policy.m, "max_risk": self.policy.series.limit}
         return Guarantee(claims, AGAINST["series"], exclusions(*SERIES))
 
     def members(self) -> Members:
-        """Who stood in which group of the last release."""
+        """Return the persons and groups of the last release."""
         return Members(*self.history.members(self.releases))
 
     @property
     def releases(self) -> int:
-        """How many releases were published."""
+        """The number of releases."""
         return self.history.releases
 
     def _publish(self, table: pa.Table) -> Release:
@@ -116,39 +116,37 @@ class MDistinct(SeriesPublisher):
 
     def _read(self, table: pa.Table) -> tuple[People, Updates]:
         names, column = table.column(str(self.policy.person)), self._sensitive
-        shown = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
-        words = shown.dictionary.to_pylist() + ([None] if shown.null_count else [])
-        updates = updates_of(self.policy, column, (*self._domain, *words), constant=self.static_values)
-        lookup = np.array([updates.codes[word] for word in words], dtype=np.int32)
-        codes = pc.fill_null(shown.indices, len(words) - 1).to_numpy(zero_copy_only=False)
+        column_values = table.column(column).cast(pa.string()).combine_chunks().dictionary_encode()
+        labels = column_values.dictionary.to_pylist() + ([None] if column_values.null_count else [])
+        updates = updates_of(self.policy, column, (*self._domain, *labels), constant=self.static_values)
+        lookup = np.array([updates.codes[label] for label in labels], dtype=np.int32)
+        codes = pc.fill_null(column_values.indices, len(labels) - 1).to_numpy(zero_copy_only=False)
         hashes = person_hashes(names.cast(pa.string()).to_pylist(), self.rng.key("series persons"))
-        seen = traits(table, self.policy, self.rng.key("series traits"))
-        return People(hashes, seen, lookup[codes]), updates
+        trait_hashes = traits(table, self.policy, self.rng.key("series traits"))
+        return People(hashes, trait_hashes, lookup[codes]), updates
 
     def _colors(self, updates: Updates) -> tuple[Int32s, bool]:
-        """What must differ in a first group, and whether that is only a wish."""
+        """Return what must differ in a first group, and whether that may be relaxed."""
         if self.policy.series.spread:
             return updates.components, True
         return np.arange(len(updates), dtype=np.int32), False
 
     def _first_group_size(self, updates: Updates) -> int:
-        """Members of a first group: m, or more where some updates are likelier than others and candidates will drift apart."""
-        asked, components = self.policy.group_size, int(updates.components.max(initial=0)) + 1
+        """Return the size of a first group: m, or more where updates differ in probability and candidates will drift apart."""
+        size, components = self.policy.group_size, int(updates.components.max(initial=0)) + 1
         if updates.uniform or not self.policy.series.spread:
-            return asked
-        roomy = math.ceil(HEADROOM / self.policy.series.limit)
-        return max(asked, roomy) if components >= 2 * roomy else asked
+            return size
+        large_size = math.ceil(HEADROOM / self.policy.series.limit)
+        return max(size, large_size) if components >= 2 * large_size else size
 
     def _group(self, people: People, updates: Updates, where: Float32s) -> Grouping:
-        colours, relax = self._colors(updates)
-        order = FirstGroupRules(
-            self._first_group_size(updates), colours, self._key("groups"), relax, self.static_values
-        )
-        grouping = form_groups(self.history, updates, people, where, order)
+        colors, relax = self._colors(updates)
+        rules = FirstGroupRules(self._first_group_size(updates), colors, self._key("groups"), relax, self.static_values)
+        grouping = form_groups(self.history, updates, people, where, rules)
         if grouping is None:
             raise GuaranteeError(
-                f"First groups of {order.m} need as many {self._first_group_needs}, and the domain has fewer; nothing was published.",
-                hint="Lower series.m, raise series.max_risk, or name more values in the update knowledge.",
+                f"A first group of {rules.m} needs as many {self._first_group_needs}, and the domain has fewer; nothing was published.",
+                hint="Lower series.m, raise series.max_risk, or add values to the update knowledge.",
             )
         return grouping
 
@@ -165,13 +163,13 @@ class MDistinct(SeriesPublisher):
         share = (rows - published) / rows
         if published == 0 or share > self.policy.series.max_withheld:
             raise GuaranteeError(
-                f"{rows - published:,} of {rows:,} records would have to be held back ({share:.0%}); nothing was published.",
-                hint="Raise series.max_risk or series.m, or allow more with series.max_held.",
+                f"{rows - published:,} of {rows:,} records would be withheld ({share:.0%}); nothing was published.",
+                hint="Raise series.max_risk or series.m, or allow more withheld records with series.max_held.",
             )
         return RecordCounts(input=rows, published=published, withheld=rows - published)
 
     def snapshot(self) -> bytes:
-        """History, domain, what is pending, and the key."""
+        """Return history, domain, pending records, and the key."""
         state, pending = self._state()
         domain = pa.table({"domain": pa.array(self._domain, type=pa.string())})
         tables = self.history.to_tables() | pending | {"domain": domain}
@@ -183,10 +181,10 @@ class MDistinct(SeriesPublisher):
 
 
 def _metrics(grouping: Grouping, risk: _core.series.Risks) -> dict[str, float]:
-    fakes = float((grouping.row < 0).sum())
+    counterfeits = float((grouping.row < 0).sum())
     return {
-        "counterfeits": fakes,
-        "counterfeits_per_group": fakes / len(grouping),
+        "counterfeits": counterfeits,
+        "counterfeits_per_group": counterfeits / len(grouping),
         "max_risk": float(risk.worst.max()),
         "average_class_size": len(grouping.row) / len(grouping),
     }
@@ -194,14 +192,14 @@ def _metrics(grouping: Grouping, risk: _core.series.Risks) -> dict[str, float]:
 
 @dataclass(frozen=True, repr=False)
 class FirstGroupRules:
-    """What first groups must look like, and the key of all random choices.
+    """The rules for first groups, and the key of all random choices.
 
     Attributes:
         m: members of a first group.
-        colours: what must differ in one, per sensitive code.
-        key: of the release.
-        relax: whether the colours are only a wish.
-        still: values do not change; one that did is covered where the person's last group showed the new one.
+        colors: per sensitive code, what must differ in a first group.
+        key: the key of the release.
+        relax: whether the colors may be relaxed.
+        static_values: values do not change; a changed value is covered where the person's last group showed the new one.
     """
 
     m: int
@@ -214,7 +212,7 @@ class FirstGroupRules:
 def form_groups(
     history: History, updates: Updates, people: People, points: Float32s, rules: FirstGroupRules
 ) -> Grouping | None:
-    """The groups of the next release; None when the domain has too few colours."""
+    """Form the groups of the next release; None if the domain has too few colors."""
     last = history.last(people.hashes)
     old, at = last >= 0, np.maximum(last, 0)
     group = history.group if len(history.group) else np.zeros(1, dtype=np.int32)

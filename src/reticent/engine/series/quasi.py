@@ -1,4 +1,4 @@
-"""Quasi-identifiers of one release: points for the grouping, and one cover per group for the release.
+"""Quasi-identifiers of one release: points for the grouping, and one published range or node per group.
 
 Numbers are published as closed ranges, everything else as the lowest node of its hierarchy that covers the group.
 """
@@ -19,7 +19,7 @@ from reticent.policy.hierarchy import HierarchyLevels, build_levels
 
 @dataclass(frozen=True, repr=False)
 class Attribute:
-    """One quasi-identifier: codes per row, its ladder, and a coordinate in [0, 1] per code."""
+    """One quasi-identifier: codes per row, its hierarchy, and a coordinate in [0, 1] per code."""
 
     name: str
     codes: Int32s
@@ -28,7 +28,7 @@ class Attribute:
     coordinates: Floats
 
     def cover(self, donors: Int32s, starts: Int64s) -> pa.Array:
-        """What each group publishes."""
+        """Return what each group publishes."""
         codes = self.codes[donors]
         return self._nodes(codes, starts) if self.numbers is None else self._ranges(codes, starts, self.numbers)
 
@@ -39,56 +39,56 @@ class Attribute:
         sizes = np.diff(np.append(starts, len(codes)))
         whole = bool(np.all(numbers[np.isfinite(numbers)] % 1 == 0))
         show = (lambda number: str(int(number))) if whole else repr
-        # A group with a missing number says nothing about the others, unless all are missing.
+        # A group with a missing number publishes `*`, or nothing if all numbers are missing.
         labels = np.full(len(starts), "*", dtype=object)
         labels[missing == sizes] = None
         known = missing == 0
-        # Each range is written once: complex numbers stand for its two ends.
+        # Each range is formatted once: a complex number encodes its two ends.
         ends, place = np.unique(low[known] + 1j * high[known], return_inverse=True)
         pairs = zip(ends.real.tolist(), ends.imag.tolist(), strict=True)
-        written = [show(a) if a == b else f"[{show(a)}, {show(b)}]" for a, b in pairs]
-        labels[known] = np.array(written, dtype=object)[place]
+        texts = [show(a) if a == b else f"[{show(a)}, {show(b)}]" for a, b in pairs]
+        labels[known] = np.array(texts, dtype=object)[place]
         return pa.array(labels.tolist(), type=pa.string())
 
     def _nodes(self, codes: Int32s, starts: Int64s) -> pa.Array:
         labels = np.full(len(starts), None, dtype=object)
         open_ = np.ones(len(starts), dtype=bool)
-        for table, names in zip(self.hierarchy.node_ids, self.hierarchy.labels, strict=True):
+        for table, level_labels in zip(self.hierarchy.node_ids, self.hierarchy.labels, strict=True):
             nodes = table[codes]
             first = nodes[starts]
             same = open_ & (np.minimum.reduceat(nodes, starts) == np.maximum.reduceat(nodes, starts))
-            words = np.array(names.cast(pa.string()).to_pylist(), dtype=object)
-            labels[same] = words[first[same]]
+            names = np.array(level_labels.cast(pa.string()).to_pylist(), dtype=object)
+            labels[same] = names[first[same]]
             open_ &= ~same
         return pa.array(labels.tolist(), type=pa.string())
 
 
 def attributes(table: pa.Table, policy: Policy) -> list[Attribute]:
-    """The quasi-identifiers of a table."""
+    """Return the quasi-identifiers of a table."""
     encoded = encode_table(table, policy.quasi)
     out = []
     for name in policy.quasi:
         values = encoded.dictionaries[name].values
-        steps = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
-        numbers = _numbers(values, steps)
-        out.append(Attribute(name, encoded.codes[name], steps, numbers, _coordinates(steps, numbers)))
+        hierarchy = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+        numbers = _numbers(values, hierarchy)
+        out.append(Attribute(name, encoded.codes[name], hierarchy, numbers, _coordinates(hierarchy, numbers)))
     return out
 
 
 def points(quasi: list[Attribute], rows: int) -> Float32s:
-    """One row of coordinates per record."""
+    """Return the coordinates of the records, one row each."""
     columns = [a.coordinates[a.codes] for a in quasi]
     return np.ascontiguousarray(np.stack(columns, axis=1) if columns else np.zeros((rows, 0)), dtype=np.float32)
 
 
 def traits(table: pa.Table, policy: Policy, key: bytes) -> UInt64s:
-    """A keyed hash of each row's quasi-identifiers, to tell later whether they changed."""
+    """Return a keyed hash of each row's quasi-identifiers, to detect later changes."""
     total = np.zeros(table.num_rows, dtype=np.uint64)
     encoded = encode_table(table, policy.quasi)
     for i, name in enumerate(policy.quasi):
-        words = encoded.dictionaries[name].values.cast(pa.string()).to_pylist()
-        hashed = [hashlib.blake2b(f"{i} {word}".encode(), digest_size=8, key=key).digest() for word in words]
-        total += np.frombuffer(b"".join(hashed), dtype=np.uint64)[encoded.codes[name]]
+        values = encoded.dictionaries[name].values.cast(pa.string()).to_pylist()
+        digests = [hashlib.blake2b(f"{i} {value}".encode(), digest_size=8, key=key).digest() for value in values]
+        total += np.frombuffer(b"".join(digests), dtype=np.uint64)[encoded.codes[name]]
     return total
 
 
@@ -101,10 +101,10 @@ def _numbers(values: pa.Array, hierarchy: HierarchyLevels) -> Floats | None:
 
 
 def _coordinates(hierarchy: HierarchyLevels, numbers: Floats | None) -> Floats:
-    """Numbers by size, categories by their place in the tree, so that near ones share an ancestor."""
+    """Order numbers by size, and categories by their place in the tree, so that neighbors share an ancestor."""
     if numbers is not None:
-        known = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)
+        ordinals = np.nan_to_num(numbers, nan=float(np.nanmin(numbers)) if np.isfinite(numbers).any() else 0.0)
     else:
-        known = np.argsort(np.lexsort(hierarchy.node_ids)).astype(np.float64)  # the last key, the root, counts most
-    width = float(known.max() - known.min()) if len(known) else 0.0
-    return np.asarray((known - known.min()) / width if width else np.zeros(len(known)))
+        ordinals = np.argsort(np.lexsort(hierarchy.node_ids)).astype(np.float64)  # the last key, the root, counts most
+    width = float(ordinals.max() - ordinals.min()) if len(ordinals) else 0.0
+    return np.asarray((ordinals - ordinals.min()) / width if width else np.zeros(len(ordinals)))

@@ -1,7 +1,7 @@
-"""The tables of a release, and what it reports about itself: changes, who was held back and why, how the risk is spread.
+"""The tables of a release, and its report: changes, withheld records with reasons, and the distribution of the risk.
 
-Data have a group column, counterfeits unmarked among them, and another table says how many each group holds. Plain columns stand in a
-table of their own, by group: beside a sensitive value they would tell records from counterfeits.
+The data have a group column and contain counterfeits without a mark; another table says how many each group has. Plain columns are in a
+table of their own, by group: next to a sensitive value they would distinguish records from counterfeits.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from reticent.policy.updates import Updates
 def release_tables(
     table: pa.Table, policy: Policy, quasi: list[Attribute], grouping: Grouping, updates: Updates
 ) -> dict[str, pa.Table]:
-    """Rows stand by group and, inside one, by the text of the sensitive value: the order tells nothing about who is who."""
+    """Build the tables; rows are sorted by group and the text of the sensitive value, so that the order links no columns."""
     group = grouping.group
     starts = grouping.offsets[:-1]
     at = pa.array(group)
     columns = {"group": pa.array(group + 1)}
     columns |= {a.name: a.cover(grouping.donor, starts).take(at) for a in quasi}
-    words = pa.array(updates.values, type=pa.string())
-    order = np.lexsort((text_ranks(words)[grouping.value], group))
-    columns[policy.sensitive[0]] = words.take(pa.array(grouping.value[order]))
-    fakes = grouping.counterfeits
-    some = np.flatnonzero(fakes)
+    labels = pa.array(updates.values, type=pa.string())
+    order = np.lexsort((text_ranks(labels)[grouping.value], group))
+    columns[policy.sensitive[0]] = labels.take(pa.array(grouping.value[order]))
+    counterfeits = grouping.counterfeits
+    groups = np.flatnonzero(counterfeits)
     tables = {
         "data": pa.table(columns),
-        "counterfeits": pa.table({"group": pa.array(some + 1), "count": pa.array(fakes[some])}),
+        "counterfeits": pa.table({"group": pa.array(groups + 1), "count": pa.array(counterfeits[groups])}),
     }
     return tables | ({"plain": _plain_table(table, policy, grouping)} if policy.plain else {})
 
 
 def _plain_table(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Table:
-    """Plain columns of the records, sorted by group and by themselves: neither by the input nor by the values."""
+    """Return the plain columns, sorted by group and by their own text, independent of input order and sensitive values."""
     rows, group, _ = grouping.published_records()
     plain = table.select(list(policy.plain)).take(pa.array(rows))
     texts = row_keys([encode_column(column) for column in plain.columns], plain.num_rows)
@@ -52,7 +52,7 @@ def _plain_table(table: pa.Table, policy: Policy, grouping: Grouping) -> pa.Tabl
 
 
 def count_changes(history: History, people: People) -> dict[str, int]:
-    """External updates (inserted, left, returned) and internal ones, against the last published versions."""
+    """Count external updates (inserted, left, returned) and internal ones, against the last published versions."""
     number = history.locate(people.hashes)
     old = number >= 0
     last = history.heads[number[old]]
@@ -68,13 +68,13 @@ def count_changes(history: History, people: People) -> dict[str, int]:
 
 
 def count_reasons(grouping: Grouping) -> dict[str, int]:
-    """How many rows are held back for which reason."""
+    """Count the withheld rows by reason."""
     counts = np.bincount(grouping.withheld, minlength=len(WITHHELD_REASONS))
     return {name: int(n) for name, n in zip(WITHHELD_REASONS[1:], counts[1:], strict=True) if n}
 
 
 def risk_quantiles(risk: _core.series.Risks) -> dict[str, Any]:
-    """The spread of the largest share of any candidate, over persons."""
-    marks = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
-    shares = np.quantile(risk.worst, marks).tolist()
-    return {f"{mark:.0%}": round(share, 6) for mark, share in zip(marks, shares, strict=True)}
+    """Return quantiles over persons of the largest share of any candidate."""
+    quantiles = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+    shares = np.quantile(risk.worst, quantiles).tolist()
+    return {f"{quantile:.0%}": round(share, 6) for quantile, share in zip(quantiles, shares, strict=True)}

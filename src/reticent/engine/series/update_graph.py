@@ -1,19 +1,19 @@
-"""SUG: the sensitive attribute update graph of every record, the risk it gives, and the limit that no release exceeds for anybody.
+"""SUG: the sensitive attribute update graph of every record, its risk, and the limit that no release exceeds for any person.
 
-Layer i of a record's graph holds the values of the group it stood in the i-th time; a value weighs its share of the group, an
-edge the probability of the update. A reader who knows every quasi-identifier and the update knowledge gives each value the share of path
-weight that runs through it.
+Layer i of a record's graph has the values of its i-th group. The weight of a value is its share of the group, the weight of an edge
+the probability of the update. An attacker who knows every quasi-identifier and the update knowledge gives each value its share
+of the path weight.
 
-Guarantee: no candidate value of any person, in any version so far, has a larger share than the limit, against a reader who
-    knows all releases, every quasi-identifier and the update knowledge, and takes each person by itself (equation (2) of the paper).
-Not covered: readers who reason over several persons jointly.
+Guarantee: no candidate value of any person, in any version so far, has a larger share than the limit, against an attacker who
+    knows all releases, every quasi-identifier and the update knowledge, and attacks each person alone (equation (2) of the paper).
+Not covered: attackers who reason over several persons jointly.
 Cost: O(releases * m^2) per person, native, by forward-backward: alpha_i(v) = w(v) * sum_u alpha_(i-1)(u) P(u, v), beta likewise,
-    share = alpha * beta / Z. Equal to enumerating paths, in polynomial time. One pass more when somebody is held back.
+    share = alpha * beta / Z. Equal to enumerating paths, in polynomial time. One more pass if a record is withheld.
 Reference: F. Li, S. Zhou, "Challenging more updates", 2008, Definitions 8 to 11, equations (1) and (2).
 Differences from the paper: no explicit pruning, since infeasible values get the share 0; a person who misses releases is linked by the
-    probability over as many steps; beside the risk of the true value, the largest share of any candidate, which needs no secret to compute.
-    The limit is ours: the risk of m-Distinct grows without one. Who is held back depends on published values and public
-    knowledge alone, never on the true value, so that being held back tells nothing about it.
+    probability over as many steps; the largest share of any candidate is computed too, which needs no secret.
+    The limit is ours: without it the risk of m-Distinct grows. Published values and public knowledge decide who is withheld, never
+    the true value, so that withholding discloses nothing about the true value.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from reticent.policy.updates import Updates
 
 
 def risk_of(history: History, updates: Updates, heads: Int32s | None = None) -> _core.series.Risks:
-    """The risk of the persons with these last versions, or of everybody: per person how many versions there are and how many show one value alone.
+    """Return the risk of the persons with these last versions, or of all persons.
 
-    `worst` is the largest share of any candidate value in any version: a reader's best guess is never surer. `own` is that of a true
-    value (the disclosure risk of Definition 8, over all versions).
+    `worst` is the largest share of any candidate value in any version: no guess of an attacker is surer. `true_value` is the share
+    of a true value (the disclosure risk of Definition 8, over all versions). `disclosed` counts versions that show one value alone.
     """
     return _core.series.risks(
         np.ascontiguousarray(history.heads if heads is None else heads),
@@ -44,12 +44,12 @@ def risk_of(history: History, updates: Updates, heads: Int32s | None = None) -> 
 
 
 TOLERANCE = 1e-9
-"""Shares are floating-point numbers; equal ones differ by less than this."""
+"""Equal shares differ by less than this, by rounding of floating-point numbers."""
 
 
 @dataclass(frozen=True, repr=False)
 class People:
-    """The records to publish: who they are and what they show."""
+    """The records to publish: hashes of persons and quasi-identifiers, and sensitive codes."""
 
     hashes: UInt64s
     traits: UInt64s
@@ -59,17 +59,17 @@ class People:
 def enforce_limit(
     history: History, updates: Updates, people: People, grouping: Grouping, limit: float
 ) -> tuple[Grouping, History, _core.series.Risks]:
-    """The groups with everybody above the limit held back, the history with them, and the risk of those published.
+    """Withhold every person above the limit; return the groups, the history with them, and the risk of the published persons.
 
-    A record held back leaves a counterfeit with its value in its place: the candidates of the others stay as they were,
-    so that one pass is enough.
+    A counterfeit with the same value takes the place of a withheld record: the candidates of the others stay the same, so that
+    one pass is enough.
     """
     after, risk, rows = _measure(history, updates, people, grouping)
     above = risk.worst > limit + TOLERANCE
     if above.any():
-        held = np.zeros(len(people.hashes), dtype=bool)
-        held[rows[above]] = True
-        grouping = grouping.withhold(held, RISK_REASON)
+        withheld = np.zeros(len(people.hashes), dtype=bool)
+        withheld[rows[above]] = True
+        grouping = grouping.withhold(withheld, RISK_REASON)
         after, risk, rows = _measure(history, updates, people, grouping)
     return grouping, after, risk
 
@@ -79,5 +79,5 @@ def _measure(
 ) -> tuple[History, _core.series.Risks, Int32s]:
     rows, group, value = grouping.published_records()
     after = history.extend(people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value))
-    latest = np.arange(len(history.person), len(after.person), dtype=np.int32)  # of these persons, in their order
+    latest = np.arange(len(history.person), len(after.person), dtype=np.int32)  # in the order of the persons
     return after, risk_of(after, updates, latest), rows

@@ -1,8 +1,8 @@
-"""The veil over a series: one veil per person, whose slots move along the kernel from release to release.
+"""The veil over a series: one veil per person, whose slots change by the kernel from release to release.
 
-Guarantee: given all releases, each slot of a person is the true one with probability exactly 1 / l, for a reader who knows the
-    published prior, the published kernel and any number of other persons' records (docs/veil.md).
-Not covered: readers who know better than prior or kernel, by the factor they do; what presence or absence says; see
+Guarantee: given all releases, each slot of a person is the true one with probability exactly 1 / l, against an attacker who knows
+    the published prior, the published kernel and any number of other persons' records (docs/veil.md).
+Not covered: attackers who know more than prior or kernel, by that factor; what presence or absence discloses; see
     `reticent.engine.veil.release`.
 Cost: linear in the records of a release; 2 l + 12 bytes and a hash per person.
 Reference: docs/veil.md.
@@ -27,7 +27,7 @@ from reticent.release import Guarantee, Release
 
 
 class Veil(VeilPublisher, SeriesPublisher):
-    """Publishes the same persons again; what a person missed counts as events, too."""
+    """Publishes the same persons again; releases that a person missed count as events."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         super().__init__(policy, rng=rng)
@@ -36,22 +36,23 @@ class Veil(VeilPublisher, SeriesPublisher):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every release claims."""
+        """The guarantee of every release."""
         return guarantee(self._veiler.parameters)
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1
-        house, people = self._veiler.parameters, self._veiler.people
-        before = None if house.kernel is None else RememberedValues.of(people.to_bytes(), house.l)
+        parameters, people = self._veiler.parameters, self._veiler.people
+        before = None if parameters.kernel is None else RememberedValues.of(people.to_bytes(), parameters.l)
         veiled = self._veiler.veil(table, now=self.releases)
         if before is not None and veiled.true_values is not None:
-            check_transitions(house, before.transitions(veiled.veil_persons, veiled.true_values, now=self.releases))
+            transitions = before.transitions(veiled.veil_persons, veiled.true_values, now=self.releases)
+            check_transitions(parameters, transitions)
         release = self._veiler.release(veiled, number=self.releases)
         self._members, self._shown_events = self._veiler.members(veiled, number=self.releases), veiled.shown_events()
         return release
 
     def snapshot(self) -> bytes:
-        """What is remembered of every person, what is pending, and the keys."""
+        """Return the memory of every person, the pending records, and the keys."""
         state, tables = self._state()
         blobs = {"people": self._veiler.people.to_bytes()}
         return pack(self.policy, self.rng, state | {"releases": self.releases}, tables, blobs)

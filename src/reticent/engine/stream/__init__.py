@@ -1,1 +1,1 @@
-"""Engines of one kind; one algorithm per file."""
+"""Engines for streams, one algorithm per module."""

@@ -1,4 +1,4 @@
-"""What every engine for streams adds to the contract: `place`, from which lines are written, and `replay` after a crash."""
+"""The contract of engines for streams: `place` takes records in, `replay` does so again after a crash."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Groups(NamedTuple):
-    """Where records went: the group of each, and the groups opened, each before the record at row `at`."""
+    """The group of each record, and the groups that were opened, each before the record at row `at`."""
 
     groups: UInt64s
     opened: UInt64s
@@ -37,37 +37,37 @@ class Groups(NamedTuple):
 
     @classmethod
     def of(cls, core: _core.stream.PlacedRecords) -> Groups:
-        """What the core placed."""
+        """Convert the core's result."""
         return cls(core.groups, core.opened, core.at, core.offsets, core.codes, core.counts)
 
     @staticmethod
     def join(parts: list[Groups]) -> Groups:
-        """Several pieces of a batch as one."""
+        """Join the results of several pieces of a batch."""
         if len(parts) == 1:
             return parts[0]
         rows = np.cumsum([0] + [len(part.groups) for part in parts])
-        listed = np.cumsum([0] + [len(part.codes) for part in parts])
+        codes = np.cumsum([0] + [len(part.codes) for part in parts])
         zero = np.zeros(1, dtype=np.int64)
         return Groups(
             np.concatenate([part.groups for part in parts]),
             np.concatenate([part.opened for part in parts]),
             np.concatenate([part.at + rows[i] for i, part in enumerate(parts)]),
-            np.concatenate([zero, *(part.offsets[1:] + listed[i] for i, part in enumerate(parts))]),
+            np.concatenate([zero, *(part.offsets[1:] + codes[i] for i, part in enumerate(parts))]),
             np.concatenate([part.codes for part in parts]),
             np.concatenate([part.counts for part in parts]),
         )
 
 
 class VeiledRecords(NamedTuple):
-    """Records that are released each for itself.
+    """Records that are released one by one.
 
     Attributes:
-        published: quasi-identifiers that are released otherwise than they came.
-        rows: of the prior.
-        events: the number of each among the events of its person.
+        published: quasi-identifiers whose published values differ from the input.
+        strata: the stratum of the prior of each record.
+        events: the number of each record among the events of its person.
         candidates: l codes of the domain per record, in canonical order.
-        names: pseudonyms, where the records of a person may be followed.
-        persons: keyed hashes. Private: the judge follows persons by them.
+        pseudonyms: pseudonyms of persons, where the policy allows linking their records.
+        persons: keyed hashes. Private: the verifier follows persons by them.
     """
 
     published: Mapping[str, PublishedColumn]
@@ -78,20 +78,20 @@ class VeiledRecords(NamedTuple):
     persons: UInt64s
 
     def __repr__(self) -> str:
-        return f"Veiled({len(self.strata)} records)"
+        return f"VeiledRecords({len(self.strata)} records)"
 
 
 @dataclass(frozen=True, repr=False)
 class PlacedBatch:
-    """What came of a batch.
+    """The result of placing a batch.
 
     Attributes:
-        seqs: the positions of the records that were placed in groups.
-        groups: where these records went; None for an engine that has no groups.
-        veiled: what became of these records under a veil; None for an engine without.
+        seqs: the positions of the records that were placed.
+        groups: the groups of these records; None for an engine without groups.
+        veiled: the veiled records; None for an engine without a veil.
         labels: the text of every candidate, by code.
-        records: generalised records that are now safe, of this batch and of earlier ones.
-        journal: what `replay` needs to do the same again; None where only a snapshot can tell.
+        records: generalized records of this and earlier batches that can now be released.
+        journal: the input of `replay`; None where only a snapshot restores the state.
     """
 
     seqs: UInt64s
@@ -107,9 +107,9 @@ class StreamPublisher(Publisher):
 
     kind = "stream"
     carried_columns: tuple[str, ...] = ()
-    """Columns that are held and given back as they came."""
+    """Columns that are stored with pending records and released unchanged."""
     remembers_persons: ClassVar[bool] = False
-    """Whether a person has to come back to the shard that saw her first."""
+    """Whether a person must always come to the same shard."""
 
     def __init__(self, policy: Policy, *, rng: Rng, shard: int = 0) -> None:
         super().__init__(policy, rng=rng)
@@ -118,96 +118,96 @@ class StreamPublisher(Publisher):
 
     @property
     def metadata(self) -> Mapping[str, Mapping[str, Any]]:
-        """What a recipient needs to know before the first record."""
+        """The metadata that a recipient needs before the first record."""
         return {}
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Quasi-identifiers whose cells have to be numbers."""
+        """The quasi-identifiers that must be numbers."""
         return ()
 
     @abstractmethod
     def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
-        """Takes records in for good, at their positions in the input (by default the next ones)."""
+        """Take records in, at their positions in the input (by default the next ones); this cannot be undone."""
 
     @abstractmethod
     def end(self) -> PlacedBatch:
-        """The input has ended: what is held is released or suppressed."""
+        """Release or suppress the pending records at the end of the input."""
 
     @abstractmethod
     def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
-        """Takes in again what journals tell, one behind the other: the same choices, hence the same groups."""
+        """Place the records of journal entries again, with the same choices and so the same groups."""
 
     def _positions(self, batch: pa.Table, seqs: UInt64s | None) -> UInt64s:
-        """Those of a batch in the input: the next ones, unless they are told."""
+        """Return the given positions of a batch, or the next ones."""
         return np.arange(self._next, self._next + batch.num_rows, dtype=np.uint64) if seqs is None else seqs
 
     @classmethod
     def restore(cls, policy: Policy, state: bytes) -> Self:
-        """Goes on from a snapshot; refuses one of another policy or method."""
+        """Continue from a snapshot; refuses one of another policy or method."""
         rng, saved, tables, blobs = unpack(policy, state)
         if saved.get("method") != cls.method:
-            raise StateError("The snapshot was made by another method.", hint="Use the policy it was made with.")
+            raise StateError("The snapshot was made by another method.", hint="Use the policy of the snapshot.")
         publisher = cls(policy, rng=rng, shard=saved["shard"])
         publisher._next = saved["next"]
         try:
             publisher._resume(saved, tables, blobs)
         except ValueError as error:
-            raise StateError(f"The snapshot is damaged: {error}.", hint=CORRUPT_HINT) from None
+            raise StateError(f"The snapshot is corrupt: {error}.", hint=CORRUPT_HINT) from None
         return publisher
 
     @abstractmethod
     def _resume(self, saved: dict[str, Any], tables: dict[str, pa.Table], blobs: dict[str, bytes]) -> None:
-        """Takes what a snapshot holds; a ValueError says that it is damaged."""
+        """Load the contents of a snapshot; raises ValueError if they are corrupt."""
 
 
 class ImmediatePublisher(StreamPublisher):
-    """An engine that releases each record in the call that brings it; after an error it is of no use any more."""
+    """An engine that releases each record in the call that brings it; after an error it refuses further records."""
 
     _broken = False
     _last_counts = RecordCounts()
 
     @property
     def counts(self) -> RecordCounts:
-        """Everything that came in has been published."""
+        """All input records are published."""
         return RecordCounts(self._rows, self._rows, 0, 0)
 
     def end(self) -> PlacedBatch:
-        """Nothing is held, so nothing is left."""
+        """Return an empty batch: nothing is pending."""
         return PlacedBatch(np.empty(0, dtype=np.uint64), journal=b"")
 
     def close(self) -> list[Release]:
-        """Nothing is held, so nothing is left."""
+        """Return no release: nothing is pending."""
         return []
 
     def counts_of(self, size: int) -> RecordCounts:
-        """Those of a batch that is published as a whole; most batches are as large as the one before."""
+        """Return the counts of a fully published batch, cached because most batches have the same size."""
         if self._last_counts.input != size:
             self._last_counts = RecordCounts(size, size, 0, 0)
         return self._last_counts
 
     def _position_after(self, seqs: UInt64s) -> int:
-        """The position behind the last one of a batch."""
+        """Return the position after the last record of a batch."""
         return int(seqs[-1]) + 1 if len(seqs) else self._next
 
-    # Not one context: making it takes longer than the step of a single record.
+    # Two methods instead of a context manager, which takes longer than the step of a single record.
 
     def _begin(self) -> None:
-        """A step begins; whatever ends it but `_done` ends the stream."""
+        """Begin a step; the stream is broken unless `_finish` ends the step."""
         self._refuse_after_error()
         self._broken = True
 
     def _finish(self, size: int, after: int) -> None:
-        """So many records are taken in, and the next one stands at `after`."""
+        """End a step that took in `size` records; the next record has the position `after`."""
         self._broken = False
         self._rows += size
         self._next = after
 
     def _refuse_after_error(self) -> None:
         if self._broken:
-            raise StateError("The stream stopped after an error.", hint="Restore it from its last snapshot.")
+            raise StateError("The stream stopped after an error.", hint="Restore the stream from its last snapshot.")
 
 
 def stream_class(method: str) -> type[StreamPublisher]:
-    """The engine of a method."""
+    """Return the engine of a method."""
     return cast("type[StreamPublisher]", publisher_class("stream", method))

@@ -1,15 +1,16 @@
-"""CASTLE: clusters of held records, released with generalised quasi-identifiers within a delay of delta records.
+"""CASTLE: clusters of pending records, released with generalized quasi-identifiers within a delay of delta records.
 
-Guarantee: every published combination of quasi-identifiers is shared by at least k persons (persons are counted, not
-    records), of whom l have l different sensitive values where l is asked for. Nothing waits for more than delta records.
-Not covered: a reader who knows the order of arrival, or the algorithm; attribute disclosure when no l is asked for;
-    persons who come back in another cluster (their clusters can be intersected).
+Guarantee: against an attacker who knows everyone's quasi-identifiers, but not the order of arrival, at least k persons (not records)
+    share every published combination of quasi-identifiers, and with l they have at least l different sensitive values.
+    No record is pending for more than delta further records.
+Not covered: an attacker who knows the order of arrival or the algorithm; attribute disclosure without l; persons who come
+    back in another cluster (their clusters can be intersected).
 Cost: O(beta) per record and O(n^2) in the size n of a cluster that is split; memory of delta records.
 Reference: J. Cao, B. Carminati, E. Ferrari, K.-L. Tan, "CASTLE: continuously anonymizing data streams", IEEE Transactions
     on Dependable and Secure Computing 8(3), 2011.
-Differences from the paper: suppressed records are left out instead of published as `*`; at most `reuse` published clusters
-    are kept for reuse; one splitting rule serves k and l: around a random record its nearest neighbours that bring a
-    missing value or a new person, until the part is good; the range of a number is the range seen so far.
+Differences from the paper: suppressed records are not published, not even as `*`; at most `reuse` published clusters are reused;
+    one splitting rule serves k and l: a random record takes its nearest neighbors that add a missing value or a new person,
+    until the part is large enough; the range of a number is the range seen so far.
 """
 
 from __future__ import annotations
@@ -63,18 +64,18 @@ class Castle(StreamPublisher):
 
     @property
     def counts(self) -> RecordCounts:
-        """Where the records are."""
-        held = self._rows - self._published - self._suppressed
-        return RecordCounts(self._rows, self._published, held, self._suppressed)
+        """The numbers of input, published, pending and suppressed records."""
+        pending = self._rows - self._published - self._suppressed
+        return RecordCounts(self._rows, self._published, pending, self._suppressed)
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Quasi-identifiers in intervals: without its number a record has no place."""
+        """The quasi-identifiers with intervals, which a record cannot lack."""
         specs = {name: self.policy.columns[name].hierarchy for name in self.policy.quasi}
         return tuple(name for name, spec in specs.items() if spec is not None and spec.kind == "intervals")
 
     def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
-        """Takes records in; gives back those whose cluster is ready or whose time is up."""
+        """Take records in; return the records whose cluster is ready or whose delay has ended."""
         batch = check_batch(batch, self.policy)
         self._open(batch)
         seqs = self._positions(batch, seqs)
@@ -83,29 +84,29 @@ class Castle(StreamPublisher):
         released = self._core.push(records.seqs, records.persons, records.codes.astype(np.uint32), leaves, numbers)
         self._next = int(seqs[-1]) + 1
         self._rows += batch.num_rows
-        words = self._values.array.take(pa.array(records.codes))
-        waiting = (
-            batch.select(self.policy.plain).append_column(self._sensitive, words).append_column("seq", pa.array(seqs))
+        labels = self._values.array.take(pa.array(records.codes))
+        new_records = (
+            batch.select(self.policy.plain).append_column(self._sensitive, labels).append_column("seq", pa.array(seqs))
         )
-        self._pending = waiting if self._pending is None else pa.concat_tables([self._pending, waiting])
+        self._pending = new_records if self._pending is None else pa.concat_tables([self._pending, new_records])
         return self._to_batch(released)
 
     def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
-        """There is no journal: the snapshot is whole."""
+        """Accept only an empty journal: the snapshot has the whole state."""
         if journal:
-            raise StateError("The journal is of another method.", hint="Use the policy the stream was begun with.")
+            raise StateError("The journal is of another method.", hint="Use the policy with which the stream began.")
         yield from ()
 
     def end(self) -> PlacedBatch:
-        """Releases what can be released and suppresses the rest."""
+        """Release the pending records that can be released and suppress the rest."""
         return self._to_batch(self._core.close()) if self._numeric is not None else PlacedBatch(_NONE)
 
     def push(self, batch: pa.Table) -> list[Release]:
-        """Takes records in; gives back those whose cluster is ready or whose time is up."""
+        """Take records in; return the records whose cluster is ready or whose delay has ended."""
         return self._releases(lambda: self.place(batch)) if batch.num_rows else []
 
     def close(self) -> list[Release]:
-        """Releases what can be released and suppresses the rest."""
+        """Release the pending records that can be released and suppress the rest."""
         return self._releases(self.end)
 
     def _releases(self, step: Callable[[], PlacedBatch]) -> list[Release]:
@@ -129,7 +130,7 @@ class Castle(StreamPublisher):
         ]
 
     def _open(self, batch: pa.Table) -> None:
-        """The first batch tells which quasi-identifiers are numbers."""
+        """Find out from the first batch which quasi-identifiers are numbers."""
         if self._numeric is None:
             self._build(
                 tuple(name for name in self.policy.quasi if self._is_number(name, batch.schema.field(name).type))
@@ -162,21 +163,21 @@ class Castle(StreamPublisher):
     def _leaves(self, batch: pa.Table) -> UInt32s:
         columns = []
         for attribute, name in enumerate(self._categories):
-            words = self._words[name]
-            known = len(words)
-            columns.append(words.encode(batch.column(name)).astype(np.uint32))
-            if len(words) > known:
+            dictionary = self._words[name]
+            known = len(dictionary)
+            columns.append(dictionary.encode(batch.column(name)).astype(np.uint32))
+            if len(dictionary) > known:
                 self._set_hierarchy(attribute, name)
         return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((batch.num_rows, 0), np.uint32)
 
     def _set_hierarchy(self, attribute: int, name: str) -> None:
-        """The hierarchy over the values met so far."""
+        """Build the hierarchy over the values seen so far."""
         spec = self.policy.columns[name].hierarchy
-        rungs = build_levels(spec, self._words[name].values, column=name, base=self.policy.base)
-        size = max(rungs.size - 1, 1)
-        losses = [((leaves - 1) / size).tolist() for leaves in rungs.leaves]
-        self._core.set_hierarchy(attribute, [table.tolist() for table in rungs.node_ids], losses)
-        self._hierarchies[name] = rungs
+        hierarchy = build_levels(spec, self._words[name].values, column=name, base=self.policy.base)
+        size = max(hierarchy.size - 1, 1)
+        losses = [((leaves - 1) / size).tolist() for leaves in hierarchy.leaves]
+        self._core.set_hierarchy(attribute, [table.tolist() for table in hierarchy.node_ids], losses)
+        self._hierarchies[name] = hierarchy
 
     def _numbers(self, batch: pa.Table) -> Floats:
         columns = []
@@ -184,7 +185,7 @@ class Castle(StreamPublisher):
             try:
                 column = to_native(batch.column(name)).cast(pa.float64())
             except pa.ArrowInvalid:
-                raise DataError(f"Column '{name}' holds something that is not a number.", hint="Correct it.") from None
+                raise DataError(f"Column '{name}' has a value that is not a number.", hint="Correct it.") from None
             if column.null_count:
                 raise DataError(f"Column '{name}' has {column.null_count:,} missing numbers.", hint="Fill them in.")
             columns.append(column.to_numpy())
@@ -202,7 +203,7 @@ class Castle(StreamPublisher):
         return PlacedBatch(_NONE, records=records if records.num_rows else None)
 
     def _table(self, released: _core.stream.ReleasedRecords, safe: Bools) -> pa.Table:
-        assert self._pending is not None  # noqa: S101 - records that leave were held
+        assert self._pending is not None  # noqa: S101 - records are pending before they are released
         seqs, leaves, levels = released.seqs[safe], released.leaves[safe], released.levels[safe]
         low, high = released.low[safe], released.high[safe]
         rows = np.searchsorted(self._pending.column("seq").to_numpy(), seqs)
@@ -219,17 +220,17 @@ class Castle(StreamPublisher):
         return pa.table(columns)
 
     def _labels(self, name: str, leaves: UInt32s, levels: UInt32s) -> pa.Array:
-        rungs = self._hierarchies[name]
+        hierarchy = self._hierarchies[name]
         out = np.empty(len(leaves), dtype=object)
         for level in np.unique(levels):
             here = levels == level
-            words = np.array(rungs.labels[level].cast(pa.string()).to_pylist(), dtype=object)
-            out[here] = words[rungs.node_ids[level][leaves[here]]]
+            labels = np.array(hierarchy.labels[level].cast(pa.string()).to_pylist(), dtype=object)
+            out[here] = labels[hierarchy.node_ids[level][leaves[here]]]
         return pa.array(out, pa.string())
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Information loss by equations (5) and (7), held records and live clusters."""
+        """Information loss by equations (5) and (7), pending records and live clusters."""
         if self._numeric is None:
             return {}
         sums, totals = self._core.losses(), self._core.totals()
@@ -247,7 +248,7 @@ class Castle(StreamPublisher):
 
     @property
     def guarantee(self) -> Guarantee:
-        """At least k persons, and l values where asked for."""
+        """At least k persons, and l values where the policy asks for l."""
         claims: dict[str, Any] = {"k": self.k}
         if self.l > 1:
             claims["l"] = {"distinct": self.l}
@@ -256,7 +257,7 @@ class Castle(StreamPublisher):
         return Guarantee(claims, AGAINST["castle"], NOT_COVERED)
 
     def snapshot(self) -> bytes:
-        """The whole private state, held records included."""
+        """Return the whole private state, with the pending records."""
         state: dict[str, Any] = {"method": self.method, "shard": self.shard, "numeric": self._numeric}
         state |= {"next": self._next, "counts": [self._rows, self._published, self._suppressed]}
         state["labels"] = self._values.labels
@@ -282,18 +283,18 @@ class Castle(StreamPublisher):
 
 def _requirement(policy: Policy) -> tuple[int, int]:
     if "seq" in policy.released:
-        raise PolicyError("A released column is called 'seq', as the place of a record is.", hint="Rename the column.")
+        raise PolicyError("The released column 'seq' has the name of a column that CASTLE adds.", hint="Rename it.")
     if policy.privacy.k is None:
-        raise PolicyError("CASTLE needs k.", hint="Write privacy: {k: 5}.")
+        raise PolicyError("privacy.k: CASTLE needs k.", hint="Write privacy: {k: 5}.")
     if not policy.quasi:
-        raise PolicyError("CASTLE needs quasi-identifiers.", hint="Give the columns that identify the role quasi.")
-    wanted = policy.privacy.l
-    if wanted is not None and wanted.kind != "distinct":
-        raise PolicyError("CASTLE meets distinct l-diversity only.", hint="Write privacy: {l: {distinct: 3}}.")
-    asked = int(np.ceil(wanted.l)) if wanted is not None else 1
+        raise PolicyError("CASTLE needs quasi-identifiers.", hint="Give the identifying columns the role quasi.")
+    diversity = policy.privacy.l
+    if diversity is not None and diversity.kind != "distinct":
+        raise PolicyError("CASTLE supports distinct l-diversity only.", hint="Write privacy: {l: {distinct: 3}}.")
+    l = int(np.ceil(diversity.l)) if diversity is not None else 1
     if policy.privacy.t is not None:
-        raise PolicyError("CASTLE does not meet t-closeness.", hint="Take t out of the policy.")
-    return policy.privacy.k, max(asked, policy.stream.l or 1)
+        raise PolicyError("privacy.t: CASTLE does not support t-closeness.", hint="Remove t from the policy.")
+    return policy.privacy.k, max(l, policy.stream.l or 1)
 
 
 def _intervals(low: Floats, high: Floats) -> pa.Array:

@@ -1,19 +1,19 @@
-"""Delay-free anonymisation with late validation, as published.
+"""Delay-free anonymization with late validation, as published.
 
-A record joins a random open group that still waits for its value and does not hold its quasi-identifiers; if there is
-none, it opens a group with l candidate values. Both are released at once.
+A record joins a random open group that still lacks its value and does not contain its quasi-identifiers. If there is none, the
+record opens a group with l candidate values. Both are released at once.
 
-Guarantee: every group offers at least l distinct candidates, none above 1/l of the total (Definition 3), and holds no
-    quasi-identifier twice (Definition 5). A reader who knows a person's quasi-identifiers, and not how groups come
-    about, finds l candidates of equal share.
-Not covered: a reader who knows the algorithm. Whether a record joins or opens tells of its value; persons who come back
-    are soon left with one candidate. Use `veil` where that matters.
+Guarantee: every group offers at least l distinct candidates, none above 1/l of the total (Definition 3), and contains no
+    quasi-identifier twice (Definition 5). An attacker who knows a person's quasi-identifiers, but not the algorithm, finds l
+    candidates of equal share.
+Not covered: an attacker who knows the algorithm: whether a record joins or opens a group discloses something about its value. Persons
+    who come back are soon left with one candidate. Use `veil` against such attackers.
 Cost: O(1) per record, O(l log domain) per opened group; memory of the open groups.
 Reference: S. Kim, M. K. Sung, Y. D. Chung, "A framework to preserve the privacy of electronic health data streams",
     Journal of Biomedical Informatics 50, 2014.
-Differences from the paper: candidates are l distinct values of count 1, drawn from a pool (`matched` by default), since
-    the counts of the paper's generation give the true value away, and with a pool of past frequencies in which a value's share nears 1/l it
-    hardly ever comes to an end; it remains as `generation: literal`. Candidates are published sorted. Groups older than `retire_after` are closed.
+Differences from the paper: candidates are l distinct values of count 1, drawn from a pool (`matched` by default). The counts of the
+    paper's generation reveal the true value, and the generation hardly ever ends where a value's share is close to 1/l; it remains as
+    `generation: literal`. Candidates are published sorted. Groups older than `retire_after` are closed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from reticent.release.wording import AGAINST, DELAY_FREE, exclusions
 from reticent.utility.stream import sau_limit
 
 NOT_COVERED = exclusions(*DELAY_FREE)
-# The pool is weighed anew whenever the evidence behind it has doubled, from a small stream's thousand records on, until more
-# evidence changes nothing that matters.
+# The pool is reweighted whenever the number of records behind it has doubled, first after a thousand records, until more records
+# no longer matter.
 _FIRST_REWEIGHT = 1_000
 _LAST_REWEIGHT = 1_000_000
 
@@ -87,10 +87,10 @@ class DelayFree(ImmediatePublisher):
     # Placing
 
     def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
-        """Places records for good."""
+        """Place records; this cannot be undone."""
         records = self._read(batch, seqs)
         groups = self._place_records(records)
-        # Whatever the journal has not told yet goes into this entry, also what a refused batch has taught.
+        # The entry has all labels that the journal lacks, also those of a refused batch.
         if len(self.values) > self._journal_labels:
             records = replace(records, labels=tuple(self.values.labels[self._journal_labels :]))
             self._journal_labels = len(self.values)
@@ -108,15 +108,15 @@ class DelayFree(ImmediatePublisher):
         return groups
 
     def _place_pieces(self, records: Records) -> Groups:
-        """Places a batch piece by piece, so that what is looked at when does not depend on how batches are cut."""
+        """Place a batch piece by piece, so that the result does not depend on how the input is cut into batches."""
         at, size, rows = 0, len(records), self._rows
-        breaks = self._new_value_rows(records.codes)
-        if not breaks and size < self._reweigh_at - rows:
+        new_rows = self._new_value_rows(records.codes)
+        if not new_rows and size < self._reweigh_at - rows:
             return self._push_records(records)
         parts: list[Groups] = []
         while at < size or not parts:
             end = min([size, at + max(self._reweigh_at - rows, 0) or size])
-            end = min([end, *(row for row in breaks if row > at)])
+            end = min([end, *(row for row in new_rows if row > at)])
             parts.append(self._push_records(records[at:end]))
             rows += end - at
             at = end
@@ -125,29 +125,29 @@ class DelayFree(ImmediatePublisher):
         return Groups.join(parts)
 
     def _new_value_rows(self, codes: Int32s) -> list[int]:
-        """The rows that bring a value nobody has met before."""
+        """Return the rows with a value that occurs for the first time."""
         if self._known_values >= len(self.values) or not len(codes) or codes.max() < self._known_values:
             return []
-        strange = np.flatnonzero(codes >= self._known_values)
-        _, first = np.unique(codes[strange], return_index=True)
+        unknown = np.flatnonzero(codes >= self._known_values)
+        _, first = np.unique(codes[unknown], return_index=True)
         self._known_values = int(codes.max()) + 1
-        return [int(row) for row in strange[first]]
+        return [int(row) for row in unknown[first]]
 
     def _reweigh_pool(self, rows: int) -> None:
-        """The evidence has doubled. The pool follows what has been seen; the paper, too, takes it from the stream's past."""
+        """Reweight the pool to the records seen so far; the paper, too, takes the pool from the stream's past."""
         self._reweigh_at = self._evidence + 2 * rows if rows < _LAST_REWEIGHT else 1 << 62
-        seen = self._core.value_counts().tolist()
-        self._weigh([self._past.get(label, 0) + seen[code] for code, label in enumerate(self.values.labels)])
+        counts = self._core.value_counts().tolist()
+        self._weigh([self._past.get(label, 0) + counts[code] for code, label in enumerate(self.values.labels)])
 
     def _push_records(self, records: Records) -> Groups:
-        # A value is in the pool from its first record on, however the input is cut into batches.
+        # A value is in the pool from its first record on, in whatever batches the input comes.
         if self._size < len(self.values):
             self._grow(int(records.codes.max(initial=-1)) + 1)
         try:
             return Groups.of(self._core.push(records.seqs, records.quasi, records.codes))
         except RuntimeError:
             raise GuaranteeError(
-                f"The literal generation found no l-diverse candidates within {self.policy.stream.draw_limit:,} draws; "
+                f"generation: literal found no l-diverse candidates within {self.policy.stream.draw_limit:,} draws; "
                 "nothing of this batch was published.",
                 hint="Write generation: distinct, or lower l.",
             ) from None
@@ -162,23 +162,23 @@ class DelayFree(ImmediatePublisher):
         self._core.reweigh(weights(self.policy.stream.pool, counts, self.l))
 
     def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
-        """Places the records of a journal again."""
+        """Place the records of a journal again."""
         for records in Records.iter_from(journal):
             for label in records.labels:
                 self.values.code(label)
             self._journal_labels = len(self.values)
             yield PlacedBatch(records.seqs, self._place_records(records), labels=self.values.labels, journal=b"")
 
-    # What it says of itself
+    # Figures and guarantee
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What every release of this stream claims."""
+        """The guarantee of every release of this stream."""
         return Guarantee({"l": {"distinct": self.l, "frequency": self.l}}, AGAINST["delay-free"], NOT_COVERED)
 
     @property
     def metrics(self) -> dict[str, float]:
-        """SAU beside its limit, groups, and the information loss of equations (6) and (7)."""
+        """SAU with its limit, numbers of groups, and the information loss of equations (6) and (7)."""
         return self._figures_of(self._core.totals())
 
     def _figures_of(self, totals: _core.stream.Totals) -> dict[str, float]:
@@ -198,14 +198,14 @@ class DelayFree(ImmediatePublisher):
     # The contract of all engines
 
     def push(self, batch: pa.Table) -> list[Release]:
-        """Releases every record at once."""
+        """Release every record at once."""
         batch = without_markers(batch, self.policy.missing)
         records = self._read(batch, None)
-        groups = self._place_records(records)  # whoever pushes keeps no journal
+        groups = self._place_records(records)  # without a journal
         return [self._release(batch, records.seqs, groups)] if len(records) else []
 
     def _release(self, batch: pa.Table, seqs: UInt64s, groups: Groups) -> Release:
-        """A placed batch as a release of two tables, `group` and `tuple`, which are built when they are asked for."""
+        """Build a release with the tables `group` and `tuple`, which are made on first access."""
         totals = self._core.totals()
 
         def tables() -> dict[str, pa.Table]:
@@ -228,7 +228,7 @@ class DelayFree(ImmediatePublisher):
         )
 
     def snapshot(self) -> bytes:
-        """The whole private state: secret key, values, open groups."""
+        """Return the whole private state: secret key, values, open groups."""
         self._refuse_after_error()
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
         state |= {"labels": self.values.labels, "look_at": self._reweigh_at, "counts": self._counts}
@@ -245,8 +245,8 @@ class DelayFree(ImmediatePublisher):
         self._grow(len(self.values))
         if len(counts) == self._size:
             self._weigh(counts)
-        else:  # values met after the pool was last weighed have no weight of their own yet
+        else:  # values that are newer than the pool's weights have no weight yet
             self._counts = counts
-            fixed = weights(self.policy.stream.pool, counts, self.l)
-            self._core.reweigh(np.concatenate([fixed, np.zeros(self._size - len(counts), dtype=np.uint64)]))
+            old_weights = weights(self.policy.stream.pool, counts, self.l)
+            self._core.reweigh(np.concatenate([old_weights, np.zeros(self._size - len(counts), dtype=np.uint64)]))
         self._core.restore(core)

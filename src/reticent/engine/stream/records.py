@@ -1,8 +1,8 @@
 """Records as the core takes them: keyed hashes of persons and quasi-identifiers, codes of sensitive values.
 
-Nothing is remembered of a quasi-identifier but its hash, and that only while its group is open: no dictionary grows
-with the stream. Under the veil (`Fields`) published fields stand each at its level; what was climbed once is remembered, up to a bound:
-a column of ever new values costs time, not memory.
+Only the hash of a quasi-identifier is stored, and only while its group is open: no dictionary grows with the stream. Under the veil
+(`FieldReader`) published fields are generalized to their levels, with a cache of limited size: a column of ever new values costs
+time, not memory.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from reticent.policy.hierarchy import ROOT
 
 @dataclass(slots=True, repr=False)
 class Records:
-    """One batch on codes; enough to place it, or to place it again after a crash."""
+    """One batch as codes: enough to place it, also again after a crash."""
 
     seqs: UInt64s
     quasi: UInt64s
     persons: UInt64s
     codes: Int32s
     labels: tuple[str | None, ...] = ()
-    """Values first met in this batch, in the order of their codes."""
+    """Values that occur first in this batch, in the order of their codes."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -45,21 +45,21 @@ class Records:
         return Records(self.seqs[rows], self.quasi[rows], self.persons[rows], self.codes[rows])
 
     def to_bytes(self) -> bytes:
-        """A journal entry."""
+        """Return a journal entry."""
         return journal_entry({"labels": self.labels}, self.seqs, (self.quasi, self.persons, self.codes))
 
     @classmethod
     def iter_from(cls, journal: bytes) -> Iterator[Records]:
-        """Reads journal entries back, one behind the other."""
-        for head, seqs, (qis, persons, codes) in iter_entries(journal, (np.uint64, np.uint64, np.int32)):
-            yield cls(seqs, qis, persons, codes, tuple(head["labels"]))
+        """Yield the records of each journal entry."""
+        for head, seqs, (quasi, persons, codes) in iter_entries(journal, (np.uint64, np.uint64, np.int32)):
+            yield cls(seqs, quasi, persons, codes, tuple(head["labels"]))
 
 
 def journal_entry(head: dict[str, Any], seqs: UInt64s, columns: Sequence[npt.NDArray[Any]]) -> bytes:
-    """A journal entry: positions, columns of the same length, and what is said of them. Positions without a gap are two numbers."""
+    """Return a journal entry: a header, positions and columns of the same length; consecutive positions take two numbers."""
     first, size = int(seqs[0]) if len(seqs) else 0, len(seqs)
     rows: dict[str, int | None] = {"rows": size, "first": first}
-    if size and int(seqs[-1]) - first != size - 1:  # they rise, as the judge has seen
+    if size and int(seqs[-1]) - first != size - 1:  # positions are ascending
         rows, columns = {"rows": size, "first": None}, (seqs, *columns)
     line = orjson.dumps(rows | head)
     return b"".join([len(line).to_bytes(4, "little"), line, *(column.tobytes() for column in columns)])
@@ -68,7 +68,7 @@ def journal_entry(head: dict[str, Any], seqs: UInt64s, columns: Sequence[npt.NDA
 def iter_entries(
     journal: bytes, kinds: Sequence[type]
 ) -> Iterator[tuple[dict[str, Any], UInt64s, list[npt.NDArray[Any]]]]:
-    """Reads journal entries back, one behind the other; `kinds` are the types of the columns behind the positions."""
+    """Yield the journal entries; `kinds` are the types of the columns after the positions."""
     at = 0
     while at < len(journal):
         try:
@@ -78,17 +78,17 @@ def iter_entries(
             first, size = head["first"], head["rows"]
             columns: list[npt.NDArray[Any]] = []
             for kind in kinds if first is not None else (np.uint64, *kinds):
-                # Copied, since the core wants aligned columns.
+                # A copy, because the core needs aligned columns.
                 columns.append(np.frombuffer(journal, dtype=kind, count=size, offset=at).copy())
                 at += columns[-1].nbytes
             seqs = columns.pop(0) if first is None else np.arange(first, first + size, dtype=np.uint64)
         except (ValueError, KeyError, TypeError):
-            raise StateError("The journal of the stream is damaged.", hint=CORRUPT_HINT) from None
+            raise StateError("The journal of the stream is corrupt.", hint=CORRUPT_HINT) from None
         yield head, seqs, columns
 
 
 class NativeBatches:
-    """Batches in one piece and in types the core reads; as they are, wherever they can be."""
+    """Converts batches into one piece with types that the core reads; without a copy where possible."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._own_places = names, {name: place for place, name in enumerate(names)}
@@ -97,11 +97,11 @@ class NativeBatches:
         self._ready = False
 
     def knows(self, schema: pa.Schema) -> bool:
-        """Whether the last batch came with this schema."""
+        """Whether the last batch had this schema."""
         return self._schema is not None and self._schema.equals(schema)
 
     def convert(self, batch: pa.Table) -> tuple[pa.RecordBatch, dict[str, int]]:
-        """A batch, and where its columns lie."""
+        """Return a batch and the positions of its columns."""
         if not self.knows(batch.schema):
             self._schema = schema = batch.schema
             self._places = {name: schema.get_field_index(name) for name in self._names}
@@ -115,23 +115,23 @@ class NativeBatches:
 
 
 class RecordHasher:
-    """Turns batches into records, under the key of the stream; `values` learns what is new."""
+    """Turns batches into records under the key of the stream; adds new values to `values`."""
 
     def __init__(self, quasi: Sequence[str], person: str | None, sensitive: str, key: bytes, values: Values) -> None:
         self.quasi, self._person, self._sensitive = quasi, person, sensitive
-        needed = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person) if name is not None)]
-        self._batches = NativeBatches(needed)
+        columns = [*dict.fromkeys(name for name in (*self.quasi, sensitive, person) if name is not None)]
+        self._batches = NativeBatches(columns)
         self._at: dict[str, int] | None = None
         self._columns: tuple[list[int], int | None, int] = [], None, 0
         self._hasher = _core.stream.Hasher(key)
         self._values, self._labels_taught = values, 0
 
     def knows(self, schema: pa.Schema) -> bool:
-        """Whether the last batch came with this schema."""
+        """Whether the last batch had this schema."""
         return self._batches.knows(schema)
 
     def read(self, batch: pa.Table, seqs: UInt64s) -> Records:
-        """Hashes and codes of a batch."""
+        """Return the hashes and codes of a batch."""
         known = len(self._values)
         if known > self._labels_taught:
             self._hasher.learn(self._values.labels[self._labels_taught :])
@@ -143,60 +143,60 @@ class RecordHasher:
         hashes = self._hasher.read(rows.__arrow_c_array__(), *self._columns)
         if hashes.missing:
             raise DataError(
-                f"{hashes.missing:,} records have no '{self._person}'.",
-                hint="Every record needs its person: without it a returning person cannot be protected.",
+                f"{hashes.missing:,} records have no value in '{self._person}'.",
+                hint="Give every record a person; Reticent cannot protect a returning person without one.",
             )
-        qis, persons, codes = hashes.quasi, hashes.persons, hashes.codes
+        quasi_hashes, persons, codes = hashes.quasi, hashes.persons, hashes.codes
         if persons is None:
-            persons = seqs  # without a person column every record stands for someone else
+            persons = seqs  # without a person column every record is its own person
         if codes is not None:
-            return Records(seqs, qis, persons, codes)
+            return Records(seqs, quasi_hashes, persons, codes)
         codes = self._values.encode(rows.column(at[self._sensitive]).cast(pa.string()))
-        return Records(seqs, qis, persons, codes, tuple(self._values.labels[known:]))
+        return Records(seqs, quasi_hashes, persons, codes, tuple(self._values.labels[known:]))
 
 
 LabelPath = tuple[str | None, frozenset[str]]
-"""A label, and itself with all labels above it."""
+"""A label, and the set of the label and all labels above it."""
 
 _MAX_CACHE = 1 << 16
-# New values are taught, then new combinations of their labels; whatever is still strange then is no text.
+# New values first, then new combinations of their labels; what is unknown after that is not text.
 _MAX_ROUNDS = 3
 
 
 class Labels:
-    """What is published of one column, by code."""
+    """The published labels of one column, by code."""
 
     def __init__(self, name: str, levels: PublishedLevels) -> None:
         self.name, self._levels = name, levels
         self._codes: dict[LabelPath, int] = {}
         self.nodes: list[frozenset[str]] = []
-        """Per code its label and the labels above it."""
+        """Per code, its label and the labels above it."""
         self._array = pa.array([], pa.string())
 
     @property
     def array(self) -> pa.Array:
-        """The labels; those that are learned later stand behind them."""
+        """The labels; later ones are appended."""
         if len(self._array) < len(self._codes):
             self._array = pa.array([label for label, _ in self._codes], pa.string())
         return self._array
 
     def learn(self, values: Sequence[str | None]) -> list[int]:
-        """The codes of raw values."""
-        return [self._code(climbed) for climbed in self._generalize(values)]
+        """Return the codes of raw values."""
+        return [self._code(path) for path in self._generalize(values)]
 
-    def _code(self, climbed: LabelPath) -> int:
-        code = self._codes.setdefault(climbed, len(self._codes))
+    def _code(self, path: LabelPath) -> int:
+        code = self._codes.setdefault(path, len(self._codes))
         if code == len(self.nodes):
-            self.nodes.append(climbed[1])
+            self.nodes.append(path[1])
         return code
 
     def _generalize(self, values: Sequence[str | None]) -> list[LabelPath]:
         try:
             return self._levels.generalize(self.name, values)
-        except DataError:  # one of them is outside the hierarchy
+        except DataError:  # a value is outside the hierarchy
             if len(values) > 1:
-                return [climbed for value in values for climbed in self._generalize([value])]
-            return [(ROOT, frozenset([ROOT]))]  # it is published as `*`, and no reason to stop a stream
+                return [path for value in values for path in self._generalize([value])]
+            return [(ROOT, frozenset([ROOT]))]  # published as `*`: one unknown value must not stop a stream
 
 
 class PublishedColumn(NamedTuple):
@@ -206,27 +206,27 @@ class PublishedColumn(NamedTuple):
     labels: Labels
 
     def __repr__(self) -> str:
-        return f"Leveled({self.labels.name!r}, {len(self.codes)} records)"
+        return f"PublishedColumn({self.labels.name!r}, {len(self.codes)} records)"
 
     def array(self) -> pa.Array:
-        """As it is published."""
+        """Return the published labels."""
         return self.labels.array.take(pa.array(self.codes))
 
 
 ShownColumns = list[tuple[int, Labels]]
-"""Columns that are released otherwise than they came: the number of the field, and its labels."""
+"""Columns whose published values differ from the input: the number of the field, and its labels."""
 
 
 def published_columns(batch: _core.stream.CodedBatch, shown: ShownColumns) -> dict[str, PublishedColumn]:
-    """The columns of a batch that are released otherwise than they came."""
+    """Return the columns of a batch whose published values differ from the input."""
     return {labels.name: PublishedColumn(batch.field(number), labels) for number, labels in shown}
 
 
 class FieldReader:
-    """Reads batches under the key of the house."""
+    """Reads batches under the veil key."""
 
     def __init__(self, policy: Policy, parameters: VeilParameters, key: bytes, *, household: str | None = None) -> None:
-        assert policy.person is not None  # noqa: S101 - the veil over a stream has refused it
+        assert policy.person is not None  # noqa: S101 - the veil over a stream requires a person
         self._person, self._household, self._parameters = policy.person, household, parameters
         self._generalized_columns = [name for name in policy.quasi if policy.columns[name].level > 0]
         self._fields = [*dict.fromkeys([*self._generalized_columns, *parameters.levels.by])]
@@ -237,8 +237,8 @@ class FieldReader:
         )
         self._at: dict[str, int] | None = None
         self._columns: tuple[int, list[int], int | None] = 0, [], None
-        leading = [parameters.levels.prefix_length(name) for name in self._fields]
-        self._core = _core.stream.Coder(key, [*leading, None], self._by)
+        prefix_lengths = [parameters.levels.prefix_length(name) for name in self._fields]
+        self._core = _core.stream.Coder(key, [*prefix_lengths, None], self._by)
         self._forget()
 
     def _forget(self) -> None:
@@ -249,31 +249,31 @@ class FieldReader:
         ]
 
     def knows(self, schema: pa.Schema) -> bool:
-        """Whether the last batch came with this schema."""
+        """Whether the last batch had this schema."""
         return self._batches.knows(schema)
 
     def read(self, batch: pa.Table, *, normalized: bool) -> tuple[_core.stream.CodedBatch, ShownColumns]:
-        """The codes of a batch, the sensitive ones last, and what is shown of it; new values are climbed.
+        """Return the codes of a batch, the sensitive ones last, and its generalized columns; learns new values.
 
-        `named` says that each person and unit is written in one way.
+        `normalized` says that the names of persons and households are in canonical form.
         """
         piece, at = self._batches.convert(batch)
         if at is not self._at:
-            fields, unit = [at[name] for name in self._columns_read], at[self._household] if self._household else None
-            self._at, self._columns = at, (at[self._person], fields, unit)
+            household = at[self._household] if self._household else None
+            self._at, self._columns = at, (at[self._person], [at[name] for name in self._columns_read], household)
         capsules, columns = piece.__arrow_c_array__(), self._columns
-        for lesson in range(_MAX_ROUNDS):
+        for teaching_round in range(_MAX_ROUNDS):
             coded = self._core.read(capsules, *columns, normalized)
             if coded.is_complete:
                 shown = self._shown
-                if lesson and self._core.cache_size() > _MAX_CACHE:
+                if teaching_round and self._core.cache_size() > _MAX_CACHE:
                     self._forget()
                 return coded, shown
             if coded.has_odd_names:
                 return self.read(self._normalize_names(batch), normalized=True)
             self._refuse_missing_persons(coded.missing)
             self._teach(coded)
-        raise DataError("A column holds text that is not UTF-8.", hint="Convert the input to UTF-8.")
+        raise DataError("A column contains text that is not UTF-8.", hint="Convert the input to UTF-8.")
 
     def _normalize_names(self, batch: pa.Table) -> pa.Table:
         for name in (self._person, *([self._household] if self._household else [])):
@@ -294,6 +294,6 @@ class FieldReader:
     def _refuse_missing_persons(self, missing: int) -> None:
         if missing:
             raise DataError(
-                f"{missing:,} records have no '{self._person}'{f' or no {self._household!r}' if self._household else ''}.",
-                hint="Every record needs its person: without it a returning person cannot be protected.",
+                f"{missing:,} records have no value in '{self._person}'{f' or in {self._household!r}' if self._household else ''}.",
+                hint="Give every record a person; Reticent cannot protect a returning person without one.",
             )

@@ -1,4 +1,4 @@
-"""Tables of a stream's release, made when they are asked for; `group` and `tuple` of one in groups."""
+"""Tables of a stream's release, built on first access: `group` and `tuple` for engines with groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class OnDemand(Mapping[str, T]):
-    """Values by name, made when the first is asked for: who only wants the lines never pays for the tables."""
+    """Values by name, built on first access: a caller who needs only the lines never pays for the tables."""
 
     __slots__ = ("_make", "_values")
 
@@ -43,13 +43,13 @@ _NAME_LENGTH = 17
 
 
 def tuple_table(columns: pa.Table, seqs: UInt64s, groups: Groups) -> pa.Table:
-    """The records of a placed batch, each with its group and position."""
+    """Return the records of a placed batch, each with its group and position."""
     arrays = [group_names(groups.groups), pa.array(seqs), *columns.columns]
     return pa.Table.from_arrays(arrays, names=["group", "seq", *columns.column_names])
 
 
 def group_table(groups: Groups, labels: pa.Array) -> pa.Table:
-    """The groups that a batch opened, one row per candidate."""
+    """Return the groups that a batch opened, one row per candidate."""
     each = np.repeat(groups.opened, np.diff(groups.offsets))
     return pa.Table.from_arrays(
         [group_names(each), labels.take(pa.array(groups.codes)), pa.array(groups.counts)],
@@ -58,7 +58,7 @@ def group_table(groups: Groups, labels: pa.Array) -> pa.Table:
 
 
 def group_names(ids: UInt64s) -> pa.Array:
-    """The published names of groups."""
+    """Return the published names of groups."""
     offsets = np.arange(0, _NAME_LENGTH * len(ids) + 1, _NAME_LENGTH, dtype=np.int32)
     data = _core.stream.group_names(ids)
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))

@@ -1,11 +1,11 @@
-"""The sensitive values of a stream: labels, their codes, the order in which groups list them, and the weights of candidate pools.
+"""The sensitive values of a stream: labels, codes, published order, and the weights of candidate pools.
 
-A feed cannot be sent back for correction: where groups count different values, another spelling of one is read as the
-spelling that came first.
+A feed cannot be sent back for correction: where groups count different values, a variant of a value is read as the form that
+came first.
 
-What a delay-free stream knows of its values before the first record comes from a file of the past, or from the domain. The pool
-`matched` gives every value the inclusion probability min(1, l * p_v), so that groups offer what the stream will consume. Values at the
-cap are in every group; the places they leave are shared by the others in proportion.
+A delay-free stream takes its values from a file of the past, or from the hierarchy. The pool `matched` gives every value the inclusion
+probability min(1, l * p_v), so that groups offer the values that the stream will use. Values at the cap are in every group; the
+others share the remaining places in proportion.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Values:
         return len(self.labels)
 
     def code(self, label: Label) -> int:
-        """The code of a label; a new one gets the next free code."""
+        """Return the code of a label; a new label gets the next free code."""
         code = self._codes.get(label)
         if code is None:
             first = self._first.setdefault(canonical_form(label), label)
@@ -61,7 +61,7 @@ class Values:
         return len(self.labels) - 1
 
     def encode(self, column: pa.Array) -> Int32s:
-        """The codes of a column of text."""
+        """Return the codes of a column of text."""
         if len(column) == 1:
             return np.array([self.code(column[0].as_py())], dtype=np.int32)
         coded = column.dictionary_encode(null_encoding="encode")
@@ -78,11 +78,11 @@ class Values:
 
     @property
     def rank(self) -> UInt32s:
-        """The place of every code in the published order; a missing value comes first."""
+        """The position of every code in the published order; a missing value comes first."""
         return self.rank_of(len(self))
 
     def rank_of(self, size: int) -> UInt32s:
-        """The places of the first codes, among themselves."""
+        """Return the positions of the first `size` codes among themselves."""
         order = sorted(range(size), key=lambda code: self.labels[code] or "")
         return np.argsort(order).astype(np.uint32)
 
@@ -91,10 +91,10 @@ Label = str | None
 
 
 def starting_counts(policy: Policy) -> tuple[Mapping[Label, int], bool]:
-    """What a stream knows of its values before the first record: counts of each, and whether they are of the past.
+    """Return what is known before the first record: counts of the values, and whether they come from the past.
 
     Raises:
-        PolicyError: the policy names neither the past nor the domain.
+        PolicyError: the policy names neither a file of the past nor a hierarchy from a file.
     """
     column = sensitive_column(policy)
     counts: Mapping[Label, int] = {}
@@ -105,7 +105,7 @@ def starting_counts(policy: Policy) -> tuple[Mapping[Label, int], bool]:
         counts = dict.fromkeys(tree.paths, 1)
     else:
         raise PolicyError(
-            f"A stream needs to know which values '{column}' can have before the first record comes.",
+            f"A stream needs the possible values of '{column}' before the first record.",
             hint="Write prior: {file: prior.csv} with value,count of the past (0 is allowed), or give the column "
             "a hierarchy from a file.",
         )
@@ -114,17 +114,17 @@ def starting_counts(policy: Policy) -> tuple[Mapping[Label, int], bool]:
 
 
 def sensitive_column(policy: Policy) -> str:
-    """The one sensitive column of a stream."""
-    hint = "Merge them into one column, or keep the others inside as identifiers."
+    """Return the one sensitive column of a stream."""
+    hint = "Merge the columns into one, or give the others the role identifier, which is not released."
     return sole_sensitive(policy, "A stream needs", hint)
 
 
 PROBABILITY_ONE = 1 << 32
-"""The inclusion probability one, as the core counts it."""
+"""The integer for an inclusion probability of 1 in the core."""
 
 
 def weights(pool: str, counts: Sequence[int], l: int) -> UInt64s:
-    """What the core draws candidates by; refuses a domain that cannot fill a group."""
+    """Return the weights of the core's draws; refuses a domain that is too small for a group."""
     if len(counts) < l:
         raise GuaranteeError(
             f"A group needs {l} different values and the domain has {len(counts)}; nothing was published.",
@@ -136,33 +136,33 @@ def weights(pool: str, counts: Sequence[int], l: int) -> UInt64s:
 
 
 def inclusion_probabilities(counts: Sequence[int], l: int) -> UInt64s:
-    """Inclusion probabilities in units of 1/ARC: at most one each, exactly l together.
+    """Return inclusion probabilities in units of 1 / PROBABILITY_ONE: at most one each, exactly l together.
 
-    >>> (arcs([6, 2, 1, 1], 2) / ARC).tolist()
+    >>> (inclusion_probabilities([6, 2, 1, 1], 2) / PROBABILITY_ONE).tolist()
     [1.0, 0.5, 0.25, 0.25]
     """
-    whole = _values_at_cap(counts, l)
-    free, places = [v for v in range(len(counts)) if v not in whole], l - len(whole)
+    capped = _values_at_cap(counts, l)
+    free, places = [v for v in range(len(counts)) if v not in capped], l - len(capped)
     total = sum(counts[v] for v in free)
-    lengths = [PROBABILITY_ONE] * len(counts)
+    probabilities = [PROBABILITY_ONE] * len(counts)
     for value in free:
-        lengths[value] = places * PROBABILITY_ONE * counts[value] // total
-    short = l * PROBABILITY_ONE - sum(lengths)
-    for value in sorted(free, key=lambda v: lengths[v]):
-        # Rounding down leaves less than one unit per value; it goes where there is room.
-        added = min(short, PROBABILITY_ONE - lengths[value])
-        lengths[value] += added
-        short -= added
-    return np.array(lengths, dtype=np.uint64)
+        probabilities[value] = places * PROBABILITY_ONE * counts[value] // total
+    remainder = l * PROBABILITY_ONE - sum(probabilities)
+    for value in sorted(free, key=lambda v: probabilities[v]):
+        # Rounding down leaves less than one unit per value; the remainder goes where there is room.
+        added = min(remainder, PROBABILITY_ONE - probabilities[value])
+        probabilities[value] += added
+        remainder -= added
+    return np.array(probabilities, dtype=np.uint64)
 
 
 def _values_at_cap(counts: Sequence[int], l: int) -> set[int]:
-    """The values that belong to every group."""
-    whole: set[int] = set()
-    while len(whole) < l:
-        places, total = l - len(whole), sum(n for v, n in enumerate(counts) if v not in whole)
-        more = {v for v, n in enumerate(counts) if v not in whole and places * n >= total}
+    """Return the values that belong to every group."""
+    capped: set[int] = set()
+    while len(capped) < l:
+        places, total = l - len(capped), sum(n for v, n in enumerate(counts) if v not in capped)
+        more = {v for v, n in enumerate(counts) if v not in capped and places * n >= total}
         if not more:
             break
-        whole |= more
-    return whole
+        capped |= more
+    return capped

@@ -1,14 +1,13 @@
 """The veil over a stream: each record is released in the call that brings it, its sensitive value among l candidates.
 
-Each record is an event of its person. The first one fixes the row of the prior and l slots; with every later one the true slot goes
-where the person went, and the others take steps of the published kernel. Without a kernel nothing moves.
+Each record is an event of its person. The first event fixes the stratum of the prior and l slots. With every later event the true
+slot takes the person's new value, and the other slots change by the published kernel. Without a kernel no slot changes.
 
-Guarantee: given all records of a person, each of her slots is the true one with probability exactly 1 / l, for a reader who
-    knows the published prior, the published kernel, the order of arrival and any number of other persons' records
-    (docs/veil.md).
-Not covered: readers who know better than prior or kernel, by the factor they do; what coming, coming again or staying away says;
-    see `reticent.engine.veil.release`. A share eta of the truths is not offered: it is watched, not stopped (`Watch`).
-Cost: linear, under a microsecond per record; 2 l + 12 bytes and a hash per person, for good. 12 bytes of journal per record.
+Guarantee: given all records of a person, each slot is the true one with probability exactly 1 / l, against an attacker who knows
+    the published prior, the published kernel, the order of arrival and any number of other persons' records (docs/veil.md).
+Not covered: attackers who know more than prior or kernel, by that factor; what presence, return or absence discloses; see
+    `reticent.engine.veil.release`. Omitted true values are monitored, and do not stop the stream (`OmissionMonitor`).
+Cost: linear; 2 l + 12 bytes and a hash per person, never deleted. 12 bytes of journal per record.
 Reference: docs/veil.md.
 Differences from the paper: ours; `delay-free` is the paper's method.
 """
@@ -49,15 +48,15 @@ from reticent.policy import Policy
 from reticent.policy.cells import without_markers
 from reticent.release import Guarantee, Release
 
-# Of a journal: persons, rows, values. A house has at most 65,535 rows and values; -1, a value outside the domain, becomes the highest number.
+# Columns of a journal: persons, strata, values. Both codes are below 65,535; -1, a value outside the domain, becomes 65,535.
 _JOURNAL_TYPES = (np.uint64, np.uint16, np.uint16)
 _OUTSIDE = 65_535
-# Records of a batch that say whether a column tells the value.
+# Fewest records of a batch to check for disclosive columns.
 _LARGE_BATCH = 1_000
 
 LOG = logging.getLogger(__name__)
 _FIRST_WINDOW, _MAX_WINDOW = 1_000, 1_000_000
-"""Records of the first look of a watch, and of the longest."""
+"""Records of the first window of the monitor, and of the longest."""
 
 
 class Veil(VeilPublisher, ImmediatePublisher):
@@ -69,8 +68,8 @@ class Veil(VeilPublisher, ImmediatePublisher):
         super().__init__(policy, rng=rng, shard=shard)
         if policy.person is None:
             raise PolicyError(
-                "A stream under the veil needs to know who is who.",
-                hint="Write person: and the identifier column, or stream: {method: delay-free}.",
+                "A stream under the veil needs the person of every record.",
+                hint="Write person: with the identifier column, or stream: {method: delay-free}.",
             )
         self.parameters = VeilParameters.of(policy, self.kind)
         self._people = _core.veil.People(self.parameters.veil(rng.veil_key("veil")))
@@ -84,17 +83,17 @@ class Veil(VeilPublisher, ImmediatePublisher):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What every record claims."""
+        """The guarantee of every record."""
         return guarantee(self.parameters)
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Persons so far, and the share of truths that are not offered, as it was last looked at."""
+        """The number of persons so far, and the omission rate of the last window."""
         return {"persons": len(self._people), **self._monitor.figures}
 
     @cached_property
     def metadata(self) -> Mapping[str, Mapping[str, Any]]:
-        """The house; what share of the truths will not be offered, nobody knows before the stream has run."""
+        """The parameter set; the omission rate is unknown before the stream has run."""
         return {
             "veil": self.parameters.to_metadata()
             | {"omission_rate": None, "omission_rate_epsilon": None, "parameters_digest": self.parameters.digest}
@@ -103,24 +102,24 @@ class Veil(VeilPublisher, ImmediatePublisher):
     # Placing
 
     def place(self, batch: pa.Table, seqs: UInt64s | None = None) -> PlacedBatch:
-        """Veils records for good; their reader has written each person in one way."""
-        coded, shown = self._read(batch, named=True)
+        """Veil records, whose persons are in canonical form already; this cannot be undone."""
+        coded, shown = self._read(batch, normalized=True)
         self._check_columns(batch, coded, shown)
         seqs = self._positions(batch, seqs)
         self._begin()
-        seen = self._finish_batch(self._people.add_batch(coded), self._position_after(seqs))
-        persons, units = coded.persons, coded.households
+        events = self._finish_batch(self._people.add_batch(coded), self._position_after(seqs))
+        persons, households = coded.persons, coded.households
         columns = (persons, coded.strata.astype(np.uint16), coded.values.astype(np.uint16))
-        journal = journal_entry({}, seqs, columns if units is None else (*columns, units))
-        return self._to_batch(seqs, published_columns(coded, shown), seen, persons, journal)
+        journal = journal_entry({}, seqs, columns if households is None else (*columns, households))
+        return self._to_batch(seqs, published_columns(coded, shown), events, persons, journal)
 
-    def _read(self, batch: pa.Table, *, named: bool) -> tuple[_core.stream.CodedBatch, ShownColumns]:
+    def _read(self, batch: pa.Table, *, normalized: bool) -> tuple[_core.stream.CodedBatch, ShownColumns]:
         if not self._fields.knows(batch.schema):
             check_batch(batch, self.policy)
-        return self._fields.read(batch, normalized=named)
+        return self._fields.read(batch, normalized=normalized)
 
     def _check_columns(self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns) -> None:
-        """Refuses columns that tell the value, by the first large batch of a run: whoever looks at each pays for each."""
+        """Refuse disclosive columns, by the first large batch of a run only, because the check takes time."""
         if self._columns_checked or batch.num_rows < _LARGE_BATCH:
             return
         refuse_disclosive_columns(
@@ -135,13 +134,13 @@ class Veil(VeilPublisher, ImmediatePublisher):
     def _published_columns(
         self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns
     ) -> dict[str, Any]:
-        """What is published of a batch beside the candidates."""
+        """Return the published columns of a batch without the candidates."""
         published = {name: column.array() for name, column in published_columns(coded, shown).items()}
         names = (*self.policy.quasi, *self.policy.plain)
         return {name: published.get(name, batch.column(name)) for name in names}
 
     def _finish_batch(self, events: _core.veil.VeiledEvents, after: int) -> _core.veil.VeiledEvents:
-        """A batch is veiled; the next one begins at position `after`."""
+        """Finish a veiled batch; the next one begins at position `after`."""
         self._monitor.count_events(events)
         self._finish(len(events), after)
         return events
@@ -159,25 +158,26 @@ class Veil(VeilPublisher, ImmediatePublisher):
         return PlacedBatch(seqs, veiled=veiled, labels=self.parameters.domain.labels, journal=journal)
 
     def replay(self, journal: bytes) -> Iterator[PlacedBatch]:
-        """Veils the records of a journal again."""
+        """Veil the records of a journal again."""
         kinds = _JOURNAL_TYPES if self._household is None else (*_JOURNAL_TYPES, np.uint64)
-        for _, seqs, (persons, rows, codes, *units) in iter_entries(journal, kinds):
+        for _, seqs, (persons, strata, codes, *households) in iter_entries(journal, kinds):
             values = np.where(codes == _OUTSIDE, -1, codes.astype(np.int32)).astype(np.int32)
             self._begin()
-            seen = self._people.add_events(persons, units[0] if units else persons, rows.astype(np.uint32), values)
-            yield self._to_batch(seqs, {}, self._finish_batch(seen, self._position_after(seqs)), persons, b"")
+            keys = households[0] if households else persons
+            events = self._people.add_events(persons, keys, strata.astype(np.uint32), values)
+            yield self._to_batch(seqs, {}, self._finish_batch(events, self._position_after(seqs)), persons, b"")
 
     # The contract of all engines
 
     def push(self, batch: pa.Table) -> list[Release]:
-        """Releases every record at once."""
+        """Release every record at once."""
         batch = without_markers(batch, self.policy.missing)
-        coded, shown = self._read(batch, named=False)
+        coded, shown = self._read(batch, normalized=False)
         self._check_columns(batch, coded, shown)
         self._begin()
-        seen = self._people.add_batch(coded)
-        self._finish_batch(seen, self._next + len(seen))  # whoever pushes keeps no journal
-        return [self._release(batch, coded, shown, seen)] if len(seen) else []
+        events = self._people.add_batch(coded)
+        self._finish_batch(events, self._next + len(events))  # without a journal
+        return [self._release(batch, coded, shown, events)] if len(events) else []
 
     def _release(
         self, batch: pa.Table, coded: _core.stream.CodedBatch, shown: ShownColumns, events: _core.veil.VeiledEvents
@@ -200,7 +200,7 @@ class Veil(VeilPublisher, ImmediatePublisher):
         )
 
     def snapshot(self) -> bytes:
-        """The whole private state: the keys, and what is remembered of every person."""
+        """Return the whole private state: the keys, and the memory of every person."""
         self._refuse_after_error()
         state = {"method": self.method, "shard": self.shard, "next": self._next, "rows": self._rows}
         state |= {"watch": self._monitor.state()}
@@ -213,10 +213,10 @@ class Veil(VeilPublisher, ImmediatePublisher):
 
 
 class OmissionMonitor:
-    """What an operator sees of the truths that are not offered: their share, with noise under a key, and an alarm when it is large.
+    """Shows the operator the omission rate, with noise under a key, and logs a warning when it is large.
 
-    Each record is counted in one look only, so that all looks together cost `epsilon` once. Looks come after a thousand records,
-    then whenever as many have come as in all looks before, up to a million.
+    Each record is counted in one window only, so that all windows together cost `epsilon` once. The first window has a thousand
+    records, every further one as many as all before, up to a million.
     """
 
     def __init__(self, key: bytes, epsilon: float) -> None:
@@ -227,7 +227,7 @@ class OmissionMonitor:
 
     @property
     def figures(self) -> dict[str, float]:
-        """The share at the last look, and whether it is too large; nothing before the first look."""
+        """The omission rate of the last window, and whether it is too large; empty before the first window ends."""
         return (
             {}
             if self._omission_rate is None
@@ -235,26 +235,26 @@ class OmissionMonitor:
         )
 
     def count_events(self, events: _core.veil.VeiledEvents) -> None:
-        """Counts records, in the order they came; how they are cut into batches changes nothing."""
-        size, lost = len(events), events.omitted
+        """Count records in order of arrival, independent of how they are cut into batches."""
+        size, omitted = len(events), events.omitted
         while self._size + size >= self._window_size:
             size -= self._window_size - self._size
-            before = lost
-            lost = int(np.count_nonzero(~events.offered[len(events) - size :]))
-            self._omitted += before - lost
+            before = omitted
+            omitted = int(np.count_nonzero(~events.offered[len(events) - size :]))
+            self._omitted += before - omitted
             self._close_window()
-        self._omitted += lost
+        self._omitted += omitted
         self._size += size
 
     def _close_window(self) -> None:
         seed = hashlib.blake2b(str(self._windows).encode(), key=self._key, digest_size=32).digest()
-        # One record moves the count by one: noise of scale 1 / epsilon.
+        # One record changes the count by one: noise of scale 1 / epsilon.
         noise = int(two_sided_geometric(seed, 1, self._epsilon)[0])
         self._omission_rate = round(min(max((self._omitted + noise) / self._window_size, 0.0), 1.0), 6)
         if self._omission_rate > MAX_OMISSION_RATE:
             LOG.warning(
-                "the stream drifts: %.1f %% of the values are not among their candidates; the prior lacks them, or persons came back "
-                "with other values than the kernel leads to (without one: with any other)",
+                "the stream drifts: %.1f %% of the true values are not among their candidates; the prior lacks them, or persons came "
+                "back with values that the kernel excludes (without a kernel: with any other value)",
                 100 * self._omission_rate,
             )
         self._windows += 1
@@ -262,7 +262,7 @@ class OmissionMonitor:
         self._window_size = min(_FIRST_WINDOW << (self._windows - 1), _MAX_WINDOW)
 
     def state(self) -> dict[str, Any]:
-        """For a snapshot."""
+        """Return the state for a snapshot."""
         return {
             "lost": self._omitted,
             "size": self._size,
@@ -272,6 +272,6 @@ class OmissionMonitor:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Goes on from a snapshot."""
+        """Continue from a snapshot."""
         self._omitted, self._size, self._windows = state["lost"], state["size"], state["looks"]
         self._window_size, self._omission_rate = state["until"], state["omission_rate"]

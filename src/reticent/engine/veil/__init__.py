@@ -1,1 +1,1 @@
-"""The veil: each record's sensitive value among l candidates, released by itself; see docs/veil.md."""
+"""The veil: each record's sensitive value is published among l candidates; see docs/veil.md."""

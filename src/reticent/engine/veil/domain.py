@@ -1,4 +1,4 @@
-"""The domain of a veil: one antichain of the value hierarchy; rare codes stand under their parent."""
+"""The value domain of a veil: an antichain of the value hierarchy, in which a parent replaces rare codes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from reticent.policy.hierarchy import HierarchyLabeler
 from reticent.policy.icd10 import BLOCKS
 
 MISSING = "(missing)"
-"""The label of a missing value: a value like any other."""
+"""The label of a missing value, which is a value like any other."""
 OTHER = "other"
-"""`E11, other`: what of a node has no value of its own; alone: everything else."""
+"""`E11, other` covers the values below a node that have no label; `other` alone covers all remaining values."""
 OUTSIDE = -1
-# Raw values that are remembered: a column of ever new ones costs time, not memory.
+# Raw values in the cache; a column of ever new values then costs time, not memory.
 _MAX_CACHE = 1 << 16
 
 Path = tuple[str, ...]
-"""Nodes above a value, one per level between it and the root, the nearest first."""
+"""The nodes above a value, the nearest first, without the root."""
 
 
 class Domain:
-    """Labels in canonical order; every raw value has the code of its own label, or of the nearest node above it."""
+    """Labels in canonical order; a raw value has the code of its own label or of the nearest node above it."""
 
     def __init__(self, labels: Iterable[str | None], policy: Policy, column: str) -> None:
         self.labels = tuple(sorted({MISSING if label is None else label for label in labels}))
@@ -44,18 +44,18 @@ class Domain:
         return len(self.labels)
 
     def code(self, label: str | None) -> int:
-        """The code of a label, -1 where the domain has none; None stands for a missing value."""
+        """Return the code of a label (None: the missing value), -1 where the domain lacks it."""
         return self._codes.get(MISSING if label is None else label, OUTSIDE)
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> Int32s:
-        """The codes of raw values; -1 for those that the domain does not know."""
-        words = Dictionary()
-        codes = words.encode(column.cast(pa.string()))
-        table = np.array(self.codes(words.values.to_pylist()), dtype=np.int32)
+        """Return the codes of raw values, -1 for values outside the domain."""
+        dictionary = Dictionary()
+        codes = dictionary.encode(column.cast(pa.string()))
+        table = np.array(self.codes(dictionary.values.to_pylist()), dtype=np.int32)
         return np.asarray(table[codes]) if len(table) else np.zeros(0, dtype=np.int32)
 
     def codes(self, values: Sequence[str | None]) -> list[int]:
-        """As `encode`, value by value."""
+        """Return the codes of single values, as `encode` does."""
         if len(self._known) > _MAX_CACHE:
             self._known.clear()
         self._learn([value for value in values if value not in self._known])
@@ -69,11 +69,11 @@ class Domain:
             self._known[value] = next(known, OUTSIDE)
 
     def _merge_variant(self, value: str) -> str:
-        """The label that a value is another spelling of, where the policy merges them."""
+        """Return the label of which a value is a variant, where the policy merges variants."""
         return value if value in self._codes or not self._folded else self._folded.get(canonical_form(value), value)
 
     def levels(self) -> UInt32s:
-        """Per level of the hierarchy, the nearest first, the node of every value as a number; a root alone without one."""
+        """Number the node of every value per level of the hierarchy, nearest level first; without a hierarchy only the root."""
         paths = self._label_paths
         levels = []
         for level in range(len(paths[0]) if paths else 0):
@@ -82,13 +82,13 @@ class Domain:
         return np.array(levels or [[0] * len(self)], dtype=np.uint32)
 
     def parents(self) -> UInt32s:
-        """Per value the number of the first node above it that holds another value, too: values of one number are siblings.
+        """Number the lowest node above each value that has another value below it: values with the same number are siblings.
 
-        A chain of nodes with one value below is one node; a value that shares nothing but the root stands alone.
+        A chain of nodes with one value below counts as one node. A value that shares only the root has no siblings.
         """
-        held = Counter(step for path in self._label_paths for step in enumerate(path))
+        counts = Counter(step for path in self._label_paths for step in enumerate(path))
         nodes: list[object] = [
-            next((step for step in enumerate(path) if held[step] > 1), label)
+            next((step for step in enumerate(path) if counts[step] > 1), label)
             for label, path in zip(self.labels, self._label_paths, strict=True)
         ]
         numbers = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
@@ -96,7 +96,7 @@ class Domain:
 
     @cached_property
     def _label_paths(self) -> list[Path]:
-        """Paths of the labels, all as long as the hierarchy is high; a node stands for itself up to its own level."""
+        """The path of every label, padded to the height of the hierarchy with the label itself."""
         names = [label.removesuffix(f", {OTHER}") for label in self.labels]
         paths = self._paths(list(names))
         depth = max(map(len, [*paths, *self._nodes.values()]), default=0)
@@ -108,7 +108,7 @@ class Domain:
 
     @cached_property
     def _nodes(self) -> dict[str, Path]:
-        """Nodes of the hierarchy that are no values -> themselves and what is above them."""
+        """Inner nodes of the hierarchy, each with its path: itself and the nodes above it."""
         nodes: dict[str, Path] = {}
         for path in self._paths(self._leaves()):
             for level, node in enumerate(path):
@@ -116,7 +116,7 @@ class Domain:
         return nodes
 
     def _leaves(self) -> list[str | None]:
-        """Values below every node of the hierarchy, as far as it can be listed."""
+        """Return values that cover every node of the hierarchy, as far as the hierarchy can be listed."""
         spec = self._spec
         if self._climber.tree is not None:
             return list(self._climber.tree.paths)
@@ -125,7 +125,7 @@ class Domain:
         return [first for first, _ in BLOCKS] if spec is not None and spec.icd10 else []
 
     def _paths(self, values: list[str | None]) -> list[Path]:
-        """Per value its path; a value that the hierarchy does not know has none, and is no reason to publish nothing."""
+        """Return the path of each value; a value that the hierarchy lacks has an empty path, which is no error."""
         if self._spec is None:
             return [()] * len(values)
         try:

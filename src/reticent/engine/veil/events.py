@@ -1,4 +1,4 @@
-"""Records of a table as events of persons: which count, in which order, which say the same fact again, and what followed what."""
+"""Turn records of a table into events of persons: which are published, in which order, and which repeat a fact."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from reticent.policy.cells import encode_cells
 
 @dataclass(frozen=True, repr=False)
 class Events:
-    """The facts of a table, a person's in the order in which they came.
+    """The facts of a table, each person's in order of time.
 
     Attributes:
-        records: records that are published.
-        facts: records that stand for the facts, each before those that came later.
-        fact_of: per published record, the number of its fact.
+        records: positions of the published records.
+        facts: position of one record per fact, earlier facts first.
+        fact_of: per published record, the index of its fact.
     """
 
     records: Int64s
@@ -31,40 +31,40 @@ class Events:
 
 
 def events_of(table: pa.Table, policy: Policy) -> Events:
-    """The events of a table's persons, as the policy's `person` says; without a person every record is a fact.
+    """Return the events of a table's persons, as `person` in the policy says; without a person every record is a fact.
 
     Raises:
-        DataError: persons have several records in no order that the policy names, or one event with two values.
+        DataError: persons have several records and the policy names no order, or one event has two values.
     """
-    every = np.arange(table.num_rows)
+    positions = np.arange(table.num_rows)
     settings = policy.persons
     if settings is None:
-        return Events(every, every, every)
+        return Events(positions, positions, positions)
     persons = _codes(table.column(settings.column))
     if settings.events is None:
-        turns = every
+        ranks = positions
         _refuse_repeats(persons, settings.records)
     else:
-        turns = _event_ranks(table, policy, settings.events)
-    first, fact_of = _facts(persons, turns)
+        ranks = _event_ranks(table, policy, settings.events)
+    first, fact_of = _facts(persons, ranks)
     if settings.events is not None:
         _refuse_contradictions(table.column(policy.sensitive[0]), first[fact_of])
     if settings.records != "all":
-        chosen = _end_facts(persons[first], turns[first], last=settings.records == "last")
+        chosen = _end_facts(persons[first], ranks[first], last=settings.records == "last")
         return Events(first[chosen], first[chosen], np.arange(len(chosen)))
-    order = np.lexsort((first, turns[first]))
+    order = np.lexsort((first, ranks[first]))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    return Events(every, first[order], place[fact_of])
+    return Events(positions, first[order], place[fact_of])
 
 
 def iter_rounds(keys: UInt64s) -> Iterator[Int64s]:
-    """The first records of all keys, then the second ones, and so on, each round in the order of the input."""
+    """Yield the first records of all keys, then the second ones, and so on, each round in input order."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], keys[order][1:] != keys[order][:-1]]))
-    turns = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-    by_turn = order[np.lexsort((order, turns))]
-    yield from np.split(by_turn, np.cumsum(np.bincount(turns))[:-1])
+    ranks = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    by_round = order[np.lexsort((order, ranks))]
+    yield from np.split(by_round, np.cumsum(np.bincount(ranks))[:-1])
 
 
 def _codes(column: pa.ChunkedArray) -> Int64s:
@@ -72,24 +72,24 @@ def _codes(column: pa.ChunkedArray) -> Int64s:
 
 
 def _event_ranks(table: pa.Table, policy: Policy, name: str) -> Int64s:
-    """The rank of each record's time or number."""
-    _, turns = np.unique(event_times(table.column(name), name, policy), return_inverse=True)
-    return np.asarray(turns, dtype=np.int64)
+    """Rank each record by its time or event number."""
+    _, ranks = np.unique(event_times(table.column(name), name, policy), return_inverse=True)
+    return np.asarray(ranks, dtype=np.int64)
 
 
 def _refuse_repeats(persons: Int64s, records: str) -> None:
-    further = len(persons) - len(np.unique(persons))
-    if further and records == "all":
+    repeats = len(persons) - len(np.unique(persons))
+    if repeats and records == "all":
         raise DataError(
-            f"{further:,} records are a further one of a person, in no order that the policy names.",
+            f"{repeats:,} records are further records of a person, and the policy names no order of events.",
             hint="Write person: {column: ..., events: COLUMN} with a time or visit number, or {records: first} or "
-            "{records: last}; or publish them as a series or a stream.",
+            "{records: last}; or publish a series or a stream.",
         )
 
 
-def _facts(persons: Int64s, turns: Int64s) -> tuple[Int64s, Int64s]:
-    """The first record of every fact, and per record its fact."""
-    key = persons * (int(turns.max(initial=0)) + 1) + turns
+def _facts(persons: Int64s, ranks: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the first record of every fact, and the fact of every record."""
+    key = persons * (int(ranks.max(initial=0)) + 1) + ranks
     _, first, fact_of = np.unique(key, return_index=True, return_inverse=True)
     return first, fact_of.reshape(-1)
 
@@ -99,28 +99,28 @@ def _refuse_contradictions(column: pa.ChunkedArray, first: Int64s) -> None:
     refuse_value_conflicts(int((values != values[first]).sum()))
 
 
-def refuse_value_conflicts(others: int) -> None:
-    """Refuses records of an event that has another value already."""
-    if others:
+def refuse_value_conflicts(conflicts: int) -> None:
+    """Refuse records that repeat an event with another sensitive value."""
+    if conflicts:
         raise DataError(
-            f"{others:,} records repeat an event of a person with another value.",
-            hint="Correct them, or give every event a number of its own.",
+            f"{conflicts:,} records repeat an event of a person with another sensitive value.",
+            hint="Correct these records, or give every event its own number.",
         )
 
 
-def _end_facts(persons: Int64s, turns: Int64s, *, last: bool) -> Int64s:
-    """The first or last fact of every person."""
-    order = np.lexsort((-turns if last else turns, persons))
+def _end_facts(persons: Int64s, ranks: Int64s, *, last: bool) -> Int64s:
+    """Return the first or last fact of every person."""
+    order = np.lexsort((-ranks if last else ranks, persons))
     return np.asarray(order[np.unique(persons[order], return_index=True)[1]])
 
 
 @dataclass(frozen=True, repr=False)
 class Trajectories:
-    """Records in the order of persons and of their events.
+    """The trajectory of every person: records ordered by person and event.
 
     Attributes:
-        order: records, each person's one behind the other.
-        starts: per person, where they begin; and the end of all.
+        order: positions of the records, person by person.
+        starts: per person, the first index in `order`; then the total.
     """
 
     order: Integers
@@ -128,15 +128,15 @@ class Trajectories:
 
     @classmethod
     def of(cls, table: pa.Table, policy: Policy) -> Trajectories:
-        """The paths of a table; without a person every record is one, without a column of events the order of the table is theirs."""
+        """Build trajectories; without a person every record is one, without a column of events the table's order counts."""
         every = np.arange(table.num_rows)
         settings = policy.persons
         if settings is None or settings.column not in table.column_names:
             return cls(every, np.arange(table.num_rows + 1))
-        persons, turns = _codes(table.column(settings.column)), every
+        persons, ranks = _codes(table.column(settings.column)), every
         if settings.events is not None and settings.events in table.column_names:
-            turns = _event_ranks(table, policy, settings.events)
-        order, _ = _facts(persons, turns)  # the same event again counts once
+            ranks = _event_ranks(table, policy, settings.events)
+        order, _ = _facts(persons, ranks)  # a repeated event counts once
         starts = np.flatnonzero(np.concatenate([[True], np.diff(persons[order]) != 0]))
         return cls(order, np.append(starts, len(order)))
 
@@ -150,7 +150,7 @@ class Trajectories:
 
     @property
     def lengths(self) -> Integers:
-        """Events of every person."""
+        """The number of events of every person."""
         return np.diff(self.starts)
 
     @property
@@ -159,7 +159,7 @@ class Trajectories:
         return np.asarray(self.lengths > 1)
 
     def transitions(self, values: Integers, persons: Integers) -> tuple[Integers, Integers, Integers]:
-        """All transitions of some persons, by the code of every record of the table: who, before, after."""
+        """Return all transitions of some persons, given the code of every record: person, value before, value after."""
         lengths = self.lengths[persons] - 1
         who = np.repeat(persons, lengths)
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -167,7 +167,7 @@ class Trajectories:
         return who, values[self.order[at]], values[self.order[at + 1]]
 
     def sample_step(self, values: Integers, persons: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """One transition of each of the persons who have any, drawn at random: before, after."""
+        """Draw one transition at random for each person with several events: value before, value after."""
         several = persons[self.has_several[persons]]
         at = self.starts[several] + (rng.random(len(several)) * (self.lengths[several] - 1)).astype(np.int64)
         return values[self.order[at]], values[self.order[at + 1]]

@@ -1,4 +1,4 @@
-"""House: what a key pins for life: l, the prior by stratum, the domain, the orders and the kernel."""
+"""The parameter set of a veil, pinned in the store on first use: l, prior, value domain, value orders and kernel."""
 
 from __future__ import annotations
 
@@ -26,52 +26,53 @@ from reticent.policy.prior import Strata, read_report, read_strata
 from reticent.policy.settings.kinds import PriorSettings
 
 PERMUTATIONS = 64
-"""One order for all persons destroys the recipient's channel; with 64 the variance is 3 to 12 times that of seeing the value."""
+"""One value order for all persons leaves the recipient no information; with 64 the variance is 3 to 12 times that of true values."""
 _MAX_CANDIDATES = 254
-"""What a byte counts."""
+"""One byte holds the number of a slot."""
 _MAX_CODES = 65_535
-"""What two bytes count, and one sign for nothing."""
+"""Two bytes hold a code; one code means none."""
 _COUNT_SCALE = 1 << 20
-"""Of a count of one."""
+"""The integer for a count of 1."""
 ADDED_COLUMNS = ("stratum", "event", "person")
 """Columns that a veiled release adds."""
 
 
 _CACHE_SIZE = 4
 _CACHE: dict[tuple[str, str, Path], VeilParameters] = {}
-"""The houses asked for lately, by all that they are made of: whoever begins a publication asks several times."""
+"""Recent parameter sets, by all inputs: one publication asks for the same set several times."""
 
 
 class VeilPublisher(Publisher):
-    """An engine whose veil is keyed by a house."""
+    """A publisher whose veil is pinned to a parameter set."""
 
     method = "veil"
 
     @classmethod
     def pin_digest(cls, policy: Policy) -> str:
-        """The digest of the house."""
+        """Return the digest of the parameter set."""
         return VeilParameters.of(policy, cls.kind).pin_digest
 
     @classmethod
     def has_kernel(cls, policy: Policy) -> bool:
-        """Whether the house has a kernel."""
+        """Whether the parameter set has a transition kernel."""
         return VeilParameters.of(policy, cls.kind).kernel is not None
 
 
 @dataclass(frozen=True, repr=False)
 class VeilParameters:
-    """The public side of a veil, and how records fall into it.
+    """The public parameters of a veil.
 
     Attributes:
         l: candidates per record.
         sensitive: the veiled column.
         domain: its values, in canonical order.
         by: published columns that the prior depends on.
-        strata: per row of the prior its cells, nodes or `*`.
-        stretches: rows x values on a line of length l.
-        orders: orders x values.
-        steps: how values follow one another; None: later values that differ are not offered.
-        figures: what was measured of the prior when it was made; None: nobody did.
+        strata: per stratum of the prior, its cells: nodes or `*`.
+        segments: strata x values, lengths on the cumulative line of length l.
+        permutations: value orders x values.
+        kernel: how values follow one another; None: later values that differ are omitted.
+        figures: what was measured when the prior was made; None: nothing was.
+        policy: the policy of the parameter set.
     """
 
     l: int
@@ -87,26 +88,26 @@ class VeilParameters:
 
     @classmethod
     def of(cls, policy: Policy, kind: str) -> VeilParameters:
-        """The house of a policy; refuses one without a prior, and says the ways out."""
+        """Return the parameter set of a policy, from the cache where possible; refuses a policy without a prior."""
         _refuse_without_prior(policy)
         key, figures = (policy.hash, kind, policy.base.resolve()), read_report(policy)
-        house = _CACHE.get(key)
-        if house is None or house.figures != figures:
-            house = cls._build(policy, kind)
+        parameters = _CACHE.get(key)
+        if parameters is None or parameters.figures != figures:
+            parameters = cls._build(policy, kind)
             if len(_CACHE) >= _CACHE_SIZE:
                 _CACHE.clear()
-            _CACHE[key] = house
-        return house
+            _CACHE[key] = parameters
+        return parameters
 
     @classmethod
     def _build(cls, policy: Policy, kind: str) -> VeilParameters:
         settings, file = _refuse_without_prior(policy)
         prior = read_strata(policy.path(file))
-        strays = [name for name in prior.by if settings.by and name not in settings.by]
-        if strays:
+        extra = [name for name in prior.by if settings.by and name not in settings.by]
+        if extra:
             raise PolicyError(
-                f"prior.by: {file} also depends on {len(strays)} other columns, such as '{strays[0]}'.",
-                hint="Take `by` out of the policy, or make the prior again.",
+                f"prior.by: {file} also depends on {len(extra)} other columns, such as '{extra[0]}'.",
+                hint="Remove `by` from the policy, or make the prior again.",
             )
         sensitive = _sensitive_column(policy)
         _refuse_k(policy, kind)
@@ -115,21 +116,21 @@ class VeilParameters:
         domain = Domain(prior.total_counts(), policy, sensitive)
         _refuse_large_prior(file, len(domain), len(prior.strata))
         strata, counts = _complete_strata(prior, domain)
-        l, steps = policy.l_of(kind), read_kernel(policy, sensitive, domain)
+        l, kernel = policy.l_of(kind), read_kernel(policy, sensitive, domain)
         if l > _MAX_CANDIDATES:
             raise PolicyError(f"l = {l}: the veil offers at most {_MAX_CANDIDATES} candidates.", hint="Lower l.")
         if settings.household is not None and prior.by:
-            # The same value of two rows lies on two lines: what their sets have in common would be the truth.
+            # One value lies on the lines of two strata: the candidates that both sets share would reveal the true value.
             raise PolicyError(
-                f"prior: a unit and a prior by fields do not go together: relatives in different rows of {file} would show two sets over "
-                "one truth.",
-                hint="Make the prior again with `reticent prior`, which takes no fields where the policy names a unit. Or take the unit out.",
+                f"prior: a household and a prior by fields cannot be combined: members in different strata of {file} would show "
+                "two candidate sets for one true value.",
+                hint="Make the prior again with `reticent prior`, which uses no fields where the policy names a household; or remove unit.",
             )
-        if steps is not None and settings.household is not None:
-            # Their decoys would move alike, and where values part, what differs would be the truth.
+        if kernel is not None and settings.household is not None:
+            # False candidates of a household move alike; where members' values differ, the difference reveals the true value.
             raise PolicyError(
-                "prior: a unit and a kernel do not go together: relatives whose values part would show which candidate is true.",
-                hint="Take the kernel (or updates) out: later values that differ are then not offered. Or take the unit out.",
+                "prior: a household and a kernel cannot be combined: members whose values diverge would reveal the true candidate.",
+                hint="Remove the kernel (or updates), so that later values that differ are omitted; or remove unit.",
             )
         return cls(
             l=l,
@@ -139,27 +140,27 @@ class VeilParameters:
             strata=strata,
             segments=_core.veil.segments_of_counts(counts, l=l),
             permutations=_make_permutations(domain, settings.value_order, counts),
-            kernel=steps,
+            kernel=kernel,
             figures=read_report(policy),
             policy=policy,
         )
 
     @cached_property
     def levels(self) -> PublishedLevels:
-        """How published columns lead to a row."""
+        """The published levels, which assign records to strata."""
         return PublishedLevels(self.policy, self.by, self.strata)
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same l, prior, domain, orders and kernel."""
+        """The hash of l, prior, domain, value orders and kernel."""
         pinned = {word: part for word, part in self.to_metadata().items() if word not in ("epsilon", "figures")}
         return hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def pin_digest(self) -> str:
-        """The digest with the unit: a household and a person of one name would share order and points under one key."""
-        unit = self.policy.household
-        return self.digest if unit is None else hashlib.sha256(f"{self.digest} {unit}".encode()).hexdigest()
+        """The digest with the household column: a household and a person with equal names would share all draws."""
+        household = self.policy.household
+        return self.digest if household is None else hashlib.sha256(f"{self.digest} {household}".encode()).hexdigest()
 
     @property
     def seeded(self) -> bool:
@@ -168,12 +169,12 @@ class VeilParameters:
 
     @property
     def epsilon(self) -> float | None:
-        """What the prior has cost the persons of the past, as its report or the policy says."""
+        """The privacy cost of the prior for the persons it was counted on, from its report or the policy."""
         stated = self.policy.prior.epsilon if self.policy.prior else None
         return stated if self.figures is None else self.figures.get("epsilon")
 
     def to_metadata(self) -> dict[str, Any]:
-        """What `veil.json` says of the house: all that a recipient or a judge needs, and nothing private."""
+        """Return the entries of `veil.json`: all that the recipient and the verifier need, and nothing private."""
         settings = self.policy.prior
         return {
             "l": self.l,
@@ -191,7 +192,7 @@ class VeilParameters:
         }
 
     def veil(self, key: bytes) -> _core.veil.Veil:
-        """The mechanism under a key."""
+        """Return the mechanism under a key."""
         kernel = None if self.kernel is None else self.kernel.to_core()
         return _core.veil.Veil(key=key, l=self.l, segments=self.segments, permutations=self.permutations, kernel=kernel)
 
@@ -200,73 +201,71 @@ def _refuse_without_prior(policy: Policy) -> tuple[PriorSettings, str]:
     settings = policy.prior
     if settings is not None and settings.warmup is not None and not policy.path(settings.file or "").is_file():
         raise PolicyError(
-            f"prior.warmup: {settings.file} is not there yet; the first records of a stream make it.",
-            hint="Begin with `reticent stream FILE -p POLICY`, or make it: `reticent prior FILE -p POLICY -o prior.csv --released`.",
+            f"prior.warmup: the file {settings.file} does not exist yet; the first records of a stream make it.",
+            hint="Run `reticent stream FILE -p POLICY`, or make the file: `reticent prior FILE -p POLICY -o prior.csv --released`.",
         )
     if settings is None or settings.file is None:
         raise PolicyError(
-            "The veil needs a prior: what a reader knows already of the sensitive values.",
-            hint="Write prior: {file: prior.csv} with public statistics, or make it: from a past or a disjoint sample with "
-            "`reticent prior PAST -p POLICY -o prior.csv`, or from the data themselves, at a stated epsilon, with "
+            "The veil needs a prior: what an attacker already knows about the sensitive values.",
+            hint="Write prior: {file: prior.csv} with public statistics, or make the file: from past or separate data with "
+            "`reticent prior PAST -p POLICY -o prior.csv`, or from the released data, at a stated epsilon, with "
             "`reticent prior DATA -p POLICY -o prior.csv --released`.",
         )
     return settings, settings.file
 
 
 def _sensitive_column(policy: Policy) -> str:
-    sensitive = sole_sensitive(policy, "The veil covers", "Join them into one: {role: sensitive, combine: [a, b]}.")
+    sensitive = sole_sensitive(policy, "The veil covers", "Combine them into one: {role: sensitive, combine: [a, b]}.")
     if policy.privacy.t is not None:
+        hint = "Remove t; write prior: {value_order: hierarchy} against similar candidates."
+        raise PolicyError("privacy.t does not apply to the veil.", hint=hint)
+    clashes = [name for name in policy.released if name in ADDED_COLUMNS]
+    if clashes:
         raise PolicyError(
-            "t does not apply to the veil.",
-            hint="Take t out, and write prior: {value_order: hierarchy} against similarity.",
-        )
-    taken = [name for name in policy.released if name in ADDED_COLUMNS]
-    if taken:
-        raise PolicyError(
-            f"A released column is called '{taken[0]}', as one of the veil's own.", hint="Rename the column."
+            f"The veil adds a column '{clashes[0]}', which the policy releases.", hint="Rename the column."
         )
     return sensitive
 
 
 def _refuse_k(policy: Policy, kind: str) -> None:
-    """Refuses k but for a table, which alone keeps it: over several releases a person's sets are alike and join what crowds keep apart."""
+    """Refuse k except for a table: a person's candidates are alike in several releases and join equivalence classes."""
     if policy.privacy.k is None:
         return
     if kind != "table":
         raise PolicyError(
-            f"k is not kept by the veil in a release of kind {kind}: a person's candidates link the releases.",
-            hint="Take k out and choose levels (`reticent init` proposes them), or publish a table.",
+            f"privacy.k: the veil does not guarantee k in a release of kind {kind}: a person's candidates link the releases.",
+            hint="Remove k and choose levels (`reticent init` proposes them), or publish a table.",
         )
     if policy.prior is not None and policy.prior.link:
         raise PolicyError(
-            "k and link do not go together: a pseudonym joins the records of a person, and what they have in common may be unique.",
-            hint="Take prior: {link: true} out, or k.",
+            "k and link cannot be combined: a pseudonym joins the records of a person, and together they may be unique.",
+            hint="Remove prior: {link: true}, or remove k.",
         )
 
 
 def _refuse_large_prior(file: str, values: int, strata: int) -> None:
-    if max(values, strata + 1) > _MAX_CODES:  # a row for everybody else may be added
+    if max(values, strata + 1) > _MAX_CODES:  # a stratum for all other records may be added
         raise PolicyError(
-            f"prior: {file} has {values:,} values in {strata:,} rows; the veil takes {_MAX_CODES:,} of each at most.",
-            hint="Make the prior with `reticent prior`, which puts rare values under their parent in the hierarchy and fields into few rows.",
+            f"prior: {file} has {values:,} values and {strata:,} strata; the veil allows at most {_MAX_CODES:,} of each.",
+            hint="Make the prior with `reticent prior`, which merges rare values and forms few strata.",
         )
 
 
 def _complete_strata(prior: Strata, domain: Domain) -> tuple[tuple[tuple[str, ...], ...], UInt64s]:
-    """Strata with their counts by code; one for everybody else is added where the file has none."""
+    """Return strata with their counts by code; a stratum for all other records is added where the file has none."""
     strata = dict(prior.strata)
     everybody = (ROOT,) * len(prior.by)
     strata.setdefault(everybody, prior.total_counts())
     counts = np.zeros((len(strata), len(domain)))
-    for row, cells in enumerate(strata.values()):
+    for stratum, cells in enumerate(strata.values()):
         for value, count in cells.items():
-            counts[row, domain.code(value)] += count
-    # Counts need not be whole; the line is laid in integers.
+            counts[stratum, domain.code(value)] += count
+    # Counts may be fractions; the cumulative line has integer lengths.
     return tuple(strata), np.rint(counts * _COUNT_SCALE).astype(np.uint64)
 
 
 def _make_permutations(domain: Domain, value_order: str, counts: UInt64s) -> UInt16s:
-    """The public orders: the same for the same prior, whoever computes them."""
+    """Return the public value orders; the same prior always gives the same orders."""
     seed = hashlib.sha256(json.dumps([list(domain.labels), counts.tolist()]).encode()).digest()
     if value_order == "hierarchy":
         return _core.veil.hierarchy_permutations(domain.levels(), count=PERMUTATIONS, seed=seed)

@@ -1,4 +1,4 @@
-"""Published quasi-identifiers at the level that the policy names, and the strata of the prior that records fall into."""
+"""Publish quasi-identifiers at the level that the policy names, and assign records to strata of the prior."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from reticent.policy.spec import HierarchySpec
 
 
 class PublishedLevels:
-    """Climbs each quasi-identifier to its published level; what was climbed once is remembered."""
+    """Generalizes each quasi-identifier to its published level, with a cache."""
 
     def __init__(self, policy: Policy, by: Sequence[str], strata: Sequence[tuple[str, ...]]) -> None:
         self._policy, self.by, self._strata = policy, tuple(by), tuple(strata)
-        absent = [name for name in self.by if name not in (*policy.quasi, *policy.plain)]
-        if absent:
+        unpublished = [name for name in self.by if name not in (*policy.quasi, *policy.plain)]
+        if unpublished:
             raise PolicyError(
-                f"prior: the file depends on '{absent[0]}', which the policy does not release.",
+                f"prior: the file depends on '{unpublished[0]}', which the policy does not release.",
                 hint="Make the prior again with `reticent prior`, by published columns.",
             )
         self._stratum_cache: dict[tuple[frozenset[str], ...], int] = {}
         self._climbers: dict[str, HierarchyLabeler] = {}
 
     def publish(self, table: pa.Table) -> tuple[pa.Table, UInt32s]:
-        """The released columns of a table but the sensitive one, and the row of the prior of every record."""
+        """Return the released columns of a table without the sensitive one, and the stratum of every record."""
         columns: dict[str, pa.Array] = {}
         nodes: dict[str, tuple[Int32s, list[frozenset[str]]]] = {}
         for name in (*self._policy.quasi, *self._policy.plain):
-            words = Dictionary()
-            codes = words.encode(table.column(name))
-            level, rungs = self.hierarchy_of(name, words.values)
-            columns[name] = rungs.labels[level].take(pa.array(rungs.node_ids[level][codes]))
+            dictionary = Dictionary()
+            codes = dictionary.encode(table.column(name))
+            level, levels = self.hierarchy_of(name, dictionary.values)
+            columns[name] = levels.labels[level].take(pa.array(levels.node_ids[level][codes]))
             if name in self.by:
-                nodes[name] = codes, ancestors_of(rungs, level)
+                nodes[name] = codes, ancestors_of(levels, level)
         return pa.table(columns), self._strata_of(table.num_rows, nodes)
 
     def hierarchy_of(self, name: str, values: pa.Array) -> tuple[int, HierarchyLevels]:
-        """The published level of a column, and all levels of some of its values."""
-        rungs = build_levels(self._hierarchy(name), values, column=name, base=self._policy.base)
-        return self._level(name, rungs.height), rungs
+        """Return the published level of a column, and all levels of the given values."""
+        levels = build_levels(self._hierarchy(name), values, column=name, base=self._policy.base)
+        return self._level(name, levels.height), levels
 
     def generalize(self, name: str, values: Sequence[str | None]) -> list[tuple[str | None, frozenset[str]]]:
-        """What is published for each of some values, and the labels of that node and of all above it."""
+        """Return for each value what is published, and the labels of that node and of all nodes above it."""
         if name not in self._climbers:
             self._climbers[name] = HierarchyLabeler(self._hierarchy(name), column=name, base=self._policy.base)
         labels = [values, *self._climbers[name].labels(values), [ROOT] * len(values)]
@@ -58,7 +58,7 @@ class PublishedLevels:
         return [(path[0], frozenset([label or "" for label in path])) for path in above]
 
     def prefix_length(self, name: str) -> int | None:
-        """How many characters say, together with the length, what is published of a value; None: all of them."""
+        """Return how many leading characters determine, with the length, what is published of a value; None: all."""
         spec, level = self._hierarchy(name), self._policy.columns[name].level
         if spec is None or spec.prefix is None or not level:
             return None
@@ -73,39 +73,39 @@ class PublishedLevels:
         level = self._policy.columns[name].level
         if level > height:
             raise PolicyError(
-                f"columns.{name}: level {level} is above the {height} levels of its hierarchy.",
+                f"columns.{name}: level {level} is above the top level {height} of its hierarchy.",
                 hint=f"Write a level of at most {height}.",
             )
         return level
 
     def _strata_of(self, size: int, nodes: dict[str, tuple[Int32s, list[frozenset[str]]]]) -> UInt32s:
-        """Records that agree in the columns of the prior are looked up once."""
+        """Return the stratum of each record; records that agree in the columns of the prior are looked up once."""
         key = pack_codes([(codes, max(len(above), 1)) for codes, above in nodes.values()]) if nodes else np.zeros(size)
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         sets = [nodes[name] for name in self.by]
-        rows = [self.stratum_of(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
-        return np.asarray(np.array(rows, dtype=np.uint32)[inverse.reshape(-1)])
+        strata = [self.stratum_of(tuple(above[int(codes[at])] for codes, above in sets)) for at in first]
+        return np.asarray(np.array(strata, dtype=np.uint32)[inverse.reshape(-1)])
 
     def stratum_of(self, ancestors: tuple[frozenset[str], ...]) -> int:
-        """The first stratum of the file that a record lies in: those whom an earlier one holds were counted there."""
+        """Return the first stratum of the file that contains a record: records in several strata were counted in the first."""
         if ancestors not in self._stratum_cache:
             fits = (
-                row
-                for row, cells in enumerate(self._strata)
+                stratum
+                for stratum, cells in enumerate(self._strata)
                 if all(cell in nodes for cell, nodes in zip(cells, ancestors, strict=True))
             )
-            row = next(fits, None)
-            if row is None:
+            stratum = next(fits, None)
+            if stratum is None:
                 raise DataError(
                     "A record falls into no stratum of the prior.",
-                    hint="Make the prior again with `reticent prior`: it has a stratum for everybody else.",
+                    hint="Make the prior again with `reticent prior`, which adds a stratum for all other records.",
                 )
-            self._stratum_cache[ancestors] = row
+            self._stratum_cache[ancestors] = stratum
         return self._stratum_cache[ancestors]
 
 
 def ancestors_of(hierarchy: HierarchyLevels, level: int) -> list[frozenset[str]]:
-    """Per leaf, the labels of its published node and of all nodes above it."""
+    """Return for each leaf the labels of its published node and of all nodes above it."""
     labels = [hierarchy.labels[at].cast(pa.string()).to_pylist() for at in range(level, hierarchy.height + 1)]
     tables = [hierarchy.node_ids[at].tolist() for at in range(level, hierarchy.height + 1)]
     leaves = range(len(hierarchy.node_ids[0]))

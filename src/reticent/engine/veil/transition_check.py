@@ -1,12 +1,13 @@
-"""The pace of persons: whether values stay from event to event, or from release to release of a series, as often as the kernel says.
+"""Check that values stay from event to event, or between releases of a series, as often as the transition kernel says.
 
-Decoys step by the kernel with every event. Where the truths rest more often than that, as in a table that is published twice, what has
-moved is no truth; where they move more often, what rests is none.
+False candidates change by the kernel at every event. If true values stay more often, as in a table published twice, a candidate
+that changed is false; if they change more often, a candidate that stayed is false.
 
-Guarantee: a table, or a release of a series, is refused whose persons stayed more often, or more seldom, than the kernel says, by a tenth of them and by more
-    than chance explains.
-Not covered: evolving tables and streams, whose events come one by one; where those go who move, and smaller differences; they are measured when a kernel is made, on persons of the past.
-Cost: one pass over what is remembered.
+Guarantee: against an attacker who compares candidates over events, a table or a release of a series is refused if the number
+    of persons who stayed differs from the kernel by more than a tenth of the persons and by more than chance explains.
+Not covered: evolving tables and streams, whose events come one by one; the targets of changes; smaller differences. These are
+    measured on persons of the past when a kernel is made.
+Cost: one pass over the remembered values.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from reticent.engine.veil.parameters import VeilParameters
 from reticent.errors import GuaranteeError
 
 HEADER_BYTES = 8
-"""Bytes of a memory before its slots; see `core/src/veil/memory.rs`."""
+"""Bytes of a person's memory before its slots; see `core/src/veil/memory.rs`."""
 OMITTED = 255
-"""In the place of a true slot: the truth is not offered."""
-# Of the persons, as with truths that are not offered; and standard deviations of what chance does.
+"""The slot number that says: the true value is omitted."""
+# A share of the persons (as MAX_OMISSION_RATE), and standard errors.
 _MAX_DEVIATION, _MAX_STANDARD_ERRORS = 0.1, 4.0
 
 
 class RememberedValues(NamedTuple):
-    """Persons of whom a true value is remembered, side by side. Private."""
+    """Persons whose true value is remembered, as parallel arrays. Private."""
 
     persons: UInt64s
     clocks: UInt32s
@@ -37,26 +38,26 @@ class RememberedValues(NamedTuple):
 
     @classmethod
     def of(cls, people: bytes, l: int) -> RememberedValues:
-        """What the core's `People.to_bytes` holds."""
+        """Parse the bytes of the core's `People.to_bytes`."""
         size = int.from_bytes(people[:8], "little")
         persons, clocks = np.frombuffer(people, "<u8", size, 8), np.frombuffer(people, "<u4", size, 8 + 8 * size)
         memories: UInt8s = np.frombuffer(people, np.uint8, offset=8 + 12 * size).reshape(size, HEADER_BYTES + 2 * l)
         offered = memories[:, 6] != OMITTED
-        some = memories[offered]
-        slots = np.ascontiguousarray(some[:, HEADER_BYTES:]).view("<u2")
-        rows = np.ascontiguousarray(some[:, :2]).view("<u2").reshape(-1)
-        values = slots[np.arange(len(some)), some[:, 6]].astype(np.int32)
-        return cls(persons[offered], clocks[offered], rows.astype(np.int64), values)
+        offered_memories = memories[offered]
+        slots = np.ascontiguousarray(offered_memories[:, HEADER_BYTES:]).view("<u2")
+        strata = np.ascontiguousarray(offered_memories[:, :2]).view("<u2").reshape(-1)
+        values = slots[np.arange(len(offered_memories)), offered_memories[:, 6]].astype(np.int32)
+        return cls(persons[offered], clocks[offered], strata.astype(np.int64), values)
 
     def transitions(self, persons: UInt64s, values: Int32s, *, now: int) -> Transitions:
-        """From the last release to the one of a number, of those who stand in both."""
+        """Return the transitions from the release before `now` to release `now`, of persons in both."""
         _, old, new = np.intersect1d(self.persons, persons, return_indices=True)
         last = self.clocks[old] == now - 1
         return Transitions(self.strata[old[last]], self.values[old[last]], values[new[last]])
 
 
 class Transitions(NamedTuple):
-    """Steps of persons, side by side: row of the prior, value before and after. Private."""
+    """Transitions of persons, as parallel arrays: stratum of the prior, value before, value after. Private."""
 
     strata: Integers
     before: Int32s
@@ -64,26 +65,26 @@ class Transitions(NamedTuple):
 
     @classmethod
     def from_records(cls, persons: UInt64s, strata: Integers, values: Int32s) -> Transitions:
-        """Of the records of a table, those of a person in their order."""
+        """Return the transitions in a table whose records of a person are in order of time."""
         order = np.argsort(persons, kind="stable")
         at = np.flatnonzero((persons[order][1:] == persons[order][:-1]) & (values[order][:-1] >= 0))
         return cls(strata[order[at]], values[order[at]], values[order[at + 1]])
 
 
 def check_transitions(parameters: VeilParameters, transitions: Transitions) -> None:
-    """Refuses steps that rest or move otherwise than the kernel says.
+    """Refuse transitions that stay or change at another rate than the kernel says.
 
     Raises:
-        GuaranteeError: decoys would show which candidates are true.
+        GuaranteeError: the false candidates would reveal which candidates are true.
     """
-    assert parameters.kernel is not None  # noqa: S101 - without a kernel nothing moves
+    assert parameters.kernel is not None  # noqa: S101 - without a kernel candidates never change
     stays = parameters.kernel.stay_probabilities(parameters.segments)[transitions.strata, transitions.before]
     size, stayed, expected = len(stays), int((transitions.before == transitions.after).sum()), float(stays.sum())
-    astray = abs(stayed - expected)
-    if astray > _MAX_DEVIATION * size and astray > _MAX_STANDARD_ERRORS * float(np.sqrt((stays * (1 - stays)).sum())):
+    deviation, standard_error = abs(stayed - expected), float(np.sqrt((stays * (1 - stays)).sum()))
+    if deviation > _MAX_DEVIATION * size and deviation > _MAX_STANDARD_ERRORS * standard_error:
         raise GuaranteeError(
-            f"{stayed:,} of {size:,} values are those of their persons' last event still, and the kernel lets {expected:,.0f} stay: "
-            "decoys that move otherwise than the truths would show which they are; nothing was published.",
-            hint="Each event, and each release of a series, is a step of the kernel. Where little has changed the last release still serves: "
-            "publish as often as the persons were seen whom the kernel was counted on, or begin anew with prior and kernel from data like these.",
+            f"{stayed:,} of {size:,} values are unchanged since the person's last event, but the kernel expects {expected:,.0f}: "
+            "the false candidates would reveal the true values; nothing was published.",
+            hint="Publish at the interval at which the kernel was counted (each event, and each release of a series, is one step), "
+            "or start again with a prior and a kernel from data like these.",
         )

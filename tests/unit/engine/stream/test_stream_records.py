@@ -72,7 +72,7 @@ def test_another_key_gives_other_hashes():
 
 def test_records_without_a_person_are_counted_and_refused():
     batch = table([("", "p", 1, "x", "a"), ("", None, 1, "x", "a"), ("", None, 1, "x", "a")])
-    with pytest.raises(DataError, match="2 records have no 'who'"):
+    with pytest.raises(DataError, match="2 records have no value in 'who'"):
         read(fresh(), batch)
 
 
@@ -105,5 +105,5 @@ def test_a_journal_gives_back_what_was_written(seqs):
     assert (head["labels"], told[0].tolist()) == (["x"], seqs.tolist())
     assert [column.tolist() for column in told[1]] == [column.tolist() for column in columns]
     assert (nothing[0].tolist(), [column.tolist() for column in nothing[1]]) == ([], [[], []])
-    with pytest.raises(StateError, match="damaged"):
+    with pytest.raises(StateError, match="corrupt"):
         list(iter_entries(journal[:-20], (np.uint64, np.uint16)))

@@ -130,7 +130,7 @@ def check(sights, memories):
     assert sights.candidates.tolist() == [sorted(memory.slots) for memory in memories]
     assert [row.tobytes() for row in sights.memories] == [memory.to_bytes() for memory in memories]
     assert sights.offered.tolist() == [memory.truth is not None for memory in memories]
-    assert sights.rows.tolist() == [memory.row for memory in memories]
+    assert sights.strata.tolist() == [memory.row for memory in memories]
     assert sights.events.tolist() == [memory.event for memory in memories]
 
 

@@ -1,1 +1,1 @@
-"""The prior: what a reader is assumed to know of a value, given the published fields."""
+"""The prior: what an attacker is assumed to know about a value, given the published fields."""

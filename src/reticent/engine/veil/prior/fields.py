@@ -1,9 +1,9 @@
-"""What the past is counted by: published fields at the published level and at every coarser one, and the values that a veil offers.
+"""The fields and values that a prior is counted by: published fields at their published and coarser levels, and the domain.
 
-The values are the finest antichain of the value hierarchy that the past carries. Rare codes are replaced by their parent. Where some
-children of a node are frequent and stay, the others stand together as "node, other"; what is still rare there goes further up, at last
-to "other". Without a hierarchy every rare value becomes "other", also a single one: its name alone would tell that somebody had it.
-"other" is always there, so that every value, new ones included, has a place.
+The domain is the finest antichain of the value hierarchy that the past supports. A parent replaces its rare codes. Where some
+children of a node are frequent, the others are merged into "node, other"; if that is rare too, it is merged further up, at last
+into "other". Without a hierarchy every rare value becomes "other", even a single one: its name alone would disclose that
+somebody had it. "other" always exists, so that every value, also a new one, has a place.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Field:
     """One published column.
 
     Attributes:
-        name: of the column.
+        name: the name of the column.
         codes: per record, its published node.
-        levels: per level, from the published one up to the last below `*`: published node -> node of that level.
-        labels: per such level, node -> label.
+        levels: per level from the published one up to the last below `*`: published node -> node of that level.
+        labels: per such level: node -> label.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Field:
         return len(self.levels[0]) if self.levels else 1
 
     def matches(self, label: str) -> Bools:
-        """Per published node, whether it is the node of this label or lies below it, on whatever level that is."""
+        """Return for each published node whether it is the node with this label or lies below it, on any level."""
         if label == ROOT:
             return np.ones(self.size, dtype=bool)
         out = np.zeros(self.size, dtype=bool)
@@ -55,7 +55,7 @@ class Field:
         return out
 
     def coarser(self) -> Field:
-        """The same field, published one level higher up; without levels where that is `*`."""
+        """Return the field published one level higher; it has no levels where that is `*`."""
         if len(self.levels) < 2:
             return Field(self.name, np.zeros_like(self.codes), (), ())
         _, first = np.unique(self.levels[1], return_index=True)
@@ -63,43 +63,43 @@ class Field:
         return Field(self.name, self.levels[1][self.codes], levels, self.labels[1:])
 
     def take(self, at: Integers) -> Field:
-        """The same field of some of the records."""
+        """Return the field of the records at the given positions."""
         return Field(self.name, self.codes[at], self.levels, self.labels)
 
 
 def published_fields(table: pa.Table, policy: Policy, columns: Sequence[str]) -> dict[str, Field]:
-    """The fields of a table at the levels at which the policy publishes them."""
+    """Return the fields of a table at the levels at which the policy publishes them."""
     return {name: _field(table.column(name), policy, name) for name in columns}
 
 
 def label_texts(labels: pa.Array) -> tuple[str, ...]:
-    """Labels as text, as a release writes them."""
+    """Return labels as text, as a release writes them."""
     return tuple(MISSING if label is None else label for label in labels.cast(pa.string()).to_pylist())
 
 
 def _field(column: pa.ChunkedArray, policy: Policy, name: str) -> Field:
     codes, values = encode_cells(column)
-    rungs = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
-    lowest = min(policy.columns[name].level, rungs.height)
-    at = rungs.node_ids[lowest]
+    hierarchy = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+    lowest = min(policy.columns[name].level, hierarchy.height)
+    at = hierarchy.node_ids[lowest]
     _, first = np.unique(at, return_index=True)
-    levels = tuple(rungs.node_ids[level][first] for level in range(lowest, rungs.height))
-    labels = tuple(label_texts(rungs.labels[level]) for level in range(lowest, rungs.height))
+    levels = tuple(hierarchy.node_ids[level][first] for level in range(lowest, hierarchy.height))
+    labels = tuple(label_texts(hierarchy.labels[level]) for level in range(lowest, hierarchy.height))
     return Field(name, at[codes], levels, labels)
 
 
 def condition_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str] | None:
-    """The columns to condition on, None for a free choice; none at all where relatives share a veil, as `House` asks for.
+    """Return the columns to condition on; None: free choice, (): none, because members of a household share a draw.
 
     Raises:
-        PolicyError: the policy names a unit, and columns were asked for.
+        PolicyError: the policy names a household, and columns were asked for.
     """
     if policy.household is None:
         return by
     if by:
         raise PolicyError(
-            "prior: a unit and fields do not go together: relatives stand in different rows.",
-            hint="Leave --by and prior.by out, or take the unit out.",
+            "prior: a household and a prior by fields cannot be combined: members may be in different strata.",
+            hint="Remove --by and prior.by, or remove unit.",
         )
     return ()
 
@@ -111,40 +111,40 @@ Node = tuple[int, str]
 def choose_domain(
     values: pa.Array, counts: Int64s, policy: Policy, column: str, *, least: float, noise: float = 0.0
 ) -> Domain:
-    """The finest antichain whose values have at least so many records each, by the counts of the distinct values of the past.
+    """Return the finest antichain whose values have at least `least` records each, given the counts of the distinct values.
 
-    A count below `noise` is noise; the noises of values that stand together add up.
+    A count below `noise` is noise; the noise of merged values adds up.
     """
-    rungs = build_levels(policy.columns[column].hierarchy, values, column=column, base=policy.base)
-    paths = _paths(rungs)
+    hierarchy = build_levels(policy.columns[column].hierarchy, values, column=column, base=policy.base)
+    paths = _paths(hierarchy)
     labels: list[str] = [OTHER]
-    parted: set[Node] = set()  # nodes with a value of their own below them
-    waiting = list(range(len(paths)))
-    for level in range(rungs.height):
-        frequent = _frequent_nodes(level, waiting, paths, counts, (least, noise))
-        labels += [f"{node[1]}, {OTHER}" if node in parted else node[1] for node in frequent]
-        parted |= {above for path in paths if path[level] in frequent for above in path[level + 1 :]}
-        waiting = [code for code in waiting if paths[code][level] not in frequent]
+    split: set[Node] = set()  # nodes with a label of the domain below them
+    unplaced = list(range(len(paths)))
+    for level in range(hierarchy.height):
+        frequent = _frequent_nodes(level, unplaced, paths, counts, (least, noise))
+        labels += [f"{node[1]}, {OTHER}" if node in split else node[1] for node in frequent]
+        split |= {above for path in paths if path[level] in frequent for above in path[level + 1 :]}
+        unplaced = [code for code in unplaced if paths[code][level] not in frequent]
     return Domain(labels, policy, column)
 
 
 def _frequent_nodes(
-    level: int, waiting: list[int], paths: list[list[Node]], counts: Int64s, thresholds: tuple[float, float]
+    level: int, unplaced: list[int], paths: list[list[Node]], counts: Int64s, thresholds: tuple[float, float]
 ) -> set[Node]:
-    """Nodes of one level that hold enough of what has no place below them."""
-    held: Counter[Node] = Counter()
+    """Return the nodes of one level with enough records of values that have no place below them."""
+    counts_by_node: Counter[Node] = Counter()
     parts: Counter[Node] = Counter()
-    for code in waiting:
-        held[paths[code][level]] += int(counts[code])
+    for code in unplaced:
+        counts_by_node[paths[code][level]] += int(counts[code])
         parts[paths[code][level]] += 1
     least, noise = thresholds
-    return {node for node, count in held.items() if count >= max(least, noise * math.sqrt(parts[node]))}
+    return {node for node, count in counts_by_node.items() if count >= max(least, noise * math.sqrt(parts[node]))}
 
 
-def _paths(rungs: HierarchyLevels) -> list[list[Node]]:
-    """Per value, its nodes from the value itself up to `*`."""
-    labels = [label_texts(level) for level in rungs.labels]
+def _paths(hierarchy: HierarchyLevels) -> list[list[Node]]:
+    """Return for each value its nodes, from the value itself up to `*`."""
+    labels = [label_texts(level) for level in hierarchy.labels]
     return [
-        [(level, labels[level][table[code]]) for level, table in enumerate(rungs.node_ids)]
-        for code in range(len(rungs.node_ids[0]))
+        [(level, labels[level][table[code]]) for level, table in enumerate(hierarchy.node_ids)]
+        for code in range(len(hierarchy.node_ids[0]))
     ]

@@ -1,13 +1,13 @@
-"""A prior counted on the very records that it will veil, or on the first of a stream: everything costs epsilon.
+"""Count a prior on the records that it will veil, or on the first records of a stream: everything costs epsilon.
 
-Guarantee (to these persons): prior and kernel together are epsilon-differentially private in their records, so that a weight a becomes at
-most a e^epsilon / (a e^epsilon + 1 - a). Strata are told, or chosen by what has noise already; nothing is measured, since figures
-would cost, too.
+Guarantee (to these persons, against an attacker who knows all other records): prior and kernel together are
+epsilon-differentially private, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a). Strata are given, or chosen
+by noisy counts; nothing is measured, because figures would cost epsilon too.
 
-Not covered: that a value occurs at all: one with a single record is named with a probability below 1 %. Which nodes of the
+Not covered: that a value occurs at all: a value with a single record is named with a probability below 1 %. Which nodes of the
 published columns occur.
 
-A stream without a past has its first records wait once, and counts them.
+A stream without a past holds its first records back once, and counts them.
 
 Cost: a few passes over the records.
 """
@@ -44,13 +44,13 @@ from reticent.policy import Policy
 from reticent.policy.column_patterns import is_age_or_sex
 from reticent.policy.settings.kinds import PriorSettings
 
-# Of epsilon: whether enough persons have several records for a kernel.
+# Share of epsilon: the test whether enough persons have several records for a kernel.
 _KERNEL_TEST_SHARE = 0.05
-# Of epsilon: three counts of few persons, who need what is left for their values.
+# Share of epsilon for the kernel of few persons, who need the rest for their values.
 _FEW_KERNEL_SHARE = 0.1
-# Shares of the truths not offered: what columns may cost that are chosen here, and what is refused.
+# Omission rates: limit for the columns that are chosen here, and limit for the prior.
 _MAX_CHOSEN_OMISSION, _MAX_OMISSION_RATE = 0.06, 0.1
-# Of few persons the counts that decide are mostly noise: so many times the persons then.
+# With few persons the counts that decide are mostly noise, so this many times the persons are required.
 _FEW_FACTOR = 3
 
 
@@ -64,31 +64,31 @@ def fit_on_release(
     kernel: bool = False,
     rng: np.random.Generator,
 ) -> FittedPrior:
-    """Counts a prior on the records to be released.
+    """Count a prior on the records to be released.
 
     Args:
-        table: the records; of a person with several the first counts.
+        table: the records; the first record of a person is counted.
         policy: roles, hierarchies, published levels.
         l: candidates per person.
-        by: columns to condition on, at their published level or at one that is told, as `age:2`; as many as the number of
-            persons carries if left out, age and sex before others.
+        by: columns to condition on, at their published level or at a given one, as `age:2`; None: as many as the number of
+            persons supports, age and sex before others.
         epsilon: of the noise.
-        kernel: count how values follow one another, too, where enough persons have several records; of fewer than 5,000 persons
-            one probability to stay for all values.
-        rng: of the noise.
+        kernel: also count transitions, where enough persons have several records; fewer than 5,000 persons get one stay
+            probability for all values.
+        rng: for the noise.
 
     Raises:
-        GuaranteeError: too many truths would not be offered.
+        GuaranteeError: the omission rate would be too high.
     """
     table = merge_variants(table, policy)
     paths, sensitive = Trajectories.of(table, policy), policy.sensitive[0]
-    by, alone = condition_columns(policy, by), policy.household is None
-    kernel &= alone
+    by, no_household = condition_columns(policy, by), policy.household is None
+    kernel &= no_household
     several = add_noise(np.array([paths.has_several.sum()]), _KERNEL_TEST_SHARE * epsilon, rng) if kernel else [0]
-    follows = kernel and int(several[0]) >= KERNEL_MIN_PERSONS
+    has_kernel = kernel and int(several[0]) >= KERNEL_MIN_PERSONS
     spent = _FEW_KERNEL_SHARE if len(paths) < FEW_PERSONS else KERNEL_SHARE
-    followed = _KERNEL_TEST_SHARE * kernel + spent * follows
-    past = past_of(table.take(pa.array(paths.firsts)), policy, l, (), epsilon, rng, followed)
+    kernel_share = _KERNEL_TEST_SHARE * kernel + spent * has_kernel
+    past = past_of(table.take(pa.array(paths.firsts)), policy, l, (), epsilon, rng, kernel_share)
     past = past.with_columns(
         _choose_columns(past, policy) if by is None else [_with_level(policy, item) for item in by], policy
     )
@@ -97,16 +97,16 @@ def fit_on_release(
         counted = merge_strata(past, counted)
     if counted.omission_rate > _MAX_OMISSION_RATE:
         raise GuaranteeError(
-            f"Column '{sensitive}': about {counted.omission_rate:.0%} of the values would not be offered, more than {_MAX_OMISSION_RATE:.0%}: "
-            f"{past.persons:,} persons are too few for {len(past.domain)} values in {len(counted.prior.strata)} rows with this noise.",
-            hint="Give a coarser hierarchy to it, fewer or coarser columns to condition on, or a larger epsilon; or count a past.",
+            f"Column '{sensitive}': the omission rate would be about {counted.omission_rate:.0%}, more than {_MAX_OMISSION_RATE:.0%}: "
+            f"{past.persons:,} persons are too few for {len(past.domain)} values in {len(counted.prior.strata)} strata with this noise.",
+            hint="Use a coarser hierarchy, fewer or coarser columns in --by, or a larger epsilon; or count past data.",
         )
-    steps = None
-    if follows:
+    fitted_kernel = None
+    if has_kernel:
         values = past.domain.encode(table.column(sensitive))
         few = spent * epsilon if len(paths) < FEW_PERSONS else None
-        steps = FittedKernel(fit_transitions(past, paths, values, counted.prior, rng, few=few), None, None, ())
-    return FittedPrior(past.domain, counted.prior, None, None, steps, past.persons, epsilon)
+        fitted_kernel = FittedKernel(fit_transitions(past, paths, values, counted.prior, rng, few=few), None, None, ())
+    return FittedPrior(past.domain, counted.prior, None, None, fitted_kernel, past.persons, epsilon)
 
 
 def _with_level(policy: Policy, item: str) -> str:
@@ -114,7 +114,7 @@ def _with_level(policy: Policy, item: str) -> str:
 
 
 def _min_persons(past: Past) -> float:
-    """Fewest persons of a row in which hardly a value is too rare, if it is as frequent there as everywhere; by what has noise already."""
+    """Return the fewest persons of a stratum in which hardly any value is too rare, by the noisy totals."""
     totals = np.sort(np.maximum(past.totals, 0))
     shares = totals / max(totals.sum(), 1)
     rarest = shares[np.searchsorted(np.cumsum(shares), _MAX_CHOSEN_OMISSION)] if shares.any() else 1.0
@@ -122,15 +122,15 @@ def _min_persons(past: Past) -> float:
 
 
 def _choose_columns(past: Past, policy: Policy) -> list[str]:
-    """Columns, each at the finest level at which rows have persons enough, if all are of a size."""
-    rows, by, least = 1, [], _min_persons(replace(past, kernel_share=past.kernel_share + SIZES_SHARE))
-    room = min(MAX_STRATA, past.persons / least / (_FEW_FACTOR if past.persons < FEW_PERSONS else 1))
+    """Choose columns, each at the finest level at which strata of equal size would have enough persons."""
+    strata, by, min_persons = 1, [], _min_persons(replace(past, kernel_share=past.kernel_share + SIZES_SHARE))
+    max_strata = min(MAX_STRATA, past.persons / min_persons / (_FEW_FACTOR if past.persons < FEW_PERSONS else 1))
     for field in sorted((past.fields[name] for name in policy.quasi), key=_rank):
         for level, labels in enumerate(field.labels, policy.columns[field.name].level):
-            more = rows * len(labels)
-            if len(labels) > 1 and more <= room:
+            product = strata * len(labels)
+            if len(labels) > 1 and product <= max_strata:
                 by.append(f"{field.name}:{level}")
-                rows = more
+                strata = product
                 break
     return by
 
@@ -140,21 +140,21 @@ def _rank(field: Field) -> tuple[bool, int, str]:
 
 
 DEFAULT_EPSILON = 1.0
-"""Where the policy names none."""
+"""Used where the policy names none."""
 
 
 def missing_kernel_path(policy: Policy) -> Path | None:
-    """The kernel's file that the policy names, unless it is there."""
-    named = policy.prior.kernel if policy.prior is not None else None
-    path = None if named is None else policy.path(named.file)
+    """Return the path of the kernel that the policy names, unless the file exists."""
+    settings = policy.prior.kernel if policy.prior is not None else None
+    path = None if settings is None else policy.path(settings.file)
     return None if path is None or path.exists() else path
 
 
 def fit_warmup(policy: Policy, table: pa.Table, rng: np.random.Generator) -> FittedPrior:
-    """The prior of the records that waited.
+    """Fit the prior on the first records of a stream, which are released under it afterwards.
 
-    Guarantee: that of `fit_released`, with `prior.by` at its published levels, or columns of its own choice, and the policy's epsilon; with a kernel where the policy
-    names a file for it that is not there yet. The records are released under this prior afterwards.
+    Guarantee: as `fit_on_release`, with `prior.by` at its published levels (or chosen columns) and the policy's epsilon; with a
+    kernel where the policy names a file that does not exist yet.
     """
     settings = policy.prior or PriorSettings()
     return fit_on_release(

@@ -1,7 +1,7 @@
 """Noise on counts: the two-sided geometric mechanism.
 
-Guarantee (to each person of the past, against whoever sees the counts): with one record per person, changing one record
-moves two counts by one, so noise of scale 2 / epsilon makes the whole table epsilon-differentially private.
+Guarantee (to each person of the past, against an attacker who sees the counts and knows all other records): with one record per
+person, changing one record moves two counts by one, so noise of scale 2 / epsilon makes the table epsilon-differentially private.
 
 Not covered: a person with several records; which values and strata the table has, unless they were fixed before.
 
@@ -21,45 +21,45 @@ import numpy as np
 
 from reticent.arrays import Int64s
 
-# A count that is less than this many scales is as likely noise as a record.
+# A count below this many scales is as likely noise as a record.
 FLOOR_SCALES = 4
 
 
 def noise_scale(epsilon: float | None) -> float:
-    """The scale of the noise: 2 / epsilon; 0 where the past is public."""
+    """Return the scale of the noise: 2 / epsilon; 0 where the past is public."""
     return 0.0 if epsilon is None else 2 / epsilon
 
 
 def add_noise(counts: Int64s, epsilon: float | None, rng: np.random.Generator) -> Int64s:
-    """The counts with noise; none if epsilon is None (the past is public).
+    """Add noise to counts; none if epsilon is None (the past is public).
 
     Example:
-        >>> noised(np.array([5, 0]), None, np.random.default_rng(1)).tolist()
+        >>> add_noise(np.array([5, 0]), None, np.random.default_rng(1)).tolist()
         [5, 0]
     """
     if epsilon is None:
         return counts.copy()
-    # The generator of numpy can be computed from enough of its numbers; of these only a hash is ever used.
+    # The state of numpy's generator can be computed from enough of its output, so only a hash of its output is used.
     return counts + two_sided_geometric(rng.bytes(32), counts.size, 1 / noise_scale(epsilon)).reshape(counts.shape)
 
 
 def two_sided_geometric(key: bytes, size: int, rate: float) -> Int64s:
-    """Whole numbers around 0 whose probability falls by exp(-rate) per step on both sides, from a secret key.
+    """Draw integers around 0 whose probability falls by exp(-rate) per step on both sides, from a secret key.
 
-    Whoever knows all other records sees the noise itself, so it comes from a cryptographic stream: what is seen of it tells
-    nothing of the rest.
+    An attacker who knows all other records sees the noise itself. It comes from a cryptographic stream, so the noise that is seen
+    discloses nothing about the rest.
 
     Example:
-        >>> two_sided(b"a key", 4, 0.5).tolist() == two_sided(b"a key", 4, 0.5).tolist()
+        >>> two_sided_geometric(b"a key", 4, 0.5).tolist() == two_sided_geometric(b"a key", 4, 0.5).tolist()
         True
     """
     stream = hashlib.shake_256(b"two-sided geometric" + key).digest(16 * size)
     uniform = (np.frombuffer(stream, dtype="<u8").astype(np.float64) + 1.0) * math.ldexp(1.0, -64)
-    # The difference of two geometric numbers, each the number of steps that a uniform one reaches down.
+    # The difference of two geometric numbers, each by inversion of a uniform one.
     up, down = np.floor(-np.log(np.minimum(uniform, 1.0)) / rate).astype(np.int64).reshape(2, size)
     return np.asarray(up - down)
 
 
 def noise_floor(epsilon: float | None) -> float:
-    """Below this a noised count says nothing."""
+    """Return the value below which a noisy count means nothing."""
     return FLOOR_SCALES * noise_scale(epsilon)

@@ -1,4 +1,4 @@
-"""The past as codes, one record per person, and what is counted of it: domain, strata, shares, steps; each with noise for its part of epsilon."""
+"""The past as codes, one record per person, and what is counted on it, each with noise for its share of epsilon."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from reticent.policy import Policy
 from reticent.policy.cells import encode_cells
 
 RECORDS_PER_CANDIDATE = 5
-"""Records of a row per candidate: below it no question is asked, whatever it seems to gain."""
+"""Fewest records of a stratum per candidate: a smaller stratum is not split off, whatever it seems to gain."""
 
 PERSONS_PER_CANDIDATE = 40
-"""Persons of the past per candidate, below whom no prior is fitted."""
+"""Fewest persons of the past per candidate for a prior."""
 
 SIZES_SHARE, KERNEL_SHARE = 0.1, 0.3
-"""Of epsilon: the sizes of fixed strata, the kernel; the counts take what is left."""
+"""Shares of epsilon for the sizes of fixed strata and for the kernel; the counts take the rest."""
 FEW_PERSONS = 5_000
-"""Persons below whom noise decides how many values can be told apart."""
+"""With fewer persons, noise decides how many values can be distinguished."""
 
-# Of epsilon, for the domain, from so many persons on.
+# Shares of epsilon for the domain, by the least number of persons.
 _DOMAIN_SHARES = ((FEW_PERSONS, 0.1), (1_000, 0.3), (0, 0.4))
 
 KERNEL_MIN_PERSONS = 200
-"""Persons with two events below whom there is no kernel."""
+"""Fewest persons with two events for a kernel."""
 
-# Values that are offered, at least.
+# Fewest values to offer.
 _MIN_VALUES = 2
-# A cell with fewer records says as little as one that was never seen, even where the past is public.
+# A cell with fewer records means as little as an empty one, even where the past is public.
 _MIN_CELL_RECORDS = 3
-# Of what a count must be to be offered: a value that has as much is hardly lost again to the noise of its own count.
+# Factors on the least count of an offered value: the noise of its own count then rarely removes it again.
 _COUNT_MARGIN, _COUNT_MARGIN_OF_FEW = 1.5, 4.0
-# Share of a row's persons whose value would not be offered, beyond which too few stand in it to say what is rare.
+# Omission rate beyond which a stratum has too few persons to tell which values are rare.
 _MAX_OMISSION_RATE = 0.1
-# Records of a value in an average row, if rows have so many records per candidate; rarer values are not worth a place.
+# Records of a value in an average stratum, if strata have so many records per candidate; rarer values are merged.
 _RECORDS_PER_VALUE, _AVERAGE_PER_CANDIDATE = 4, 100
 
 
@@ -59,7 +59,7 @@ class Past:
     """The past or a part of it as codes, one record per person, and how to count it.
 
     `share` is the part's share of the persons: noise and thresholds shrink with it, so that a part is as noisy as the whole.
-    `whole` is the number of all persons, `followed` the share of epsilon that goes to how values follow one another; `totals` are noisy counts of the domain.
+    `all_persons` is the number of all persons, `kernel_share` the share of epsilon for the kernel, `totals` noisy counts of the domain.
     """
 
     domain: Domain
@@ -75,40 +75,40 @@ class Past:
     share: float = 1.0
 
     def with_columns(self, by: Sequence[str], policy: Policy) -> Past:
-        """The same with told columns to condition on, each with its level."""
-        asked = tuple(_field_of(self.fields, policy, item) for item in by)
-        return replace(self, by=asked, has_fixed_levels=bool(asked))
+        """Return the past conditioned on the given columns, each with its level."""
+        columns = tuple(_field_of(self.fields, policy, item) for item in by)
+        return replace(self, by=columns, has_fixed_levels=bool(columns))
 
     def take(self, at: Integers) -> Past:
-        """Some of the persons."""
+        """Return the persons at the given positions."""
         fields = {name: field.take(at) for name, field in self.fields.items()}
         by = tuple(field.take(at) for field in self.by)
         return replace(self, fields=fields, by=by, values=self.values[at], share=len(at) / self.persons)
 
     @property
     def persons(self) -> int:
-        """Their number."""
+        """The number of persons."""
         return len(self.values)
 
     @property
     def count_epsilon(self) -> float | None:
-        """Of the noise on counts."""
+        """The epsilon of the counts."""
         spent = _domain_share(self.all_persons) + SIZES_SHARE * self.has_fixed_levels + self.kernel_share
         return None if self.epsilon is None else self.epsilon * (1 - spent) / self.share
 
     @property
     def kernel_epsilon(self) -> float | None:
-        """Of the noise on the kernel."""
+        """The epsilon of the kernel."""
         return None if self.epsilon is None else self.epsilon * KERNEL_SHARE / self.share
 
     @property
     def min_records(self) -> float:
-        """Fewest records of a row."""
+        """Fewest records of a stratum."""
         return RECORDS_PER_CANDIDATE * self.l * self.share
 
     @property
     def min_count(self) -> float:
-        """Fewest records of a value in a row that offers it."""
+        """Fewest records of a value in a stratum that offers it."""
         return max(noise_floor(self.count_epsilon), _MIN_CELL_RECORDS * self.share)
 
 
@@ -121,9 +121,9 @@ def past_of(
     rng: np.random.Generator,
     kernel_share: float = 0.0,
 ) -> Past:
-    """The past of a table with one record per person, for `l` candidates each; conditioned on all published columns if `by` is None.
+    """Build the past from a table with one record per person; conditioned on all published columns if `by` is None.
 
-    `epsilon` is None where the past is public; the share `followed` of it goes to how values follow one another.
+    `epsilon` is None where the past is public; `kernel_share` is its share for the kernel.
 
     Raises:
         DataError: there are too few persons.
@@ -132,7 +132,7 @@ def past_of(
     if persons < PERSONS_PER_CANDIDATE * l:
         raise DataError(
             f"The past has {persons} persons; a prior for l = {l} needs at least {PERSONS_PER_CANDIDATE * l}.",
-            hint="Give more of the past, or public statistics as prior.csv.",
+            hint="Provide more past data, or public statistics as prior.csv.",
         )
     codes, values = encode_cells(table.column(sensitive))
     spent = None if epsilon is None else _domain_share(persons) * epsilon
@@ -142,26 +142,25 @@ def past_of(
         else epsilon * (1 - _domain_share(persons) - SIZES_SHARE * (persons >= FEW_PERSONS) - kernel_share)
     )
     counts = add_noise(np.bincount(codes, minlength=len(values)), spent, rng)
-    surely = _COUNT_MARGIN if persons >= _DOMAIN_SHARES[1][0] else _COUNT_MARGIN_OF_FEW
+    margin = _COUNT_MARGIN if persons >= _DOMAIN_SHARES[1][0] else _COUNT_MARGIN_OF_FEW
     least = max(
         noise_floor(spent),
-        surely * noise_floor(left),
+        margin * noise_floor(left),
         _RECORDS_PER_VALUE * min(MAX_STRATA, persons / (_AVERAGE_PER_CANDIDATE * l)),
     )
     domain = choose_domain(values, counts, policy, sensitive, least=least, noise=noise_floor(spent) / 2)
     totals = np.asarray(np.bincount(domain.encode(values), counts, len(domain)), dtype=np.float64)
     fields = published_fields(table, policy, (*policy.quasi, *policy.plain))
-    asked = tuple(fields.values()) if by is None else tuple(_field_of(fields, policy, item) for item in by)
-    told = bool(by) and all(":" in item for item in by or ())
-    return Past(
-        domain, fields, asked, domain.encode(table.column(sensitive)), told, l, epsilon, totals, persons, kernel_share
-    )
+    columns = tuple(fields.values()) if by is None else tuple(_field_of(fields, policy, item) for item in by)
+    fixed = bool(by) and all(":" in item for item in by or ())
+    codes = domain.encode(table.column(sensitive))
+    return Past(domain, fields, columns, codes, fixed, l, epsilon, totals, persons, kernel_share)
 
 
 def _field_of(fields: dict[str, Field], policy: Policy, item: str) -> Field:
     name, _, level = item.partition(":")
     if name not in fields:
-        raise PolicyError(f"by: there is no published column '{name}'.", hint="Name quasi or plain columns.")
+        raise PolicyError(f"by: '{name}' is not a published column.", hint="Name quasi or plain columns.")
     return _at_level(fields[name], level, policy.columns[name].level) if level else fields[name]
 
 
@@ -169,15 +168,15 @@ def _at_level(field: Field, level: str, lowest: int) -> Field:
     highest = lowest + len(field.levels) - 1
     if not level.isdigit() or not lowest <= int(level) <= highest:
         raise PolicyError(
-            f"by: column '{field.name}' has the levels {lowest} to {highest} to condition on.",
-            hint=f"Write one of them, such as {field.name}:{lowest}.",
+            f"by: column '{field.name}' can be conditioned on at the levels {lowest} to {highest}.",
+            hint=f"Write one of these levels, such as {field.name}:{lowest}.",
         )
     nodes, labels = field.levels[int(level) - lowest], field.labels[int(level) - lowest]
     return Field(field.name, nodes[field.codes], (np.arange(len(labels), dtype=np.int32),), (labels,))
 
 
 def sizes_of(past: Past, rng: np.random.Generator) -> Integers:
-    """Persons of each combination of nodes, with noise."""
+    """Count the persons of each combination of nodes, with noise."""
     shape = tuple(field.size for field in past.by)
     flat = np.ravel_multi_index(tuple(field.codes for field in past.by), shape)
     counts = np.bincount(flat, minlength=int(np.prod(shape)))
@@ -186,7 +185,7 @@ def sizes_of(past: Past, rng: np.random.Generator) -> Integers:
 
 @dataclass(frozen=True, repr=False)
 class CountedPrior:
-    """A prior, the noisy counts behind it, and which share of the values it does not offer, as far as they say."""
+    """A prior, the noisy counts behind it, and the omission rate estimated from them."""
 
     prior: Prior
     counts: Int64s
@@ -194,16 +193,16 @@ class CountedPrior:
 
 
 def count_prior(past: Past, tree: Split | None, rng: np.random.Generator) -> CountedPrior:
-    """The prior of a tree: counts with noise, drawn toward the stratum above; what is then too rare is not offered."""
-    rows, size = strata(tree), len(past.domain)
-    empty = Prior(past.domain.labels, rows, np.empty((0, size)), np.empty(0))
+    """Count the prior of a tree with noise, shrunk toward the parent stratum; values that are then too rare are not offered."""
+    conditions, size = strata(tree), len(past.domain)
+    empty = Prior(past.domain.labels, conditions, np.empty((0, size)), np.empty(0))
     flat = empty.assign_strata(past.fields, past.persons).astype(np.int64) * size + past.values
-    table = np.bincount(flat, minlength=len(rows) * size).reshape(len(rows), size)
+    table = np.bincount(flat, minlength=len(conditions) * size).reshape(len(conditions), size)
     return _build_prior(past, tree, add_noise(table, past.count_epsilon, rng), past.min_count)
 
 
 def merge_strata(past: Past, counted: CountedPrior) -> CountedPrior:
-    """All rows as one, by the same noisy counts: nothing more is spent, and their noise adds up."""
+    """Merge all strata into one with the same noisy counts: no further epsilon is spent, but the noise adds up."""
     counts = counted.counts.sum(axis=0, keepdims=True)
     return _build_prior(past, None, counts, past.min_count * math.sqrt(len(counted.counts)))
 
@@ -211,21 +210,21 @@ def merge_strata(past: Past, counted: CountedPrior) -> CountedPrior:
 def _build_prior(past: Past, tree: Split | None, counts: Int64s, least: float) -> CountedPrior:
     shares = shrink_shares(tree, counts.astype(np.float64))
     sizes = np.maximum(counts, 0).sum(axis=1).astype(np.float64)
-    seen = shares * sizes[:, None] >= least
-    # A row in which nothing is frequent offers its most frequent value: never an empty line.
-    seen[np.arange(len(counts)), shares.argmax(axis=1)] = True
-    if np.count_nonzero(seen.any(axis=0)) < _MIN_VALUES:
+    offered = shares * sizes[:, None] >= least
+    # A stratum without a frequent value offers its most frequent one: the line is never empty.
+    offered[np.arange(len(counts)), shares.argmax(axis=1)] = True
+    if np.count_nonzero(offered.any(axis=0)) < _MIN_VALUES:
         raise GuaranteeError(
-            f"With this noise {past.persons:,} persons do not tell two sensitive values apart.",
-            hint="Give more persons, a hierarchy or a larger epsilon; or public statistics as prior.csv.",
+            f"With this noise {past.persons:,} persons are too few to distinguish two sensitive values.",
+            hint="Provide more persons, a hierarchy or a larger epsilon; or public statistics as prior.csv.",
         )
-    lost = np.where(seen, 0, shares).sum(axis=1)
-    unseen = float(sizes @ lost / max(sizes.sum(), 1))
-    # A row of hardly anybody would offer one value to all: its shares are those above it, so that what is frequent everywhere is offered.
-    seen[lost > _MAX_OMISSION_RATE] |= counts.sum(axis=0) >= least * math.sqrt(len(counts))
-    shares = np.where(seen, shares, 0)
-    shares = np.array([nudge_shares(row, past.l) for row in shares / shares.sum(axis=1, keepdims=True)])
-    return CountedPrior(Prior(past.domain.labels, strata(tree), shares, sizes), counts, unseen)
+    omitted = np.where(offered, 0, shares).sum(axis=1)
+    omission_rate = float(sizes @ omitted / max(sizes.sum(), 1))
+    # A tiny stratum would offer one value to all: it also offers what is frequent overall, by the parent's shares.
+    offered[omitted > _MAX_OMISSION_RATE] |= counts.sum(axis=0) >= least * math.sqrt(len(counts))
+    shares = np.where(offered, shares, 0)
+    shares = np.array([nudge_shares(each, past.l) for each in shares / shares.sum(axis=1, keepdims=True)])
+    return CountedPrior(Prior(past.domain.labels, strata(tree), shares, sizes), counts, omission_rate)
 
 
 def fit_transitions(
@@ -238,7 +237,7 @@ def fit_transitions(
     *,
     few: float | None = None,
 ) -> Kernel:
-    """The kernel of some persons, or of everybody, from one transition of each; `few` is the epsilon of one for few persons."""
+    """Fit the kernel to one transition of each of some (or all) persons; `few` is the epsilon for the kernel of few persons."""
     shares = prior.sizes @ prior.shares / prior.sizes.sum()
     before, after = paths.sample_step(values, np.arange(len(paths)) if persons is None else persons, rng)
     parents = past.domain.parents()

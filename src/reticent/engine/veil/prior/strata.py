@@ -1,20 +1,20 @@
-"""Strata: which published fields the prior's rows condition on, and how far.
+"""Choose the strata of the prior: which published fields the prior depends on, and how finely.
 
-A tree of questions "does the field lie below this node?", over every published field, at its published level and at all
-coarser ones. Each step asks the question that gains most held-out likelihood; the records that answer yes become a row,
-the others go on. Written down, the tree is a list of rows of which the first that matches counts.
+A tree of questions "does the field lie below this node?" over every published field, at its published level and all coarser
+ones. Each step asks the question that gains most held-out likelihood. Records that answer yes become a stratum, the others go on.
+Written down, the tree is a list of strata, and a record belongs to the first one that matches.
 
-Guarantee: none of its own; it decides how close the prior comes to what a reader can know (her kappa).
+Guarantee: none of its own; the strata decide how close the prior comes to what an attacker can know (the odds ratio).
 
-Not covered: which questions are asked shows something of the sample they were chosen on. Where that sample is not the
-past but the data themselves, fix fields and levels instead (`fixed`): then sizes of cells are all that is looked at.
+Not covered: the chosen questions disclose something about the sample. Where the sample is the data to be protected, use fixed
+fields and levels (`fixed_tree`), which depend on the sizes of cells only.
 
-Cost: records x fields x levels for every row.
+Cost: records x fields x levels for every stratum.
 
 Reference: F. Provost and P. Domingos, Tree induction for probability-based ranking, Machine Learning 52, 2003.
 
-Differences from the paper: held-out likelihood instead of impurity, shrinkage toward the parent instead of toward even
-shares; and the noise that the final counts will have is charged for while the tree grows, so that it stops in time.
+Differences from the paper: held-out likelihood instead of impurity; shrinkage toward the parent instead of toward even shares;
+the noise of the final counts is charged while the tree grows, so that it stops in time.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from reticent.arrays import Bools, Floats, Integers
 from reticent.engine.veil.prior.fields import Field
 
 MAX_STRATA = 64
-"""Most rows of a prior: finer ones are noise, and noise in the prior is what a reader gains by."""
+"""Most strata of a prior: finer ones are noise, and an attacker gains from noise in the prior."""
 
 SHRINKAGE = 150.0
-"""Records that the shares of the stratum above count for in a row's own shares."""
+"""Pseudo-records of the parent stratum's shares in a stratum's own shares."""
 
-# Of the records of a stratum: what is left of it may be small if it is not even this.
+# The rest of a stratum may be small if its share of the records is below this.
 _NEGLIGIBLE = 0.03
-# Held-out gain in nats below which a row is not worth having.
+# Least held-out gain of a split, in nats.
 _MIN_GAIN = 2.0
-# What a held-out record costs whose value its row would not offer, in nats: such records are lost for every count.
+# Cost in nats of a held-out record whose value its stratum would not offer: no count can use such a record.
 _OMISSION_COST = 1.0
 
 Stratum = dict[str, str]
-"""Conditions of a row: column -> label of a node; a column that is left out may be anything."""
+"""Conditions of a stratum: column -> label of a node; a column without a condition may have any value."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A question, and the trees of those who answer yes and no; `None` is a row."""
+    """A question, and the trees of the records that answer yes and no; `None` is a stratum."""
 
     column: str
     label: str
@@ -55,7 +55,7 @@ class Split:
 
 
 def strata(tree: Split | None) -> tuple[Stratum, ...]:
-    """The rows of a tree, in the order in which they must be tried.
+    """Return the strata of a tree, in the order in which they must be tried.
 
     Example:
         >>> strata(Split("ward", "surgery", Split("sex", "male", None, None), None))
@@ -74,7 +74,7 @@ def _iter_strata(tree: Split | None, above: Stratum) -> Iterator[Stratum]:
 
 
 def shrink_shares(tree: Split | None, counts: Floats, *, shrinkage: float = SHRINKAGE) -> Floats:
-    """Shares of every row from its counts (rows x values; noise may have made some negative), drawn toward those of the stratum it was split from."""
+    """Return the shares of every stratum, shrunk toward its parent, from counts (strata x values) that noise may make negative."""
     clipped = np.maximum(counts, 0).astype(np.float64)
     whole = clipped.sum(axis=0)
     return np.array(list(_iter_shares(tree, clipped, whole / whole.sum(), shrinkage)))
@@ -91,7 +91,7 @@ def _iter_shares(tree: Split | None, counts: Floats, above: Floats, shrinkage: f
 
 
 def shrink_toward(counts: Floats, above: Floats, shrinkage: float) -> Floats:
-    """Shares of counts (values last), drawn toward the shares above."""
+    """Return the shares of counts (values last), shrunk toward the shares above."""
     return np.asarray((counts + shrinkage * above) / (counts.sum(axis=-1, keepdims=True) + shrinkage))
 
 
@@ -100,11 +100,11 @@ class Growth:
     """How a tree grows.
 
     Attributes:
-        least: fewest records of the part it is counted on, per row.
-        rows: most rows.
-        pull: records that the stratum above counts for.
-        noise: variance that the noise of the final counts will have, on the scale of that part.
-        seen: records that a value must seem to have in a row to be offered there.
+        min_records: fewest records of a stratum in the part it is counted on.
+        max_strata: most strata.
+        shrinkage: pseudo-records of the parent stratum.
+        noise: variance of the noise of the final counts, on the scale of that part.
+        min_count: expected records that a value needs in a stratum to be offered.
     """
 
     min_records: float
@@ -115,12 +115,12 @@ class Growth:
 
 
 Question = tuple[int, int, int]
-"""Field, level and node, as numbers."""
+"""The numbers of field, level and node."""
 
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A row that may still be split: its records for counting and for judging, its shares, and its best question."""
+    """A stratum that may still be split: its records for counting and for testing, its shares, and its best question."""
 
     count: Integers
     test: Integers
@@ -130,7 +130,7 @@ class _Leaf:
 
 
 def grow(fields: Sequence[Field], values: Integers, size: int, test: Bools, growth: Growth) -> Split | None:
-    """Grows a tree over the published fields that may be asked; `judged` records judge the questions, the others count."""
+    """Grow a tree over the published fields; `test` records score the questions, the others are counted."""
     return _Grower(fields, values, size, growth).tree(np.flatnonzero(~test), np.flatnonzero(test))
 
 
@@ -141,22 +141,22 @@ class _Grower:
     def tree(self, count: Integers, test: Integers) -> Split | None:
         shares = (self._table(count) + 0.5) / (len(count) + 0.5 * self._size)
         leaves: dict[str, _Leaf] = {"": self._leaf(count, test, shares)}
-        asked: dict[str, Question] = {}
+        questions: dict[str, Question] = {}
         while len(leaves) < self._growth.max_strata:
             path, leaf = max(leaves.items(), key=lambda pair: pair[1].gain)
             if leaf.question is None or leaf.gain < _MIN_GAIN:
                 break
-            asked[path] = leaf.question
+            questions[path] = leaf.question
             del leaves[path]
             leaves[path + "y"], leaves[path + "n"] = self._parts(leaf, leaf.question)
-        return self._assemble(asked, "")
+        return self._assemble(questions, "")
 
-    def _assemble(self, asked: dict[str, Question], path: str) -> Split | None:
-        if path not in asked:
+    def _assemble(self, questions: dict[str, Question], path: str) -> Split | None:
+        if path not in questions:
             return None
-        field, level, node = asked[path]
+        field, level, node = questions[path]
         label = self._fields[field].labels[level][node]
-        parts = [self._assemble(asked, path + answer) for answer in "yn"]
+        parts = [self._assemble(questions, path + answer) for answer in "yn"]
         return Split(self._fields[field].name, label, parts[0], parts[1])
 
     def _parts(self, leaf: _Leaf, question: Question) -> tuple[_Leaf, _Leaf]:
@@ -182,7 +182,7 @@ class _Grower:
     def _gains(
         self, count: tuple[Integers, Integers], test: tuple[Integers, Integers], shares: Floats
     ) -> tuple[Integers, Floats]:
-        """Nodes that are large enough to ask for, and what the two rows are worth if each is asked for."""
+        """Return the nodes that are large enough to split off, and the worth of the two strata for each."""
         sizes = np.bincount(count[0])
         least = self._growth.min_records
         large = np.flatnonzero((sizes >= least) & (len(count[0]) - sizes >= least))
@@ -192,27 +192,27 @@ class _Grower:
         cells = [_cells(*part, large, self._size) for part in (count, test)]
         wholes = [np.bincount(part[1], minlength=self._size) for part in (count, test)]
         rests = [whole - cell for cell, whole in zip(cells, wholes, strict=True)]
-        for counted, held in (cells, rests):
-            sums += self._worth(shrink_toward(counted, shares, self._growth.shrinkage), counted.sum(axis=1), held)
+        for counts, test_counts in (cells, rests):
+            sums += self._worth(shrink_toward(counts, shares, self._growth.shrinkage), counts.sum(axis=1), test_counts)
         return large, sums
 
     def _worth(self, shares: Floats, size: Floats | int, test_counts: Floats) -> Floats:
-        """Held-out likelihood of rows, less what is not offered there and what noise will cost.
+        """Return the held-out likelihood of strata, less the cost of omitted values and of noise.
 
-        Noise of variance s in a count c makes its logarithm wrong by s / 2 c^2 on average, and c records feel it.
+        Noise of variance s in a count c biases its logarithm by s / 2 c^2 on average, for c records.
         """
         expected = shares * np.asarray(size)[..., None]
-        lost = expected < self._growth.min_count
-        blur = np.divide(self._growth.noise / 2, expected, out=np.zeros_like(expected), where=~lost).sum(axis=-1)
+        omitted = expected < self._growth.min_count
+        blur = np.divide(self._growth.noise / 2, expected, out=np.zeros_like(expected), where=~omitted).sum(axis=-1)
         share = test_counts.sum(axis=-1) / np.maximum(size, 1)
-        return np.asarray((test_counts * (np.log(shares) - _OMISSION_COST * lost)).sum(axis=-1) - share * blur)
+        return np.asarray((test_counts * (np.log(shares) - _OMISSION_COST * omitted)).sum(axis=-1) - share * blur)
 
     def _table(self, at: Integers) -> Floats:
         return np.bincount(self._values[at], minlength=self._size).astype(np.float64)
 
 
 def _cells(nodes: Integers, values: Integers, large: Integers, size: int) -> Floats:
-    """Counts: large nodes x values."""
+    """Return counts, large nodes x values."""
     place = np.full(int(max(nodes.max(initial=0), large.max())) + 1, -1)
     place[large] = np.arange(len(large))
     inside = place[nodes] >= 0
@@ -221,10 +221,10 @@ def _cells(nodes: Integers, values: Integers, large: Integers, size: int) -> Flo
 
 
 def fixed_tree(fields: Sequence[Field], sizes: Integers, least: float) -> Split | None:
-    """The tree of fields and levels that were chosen beforehand; cells that are too small stand together as `*`.
+    """Return the tree of given fields and levels; cells that are too small are merged as `*`.
 
-    What stands together is large enough as well, or hardly anybody: the smallest cells join it until it is. Fields are asked in their order, each
-    on its lowest level; `sizes` are the records of each combination of published nodes, one axis per field, with noise where needed.
+    The merged cells are large enough as well, or negligible: the smallest cells join them until they are. Fields are asked in
+    order, each on its lowest level; `sizes` are (noisy) counts of each combination of published nodes, one axis per field.
     """
     if not fields:
         return None

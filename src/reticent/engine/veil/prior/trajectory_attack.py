@@ -1,9 +1,9 @@
-"""The reader who knows how values follow one another: what she makes of a person's sets over several events.
+"""The attacker who knows the transitions: what is learned from a person's candidates over several events.
 
-Sets do not say which candidate became which. The place of the truth in each set is a hidden chain: it moves by her kernel
-while the other l - 1 candidates move by the published one in any of the ways they may, a permanent for every pair of places.
+Sets do not say which candidate became which. The slot of the true value is a hidden chain: it moves by the attacker's kernel,
+while the other l - 1 candidates move by the published kernel in any assignment, a permanent for every pair of slots.
 
-Not covered: with more than `EXACT` candidates she is told which became which, and her figure is an upper bound.
+Not covered: with more than `MAX_EXACT` candidates the attacker is told which became which, and the figure is an upper bound.
 
 Cost: 2^l l products per event for all persons at once.
 """
@@ -19,21 +19,21 @@ from reticent.engine.veil.prior.kernel import AttackerKernel, Kernel
 from reticent.engine.veil.prior.prior import Prior, draw_candidates, random_permutations
 
 MAX_EXACT = 12
-"""Candidates up to which all ways of the decoys are summed."""
-# Persons who are followed: more make the figure hardly more exact.
+"""Most candidates for which all assignments of the false candidates are summed."""
+# Most persons to follow: more make the figure hardly more exact.
 _MAX_PERSONS = 2_000
 
 
 @dataclass(frozen=True)
 class TrajectoryScore:
-    """What a reader who follows persons makes of their last value.
+    """How well an attacker who follows persons guesses their last value.
 
     Attributes:
-        events: how many events of each person she has seen.
-        persons: whom.
-        right: how often her best guess is right.
-        error: standard error of that.
-        published: how often one is right who knows the published kernel only.
+        events: number of events seen of each person.
+        persons: number of persons.
+        right: how often the best guess is right.
+        error: standard error of `right`.
+        published: how often an attacker is right who knows the published kernel only.
     """
 
     events: int
@@ -53,34 +53,34 @@ def attack_trajectories(
     l: int,
     rng: np.random.Generator,
 ) -> TrajectoryScore:
-    """Veils persons over their events as the engine would, and lets her guess the last value by the kernel that she knows.
+    """Veil persons over their events as the engine does, and guess the last value with the attacker's kernel.
 
-    Each person has a row of the prior; the truths are persons x events.
+    `strata` has one entry per person, `true_values` is persons x events.
     """
     strata, true_values = strata[:_MAX_PERSONS], true_values[:_MAX_PERSONS]
-    orders = random_permutations(len(prior.labels), rng)
-    slots = draw_candidates(true_values[:, 0], strata, prior.segments(l), orders, rng)
+    permutations = random_permutations(len(prior.labels), rng)
+    slots = draw_candidates(true_values[:, 0], strata, prior.segments(l), permutations, rng)
     true = _true_slot(slots, true_values[:, 0])
-    hers, plain = np.ones(slots.shape), np.ones(slots.shape)
+    informed, uninformed = np.ones(slots.shape), np.ones(slots.shape)
     for event in range(1, true_values.shape[1]):
-        for row in np.unique(strata):
-            at = np.flatnonzero(strata == row)
-            matrix = kernel.matrix(prior.shares[row])
+        for stratum in np.unique(strata):
+            at = np.flatnonzero(strata == stratum)
+            matrix = kernel.matrix(prior.shares[stratum])
             after, true[at] = _move_slots(slots[at], true[at], true_values[at, event], matrix, rng)
-            decoys = _transition_probabilities(matrix, slots[at], after)
-            hers[at] = _update_belief(
-                hers[at], _transition_probabilities(attacker_kernel.matrix(matrix), slots[at], after), decoys
-            )
-            plain[at] = _update_belief(plain[at], decoys, decoys)
+            published = _transition_probabilities(matrix, slots[at], after)
+            own = _transition_probabilities(attacker_kernel.matrix(matrix), slots[at], after)
+            informed[at] = _update_belief(informed[at], own, published)
+            uninformed[at] = _update_belief(uninformed[at], published, published)
             slots[at] = after
-    right, usual = (_guess_accuracy(slots, belief, true_values[:, -1], len(prior.labels)) for belief in (hers, plain))
+    last, size = true_values[:, -1], len(prior.labels)
+    right, baseline = (_guess_accuracy(slots, belief, last, size) for belief in (informed, uninformed))
     share = float(right.mean())
     error = float(right.std() / np.sqrt(len(right)))
-    return TrajectoryScore(true_values.shape[1], len(right), share, error, float(usual.mean()))
+    return TrajectoryScore(true_values.shape[1], len(right), share, error, float(baseline.mean()))
 
 
 def _true_slot(slots: Integers, values: Integers) -> Integers:
-    """The slot that holds the truth, -1 where none does; copies are as good as one another."""
+    """Return the slot with the true value, -1 where none has it; any of several copies will do."""
     same = slots == values[:, None]
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
@@ -88,7 +88,7 @@ def _true_slot(slots: Integers, values: Integers) -> Integers:
 def _move_slots(
     slots: Integers, true: Integers, values: Integers, matrix: Floats, rng: np.random.Generator
 ) -> tuple[Integers, Integers]:
-    """The slots one event later, and which is the true one; a step that the kernel cannot take loses the person."""
+    """Return the slots one event later, and the true slot; a transition that the kernel excludes loses the person."""
     borders = matrix.cumsum(axis=1)
     borders[:, -1] = 1.0
     after = np.empty_like(slots)
@@ -104,12 +104,12 @@ def _move_slots(
 
 
 def _transition_probabilities(matrix: Floats, before: Integers, after: Integers) -> Floats:
-    """Persons x l x l: probability of each candidate to become each of the next."""
+    """Return the probability of each candidate to become each of the next, persons x l x l."""
     return np.asarray(matrix[before[:, :, None], after[:, None, :]])
 
 
 def _update_belief(belief: Floats, own: Floats, false_candidates: Floats) -> Floats:
-    """Her belief in the places of the next set."""
+    """Return the attacker's belief in the slots of the next set."""
     if belief.shape[1] <= MAX_EXACT:
         place = (belief[:, :, None] * own * minor_permanents(false_candidates)).sum(axis=1)
     else:
@@ -118,7 +118,7 @@ def _update_belief(belief: Floats, own: Floats, false_candidates: Floats) -> Flo
 
 
 def minor_permanents(matrices: Floats) -> Floats:
-    """Per row and column, the permanent of each matrix without them: all ways of the others.
+    """Return per row and column the permanent of each matrix without them, the sum over all assignments of the others.
 
     Rows above the missing one take a set of the columns, rows below it take the rest.
     """
@@ -135,7 +135,7 @@ def minor_permanents(matrices: Floats) -> Floats:
 
 
 def _partial_permanents(matrices: Floats) -> dict[int, Floats]:
-    """Per set of columns, the sum over all ways in which the first rows, as many, can take them."""
+    """Return per set of columns the sum over all assignments of the first rows, equal in number, to these columns."""
     size = matrices.shape[1]
     ways = {0: np.ones(len(matrices))}
     for taken in range(1, 1 << size):
@@ -148,7 +148,7 @@ def _partial_permanents(matrices: Floats) -> dict[int, Floats]:
 
 
 def _guess_accuracy(slots: Integers, place: Floats, true_values: Integers, size: int) -> Floats:
-    """Probability that the value she thinks most likely is the truth; ties are shared."""
+    """Return the probability that the most likely value is the true value; ties are shared."""
     belief = np.zeros((len(slots), size))
     np.add.at(belief, (np.arange(len(slots))[:, None], slots), place)
     best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)

@@ -45,7 +45,7 @@ def test_a_label_matches_on_any_level():
 
 def test_records_without_a_row_are_counted():
     fields = published_fields(pa.table({"age": [3, 17, 80]}), POLICY, ("age",))
-    with pytest.raises(DataError, match="1 of 3 records belong to no row"):
+    with pytest.raises(DataError, match="1 of 3 records belong to no stratum"):
         prior_of(np.eye(1), [{"age": "[0, 50)"}]).assign_strata(fields, 3)
 
 

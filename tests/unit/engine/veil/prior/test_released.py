@@ -42,8 +42,8 @@ def test_a_warmup_gives_a_house_that_says_what_it_cost(tmp_path):
     assert house.epsilon == 2
     words = " ".join(guarantee(house).not_covered)
     assert "epsilon = 2" in words
-    assert "released persons themselves" in words
-    assert "nobody measured" in words
+    assert "computed from the released persons" in words
+    assert "was not measured" in words
     _, rows = house.levels.publish(records())
     assert len(np.unique(rows)) == 4
 
@@ -81,7 +81,7 @@ def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
 
 
 def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path):
-    with pytest.raises(PolicyError, match="is not there yet"):
+    with pytest.raises(PolicyError, match="does not exist yet"):
         VeilParameters.of(policy(tmp_path, file="prior.csv", warmup=1000), "stream")
     with pytest.raises(PolicyError, match="write file beside warmup"):
         policy(tmp_path, warmup=1000)
@@ -164,8 +164,8 @@ def test_a_prior_that_would_offer_too_few_truths_is_refused(monkeypatch):
         )
 
     assert rows() < 40  # wards that are too small stand together
-    monkeypatch.setattr("reticent.engine.veil.prior.fit_on_release._min_persons", lambda past: past.least)
-    with pytest.raises(GuaranteeError, match="would not be offered"):
+    monkeypatch.setattr("reticent.engine.veil.prior.fit_on_release._min_persons", lambda past: past.min_records)
+    with pytest.raises(GuaranteeError, match="omission rate would be"):
         rows()
 
 

@@ -58,7 +58,7 @@ def test_nothing_to_know_is_one_row():
 
 def test_it_keeps_to_its_limits():
     table, values, _ = world()
-    assert len(grown(table, values, rows=2)[1].strata) == 2
+    assert len(grown(table, values, max_strata=2)[1].strata) == 2
     _, prior, fields = grown(table, values, least=2_500)
     sizes = np.bincount(prior.assign_strata(fields, len(values)))
     assert sizes.min() >= 2_500
@@ -72,7 +72,7 @@ def test_noise_stops_it():
 
 def test_rows_that_offer_too_little_are_not_worth_it():
     table, values, _ = world(n=900)
-    assert len(grown(table, values, least=20, seen=60.0)[1].strata) < len(grown(table, values, least=20)[1].strata)
+    assert len(grown(table, values, least=20, min_count=60.0)[1].strata) < len(grown(table, values, least=20)[1].strata)
 
 
 def test_the_first_row_that_matches_counts():
