@@ -34,14 +34,13 @@ from reticent.engine.table.people import encode_column, persons_of, row_keys, te
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Counts, Guarantee, Release
-from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
-from reticent.release.wording import exclusions as readers
+from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT, exclusions
 
 
 def anatomy_exclusions(policy: Policy) -> tuple[str, ...]:
     """Return what the guarantee of Anatomy does not cover under this policy."""
     unknown = () if policy.person is not None else (RECORDS_IN_GROUPS,)
-    return readers(*unknown, SINGLING_OUT, persons=policy.person is not None) + policy_exclusions(policy)
+    return exclusions(*unknown, SINGLING_OUT, persons=policy.person is not None) + policy_exclusions(policy)
 
 
 DISCLOSIVE_HINT = (
