@@ -145,9 +145,7 @@ def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list
 
 def _uncounted_sentences(policy: Policy) -> tuple[str, ...]:
     names = policy.tables.uncounted if policy.tables is not None else ()
-    return (
-        (f"a reader who knows how many rows somebody has in {', '.join(names)}, or that it is none",) if names else ()
-    )
+    return (f"an attacker who knows how many rows a person has in {', '.join(names)}, including none",) if names else ()
 
 
 def _release(
