@@ -78,7 +78,7 @@ class PersonStates:
         early = int(np.count_nonzero(self.is_early(records.persons, records.positions)))
         if early:
             raise DataError(
-                f"{early:,} records are earlier than the last known record of their person; nothing was changed.",
+                f"{early:,} records are before the last known record of their person; nothing was changed.",
                 hint="Insert the records of a person in the order of the column in person.events.",
             )
 
