@@ -122,7 +122,7 @@ class Dictionary:
 
 
 def encode_texts(column: pa.Array) -> tuple[Int32s, pa.Array]:
-    """Return the codes of texts without missing ones, and the distinct texts in order of appearance; faster than Arrow."""
+    """Return the codes of texts (none missing) and the distinct texts in order of appearance; faster than Arrow."""
     numbered = _core.table.encode_texts(*_text_buffers(column))
     return numbered.codes, column.take(pa.array(numbered.firsts))
 
@@ -163,7 +163,7 @@ def encode_table(table: pa.Table, columns: Sequence[str]) -> EncodedColumns:
 
 
 def pack_codes(columns: Sequence[tuple[NDArray[Any], int]]) -> Int64s:
-    """Return one number per row from the codes and widths of its columns: equal for equal rows, in the order of the codes.
+    """Return one number per row from the codes and widths of its columns: equal for equal rows, ordered by the codes.
 
     >>> pack_codes([(np.array([0, 1, 0]), 2), (np.array([2, 0, 2]), 3)]).tolist()
     [2, 3, 2]

@@ -21,7 +21,7 @@ from reticent.policy.labels import days_of
 
 _UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError)
 _TIME_TYPES = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
-"""Types to try for a text column; the first that fits all cells is used. Times with a zone need a zone in every cell."""
+"""Types to try for a text column; the first that fits all cells is used. Zoned times need a zone in every cell."""
 
 
 def event_times(column: pa.ChunkedArray, name: str, policy: Policy) -> Int64s | Floats:

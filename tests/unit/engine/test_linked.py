@@ -190,7 +190,7 @@ def test_a_value_of_too_many_is_refused():
             "holds the visits",
         ),
         ({"tables": {"mapping": "omop", "schema": "a b"}}, "plain name"),
-        ({"privacy": {}}, "asks for nothing"),
+        ({"privacy": {}}, "no requirement"),
         ({"privacy": {"k": 2, "average_risk": 0.1}}, "average_risk is kept by table methods"),
     ],
 )
@@ -206,7 +206,7 @@ def test_other_doors_refuse(tmp_path):
         Series(tmp_path / "s.db", POLICY).publish(tables()["patients"])
     with pytest.raises(PolicyError, match="one method"):
         anonymize(tables(), POLICY, method="optimal")
-    with pytest.raises(DataError, match="no table 'visits'"):
+    with pytest.raises(DataError, match="'visits' is missing"):
         anonymize({"patients": tables()["patients"]}, POLICY)
 
 

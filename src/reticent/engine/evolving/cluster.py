@@ -1,6 +1,6 @@
 """Base class of the paper's methods: classes with at least l distinct values, published by Anatomy.
 
-Guarantee: at least l distinct sensitive values in every class of one publication, against an attacker who sees only this one.
+Guarantee: at least l distinct sensitive values in every class, against an attacker who sees one publication.
 Not covered: a second publication. An attacker who compares two publications learns the values of inserted and deleted
     records.
 """

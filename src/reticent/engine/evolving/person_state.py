@@ -1,4 +1,4 @@
-"""Person states: the memory of persons whose records are inserted, deleted and corrected, and the events of new records.
+"""Person states: the memory of persons whose records are inserted, deleted and corrected, and their events.
 
 The state of a person is its memory under the veil (`core/src/veil/memory.rs`), the code of its last value, the position
 of its last event and the number of publications before it. The state outlives the person's records: a person who comes
@@ -33,7 +33,7 @@ _PUBLISHED = 2**32 - 1
 
 
 class Arrivals(NamedTuple):
-    """Records as the veil sees them: persons, households, strata of the prior, codes and positions in the order of events."""
+    """Records as the veil sees them: persons, households, strata of the prior, codes and positions of events."""
 
     persons: UInt64s
     households: UInt64s

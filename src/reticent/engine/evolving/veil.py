@@ -204,7 +204,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
         return np.union1d(rows, rebuilt), change
 
     def _rebuild_events(self, rows: UInt32s, removed: Container[int]) -> tuple[UInt32s, Change]:
-        """Draw the unpublished events of the persons of rows again from the remaining records; return the changed rows."""
+        """Draw the unpublished events of the rows' persons again from the remaining records; return the changed rows."""
         persons, first = np.unique(self.records.hashes[rows, 1], return_index=True)
         names = {person: self.records.persons[row] for person, row in zip(persons.tolist(), rows[first], strict=True)}
         unpublished, changed = self.person_states.unpublished_persons(persons, self.publications), []

@@ -8,7 +8,7 @@ Not covered: an attacker who knows sensitive values of others in the class, or w
 Cost: each split reads the rows of its persons once per attribute tried; about one pass over all rows per level.
 Reference: B. Fung, K. Wang, P. Yu, "Top-down specialization for information and privacy preservation", ICDE 2005;
     K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
-Differences from the paper: a point is a person with all linked rows, not a record. Each class is specialized separately,
+Differences from the paper: a point is a person with all linked rows, not a record. Classes are specialized separately,
     and parts that violate the policy stay together at the node above. Row counts are split at their median, and only
     rows whose slot all persons of a class have are published. Diversity is counted over persons.
 """
@@ -42,7 +42,7 @@ def classes_of(people: People, policy: Policy) -> list[Int64s]:
         )
     if common := test.common_columns(everyone):
         raise GuaranteeError(
-            f"More than 1/{test.l} of the {people.count:,} persons have the same value (or none) in {', '.join(common)}: "
+            f"More than 1/{test.l} of the {people.count:,} persons have the same value (or none) of {', '.join(common)}: "
             "no class can hide it; nothing was published.",
             hint="Lower l, remove the rows with that value, or give the column the role identifier.",
         )
@@ -60,7 +60,7 @@ def classes_of(people: People, policy: Policy) -> list[Int64s]:
 
 
 def _split_class(members: Int64s, attributes: list[Attribute], test: _ClassTest) -> list[Int64s] | None:
-    """Split a class by the attribute with the most loss so far, or by the next one; None if no split meets the policy."""
+    """Split a class by the attribute with the most loss, or by the next one; None if no split meets the policy."""
     if len(members) < 2 * test.k:
         return None
     spreads = [attribute.spread(members) for attribute in attributes]

@@ -120,7 +120,7 @@ def _publish_table(
 
 
 def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list[float]]:
-    """Return the cells of a column: unchanged, or for a quasi-identifier the lowest node that the rows of a group share."""
+    """Return the cells of a column: unchanged, or the lowest node that a group shares."""
     codes = column.codes[shown]
     if column.hierarchy is None:
         return column.values.take(pa.array(codes)).cast(pa.string()), []

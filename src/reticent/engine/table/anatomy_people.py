@@ -5,7 +5,7 @@ Guarantee: a group contains a person at most once, and no value exceeds 1/l of a
     still finds l candidates.
 Not covered: as `anatomy`; the number of a person's records, which equals the number of groups in the cell.
 Cost: O(n log n): the persons with r records are halved at random while both halves keep the guarantee.
-Reference: our own method; if every person has one record, the groups are those of X. Xiao, Y. Tao, "Anatomy", VLDB 2006.
+Reference: our own method; with one record per person, the groups are those of X. Xiao, Y. Tao, "Anatomy", VLDB 2006.
 Differences from the paper: groups are larger than l, since several of them must share values.
 """
 

@@ -127,6 +127,6 @@ def add_persons_notice(release: Release, table: pa.Table, policy: Policy) -> Rel
 def persons_notice(name: str, further: int, rows: int) -> str:
     """Return the notice about an identifier that repeats although the policy does not name it as the person."""
     return (
-        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {rows:,} records repeat a value of the column '{name}', and each "
-        f"is counted as a separate person; write person: {name} in the policy"
+        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {rows:,} records repeat a value of the column '{name}', and "
+        f"each is counted as a separate person; write person: {name} in the policy"
     )

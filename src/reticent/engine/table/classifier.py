@@ -42,7 +42,7 @@ class CrossValidation:
     def scores(self, features: Floats, target: Int64s, positive: int | None = None) -> Scores:
         """Score the predictions for each fold by a machine trained on the other folds.
 
-        Classes too rare for the folds (after suppression) are not learned; their rows are predicted as the most frequent class.
+        Classes too rare for the folds (after suppression) are not learned: their rows get the most frequent class.
         """
         from sklearn.model_selection import StratifiedKFold
 

@@ -45,7 +45,7 @@ class Cuts:
 
     @cached_property
     def _rank_spans(self) -> tuple[Int64s, Int64s, Int64s]:
-        """Per class: lowest and highest rank of its known values, and the number of distinct values with the missing one."""
+        """Per class: lowest and highest rank of its known values, and its number of distinct values, missing included."""
         owner, rank = self._members
         starts = np.searchsorted(owner, np.arange(int(self.classes.max()) + 2))
         sizes = np.diff(starts)

@@ -98,9 +98,9 @@ class EncodedTable:
         return replace(self, model=model(self.policy, people=self.people, k=k))
 
     def with_linked_k(self, k: int) -> EncodedTable:
-        """Return the same table with k persons required of every class whose persons also have records in other classes.
+        """Return the same table with k persons required of every class whose persons have records in other classes, too.
 
-        An attacker who links the classes of a person is left with the values that all of them share. Mondrian recognizes
+        An attacker who links the classes of a person is left with the values that all of them share. Mondrian detects
         classes with all records of their persons; the other searches require k of every class.
         """
         return replace(self.with_k(k), closed_model=self.closed_model or self.model, linked_k=k)
@@ -249,7 +249,7 @@ def _fraction(number: float) -> Fraction:
 
 
 def node_charges(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
-    """Return the nodes of a hierarchy with the charge of each: its leaves, or for NCP of numbers the span of its values."""
+    """Return the nodes of a hierarchy and the charge of each: its leaves, or the span of its values for NCP of numbers."""
     if loss != "ncp" or hierarchy.numeric is None:
         return list(hierarchy.node_ids), list(hierarchy.leaves), hierarchy.size
     numeric = hierarchy.numeric

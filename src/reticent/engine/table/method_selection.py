@@ -1,6 +1,6 @@
 """Method selection: run several searches of one table within one time limit and keep the best outcome.
 
-Guarantee: that of the selected search, against the same attacker. No other search loses less within its share of the time.
+Guarantee: that of the selected search, against the same attacker. No other search loses less in its share of the time.
 Not covered: what a search would find with all of the time. Each search gets an equal share of the remaining time.
 Cost: the sum of the searches, at most the time limit of the policy plus the last step of each search.
 Reference: none.
@@ -70,7 +70,7 @@ class SearchResult:
 def select_method(
     encoded: EncodedTable, methods: Sequence[SearchMethod], score: Callable[[Outcome, Metrics], float]
 ) -> tuple[SearchResult, list[SearchResult]]:
-    """Run all methods and return the best result (the first of equals) and all results, or refuse if none meets the policy."""
+    """Run all methods; return the best result (the first of equals) and all results, or refuse if none meets the policy."""
     results: list[SearchResult] = []
     refusal: GuaranteeError | None = None
     linked_k = encoded.linked_k

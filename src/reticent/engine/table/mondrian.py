@@ -59,7 +59,7 @@ class Mondrian(TablePublisher):
 
 
 def find_classes(encoded: EncodedTable) -> Outcome:
-    """Find the classes of a table; for persons with several records, try with and without splitting a person's records."""
+    """Find the classes of a table; if persons have several records, try with and without splitting a person's records."""
     if encoded.people is None:
         return search_classes(encoded, cut)
     methods = rank_methods(encoded, [SearchMethod("mondrian", cut), whole_persons(cut)])

@@ -141,7 +141,7 @@ def sample(target: Int64s, size: int, folds: int, rng: Rng) -> Int64s:
 
 
 def lattice_path(encoded: EncodedTable, batches: Sequence[Sequence[str]]) -> list[list[int]]:
-    """Return the lattice nodes of Algorithm 1: a batch climbs level by level to its top before the next batch starts."""
+    """Return the lattice nodes of Algorithm 1: a batch climbs level by level to the top before the next batch starts."""
     heights = {name: encoded.hierarchies[name].height for name in encoded.quasi}
     levels = dict.fromkeys(encoded.quasi, 0)
     nodes = [list(levels.values())]

@@ -53,7 +53,7 @@ class Veil(VeilPublisher, TablePublisher):
             )
             veiled, rows = veiled.repeat(classes.published, classes.records), rows[classes.records]
         self._source_rows = rows[self._veiler.row_order(len(veiled), number=1)]
-        # Noisy counts of the same persons in two releases add up their epsilon, which nothing tracks: allow one release.
+        # The epsilon of noisy counts adds up over releases of the same persons, and nothing tracks it: allow one release.
         alone = counts_epsilon(self.policy) is not None
         self._shown_events = None if self.policy.person is None else veiled.shown_events()._replace(exclusive=alone)
         return self._veiler.release(veiled, number=1, suppressed=table.num_rows - len(veiled))
