@@ -358,7 +358,7 @@ def test_several_records_of_a_person_need_an_order(rules):
     engine.insert(visits(["a"], [2], ["gout"], first=8))  # the same number is the same fact
     assert sets_of(engine.cut()[0])[8] == shown[0]
     plain = Veil(rules(columns={"key": "identifier"}, evolving={"record": "key"}), rng=Rng.from_seed(1))
-    with pytest.raises(DataError, match="in no order that the policy names"):
+    with pytest.raises(DataError, match="already have a record"):
         plain.insert(visits(["a", "a"], [1, 2], ["flu", "gout"]).drop_columns("visit"))
     assert plain.counts.input == 0
 
@@ -494,7 +494,7 @@ class Forgetful(Veil):
 
     def delete(self, ids, *, by=None):
         change = super().delete(ids, by=by)
-        self.lives = PersonStates(self._veiler.parameters.veil(self.rng.veil_key("veil")), self._veiler.parameters.l)
+        self.person_states = PersonStates(self._veiler.parameters.veil(self.rng.veil_key("veil")), self._veiler.parameters.l)
         return change
 
 

@@ -1,4 +1,4 @@
-"""Columns to integer codes and back, losslessly."""
+"""Encode columns as integer codes and decode them without loss."""
 
 from reticent.encode.dictionary import Dictionary, EncodedColumns, encode_table
 

@@ -1,11 +1,11 @@
-"""Columns before they are coded: in a type that the core reads; names of persons and units in one spelling for each.
+"""Columns before encoding: conversion to a type of the core, and normalization of the names of persons and households.
 
-Guarantee: two names that are the same after Unicode normalisation (NFKC), without signs that nobody sees and spaces around them, are
-    one name, so that somebody who is written in two ways is not two persons; so are `7`, `7.0` and the number 7, as programs write whole
-    numbers beside missing ones. Blanks alone, or nothing, are no name.
-Not covered: another case, leading zeros, misspellings: identifiers that differ in them may be of two persons.
-Cost: a look at the bytes of the column; a dictionary of the different names where one of them is not plain.
-Reference: The Unicode Consortium, UAX 15, normalisation forms.
+Guarantee: names that are equal after Unicode normalization (NFKC), without invisible characters and surrounding spaces,
+    are one name, so that identifier variants of a person do not count as two persons. `7`, `7.0` and the number 7 are
+    equal too, because programs write whole numbers this way in columns with missing values. Blank names are missing.
+Not covered: other letter case, leading zeros, misspellings: identifiers that differ in these may belong to two persons.
+Cost: one pass over the bytes of the column; a dictionary of the distinct names if one of them is not plain.
+Reference: The Unicode Consortium, UAX 15, normalization forms.
 Differences from the paper: none.
 """
 
@@ -21,16 +21,16 @@ from reticent import _core
 _TEXT = pa.string()
 _TEXTS = (_TEXT, pa.large_string())
 _AS_TEXT = (pa.types.is_decimal, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string_view)
-"""Types that are read as text in any case: as a decimal, 7 may be 7.00."""
+"""Types that are always converted to text: as a decimal, 7 may be 7.00."""
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
 NOT_PLAIN = r"[^!-\-/-~]|^$"
-"""What no plain name has, in the words of any engine that counts: names without it are their own single names."""
+"""Regular expression for names that are not plain, for any SQL engine; plain names are already normalized."""
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Letters and marks by their kind that nobody sees."""
+"""Invisible characters that Unicode classifies as letters, marks or symbols."""
 
 
 def normalize_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with one spelling per name; itself where every cell is plain, or no text."""
+    """Return the column with normalized names; unchanged if all cells are plain or not text."""
     if any(is_kind(column.type) for is_kind in _AS_TEXT):
         column = column.cast(_TEXT)
     kind = column.type
@@ -39,14 +39,14 @@ def normalize_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.unify_dictionaries().combine_chunks()
-    spelled = pa.array([None if word is None else normalize_name(word) for word in coded.dictionary.to_pylist()], kind)
-    return pa.chunked_array([spelled.take(coded.indices)], kind)
+    names = pa.array([None if word is None else normalize_name(word) for word in coded.dictionary.to_pylist()], kind)
+    return pa.chunked_array([names.take(coded.indices)], kind)
 
 
 def normalize_name(name: str) -> str | None:
-    """What all spellings of a name share; a name of which nothing is seen is missing.
+    """Return the common form of all variants of a name; None for a name without visible characters.
 
-    >>> [single_name(word) for word in (" 7", "7.0", "7" + chr(0x200B), chr(0xFF17), "A  b", "007", " ", "")]
+    >>> [normalize_name(word) for word in (" 7", "7.0", "7" + chr(0x200B), chr(0xFF17), "A  b", "007", " ", "")]
     ['7', '7', '7', '7', 'A b', '007', None, None]
     """
     text = name if name.isascii() and name.isprintable() else _remove_invisible(name)
@@ -56,10 +56,10 @@ def normalize_name(name: str) -> str | None:
 
 
 def _remove_invisible(word: str) -> str:
-    """Compatible characters without those that nobody sees; once more, since what stood beside one may now be one letter."""
-    signs = _INVISIBLE.sub("", unicodedata.normalize("NFKC", word))
-    seen = (sign for sign in signs if sign.isspace() or unicodedata.category(sign) not in ("Cf", "Cc"))
-    return unicodedata.normalize("NFKC", "".join(seen))
+    """Normalize, remove invisible characters, and normalize again: neighbors of a removed character may now combine."""
+    characters = _INVISIBLE.sub("", unicodedata.normalize("NFKC", word))
+    visible = (sign for sign in characters if sign.isspace() or unicodedata.category(sign) not in ("Cf", "Cc"))
+    return unicodedata.normalize("NFKC", "".join(visible))
 
 
 NATIVE_TYPES = (_TEXT, pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null())
@@ -67,7 +67,7 @@ NATIVE_TYPES = (_TEXT, pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), 
 
 
 def to_native(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column in one piece and in one of the types the core reads."""
+    """Return a column as one array, in one of the types that the core reads."""
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):

@@ -1,6 +1,6 @@
-"""Dictionary: the distinct values of one column, in the order the batches bring them, and their codes.
+"""Dictionary: the distinct values of one column in order of appearance, and their codes.
 
-Codes are stable: a value keeps its code in every later batch. A missing value is a value of its own.
+Codes are stable: a value keeps its code in every later batch. A missing value has a code, too.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from reticent import _core
 from reticent.arrays import Int32s, Int64s
 from reticent.errors import DataError
 
-# Below this many values, looking each up is cheaper than Arrow's dictionary encoding.
+# Up to this many values, single lookups are cheaper than Arrow's dictionary encoding.
 _SMALL_CHUNK = 16
 _MAX_KEY = 1 << 62
-"""Rows that one packed number can tell apart."""
+"""Largest packed number; larger keys are renumbered."""
 
 
 class Dictionary:
-    """Grows as batches come in.
+    """A growing dictionary of values and their codes.
 
     Example:
         >>> words = Dictionary()
@@ -39,7 +39,7 @@ class Dictionary:
         self._codes: dict[Any, int] = {}
         self._type: pa.DataType | None = None
         self._values: pa.Array | None = None
-        if values is not None:  # one by one: the index of each is its code, that of the missing one, too
+        if values is not None:  # one by one, so that the index of each value is its code, also of the missing value
             self._codes_of(self._to_own_type(values))
 
     def __len__(self) -> int:
@@ -53,23 +53,23 @@ class Dictionary:
 
     @property
     def values(self) -> pa.Array:
-        """The distinct values; the index of a value is its code."""
+        """Return the distinct values; the index of a value is its code."""
         if self._values is None:
             self._values = pa.array(list(self._codes), type=self._type or pa.null())
         return self._values
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> Int32s:
-        """Codes of a column's values; new values get the next free codes."""
+        """Return the codes of a column's values; new values get the next free codes."""
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         parts = [self._encode_chunk(chunk) for chunk in chunks]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
     def decode(self, codes: Int32s) -> pa.Array:
-        """The values of codes."""
+        """Return the values of codes."""
         return decode_values(codes, self.values)
 
     def reorder(self, places: Int64s) -> Dictionary:
-        """The same values in another order: at each place the value that has this code here."""
+        """Return a dictionary with the same values in another order; `places` has the old code of each new code."""
         words, values = Dictionary(), list(self._codes)
         words._type, words._codes = self._type, {values[place]: code for code, place in enumerate(places.tolist())}
         return words
@@ -92,9 +92,11 @@ class Dictionary:
         return codes
 
     def _to_own_type(self, values: pa.Array) -> pa.Array:
-        """Values in the type of the first batch, so that equal values stay equal."""
+        """Cast values to the type of the first batch, so that equal values stay equal."""
         if pa.types.is_floating(values.type) and not pc.all(pc.is_finite(values), skip_nulls=True).as_py():
-            raise DataError("A column of numbers holds NaN or infinity.", hint="Write missing numbers as empty cells.")
+            raise DataError(
+                "A column of numbers contains NaN or infinity.", hint="Write missing numbers as empty cells."
+            )
         if self._type is None or pa.types.is_null(self._type):
             if not pa.types.is_null(values.type):
                 self._type = values.type
@@ -120,21 +122,21 @@ class Dictionary:
 
 
 def encode_texts(column: pa.Array) -> tuple[Int32s, pa.Array]:
-    """The codes of texts of which none is missing, and the different ones in the order they come; twice as quick as Arrow."""
+    """Return the codes of texts (none missing) and the distinct texts in order of appearance; faster than Arrow."""
     numbered = _core.table.encode_texts(*_text_buffers(column))
     return numbered.codes, column.take(pa.array(numbered.firsts))
 
 
 def decode_values(codes: Int32s, values: pa.Array) -> pa.Array:
-    """The values of codes, each at the place of its code; texts quicker than by Arrow."""
+    """Return the values of codes; faster than Arrow for texts."""
     if not pa.types.is_string(values.type) or values.null_count:
         return values.take(pa.array(codes))
-    spelled = _core.table.decode_texts(np.ascontiguousarray(codes, dtype=np.int32), *_text_buffers(values))
-    return pa.StringArray.from_buffers(len(codes), pa.py_buffer(spelled.ends), pa.py_buffer(spelled.text))
+    texts = _core.table.decode_texts(np.ascontiguousarray(codes, dtype=np.int32), *_text_buffers(values))
+    return pa.StringArray.from_buffers(len(codes), pa.py_buffer(texts.ends), pa.py_buffer(texts.text))
 
 
 def _text_buffers(column: pa.Array) -> tuple[Int32s, NDArray[np.uint8]]:
-    """Where texts begin and end, and all of them one behind the other."""
+    """Return the offsets of the texts and their concatenated bytes."""
     _, ends, text = column.buffers()
     places = np.frombuffer(ends or bytes(4), np.int32)
     return places[column.offset : column.offset + len(column) + 1], np.frombuffer(text or b"", np.uint8)
@@ -149,7 +151,7 @@ class EncodedColumns:
 
 
 def encode_table(table: pa.Table, columns: Sequence[str]) -> EncodedColumns:
-    """Encodes some columns of a table."""
+    """Encode some columns of a table."""
     dictionaries = {name: Dictionary() for name in columns}
     codes = {}
     for name in columns:
@@ -161,9 +163,9 @@ def encode_table(table: pa.Table, columns: Sequence[str]) -> EncodedColumns:
 
 
 def pack_codes(columns: Sequence[tuple[NDArray[Any], int]]) -> Int64s:
-    """One number for every row, given the codes of its columns and their widths: the same for rows that are alike, in their order.
+    """Return one number per row from the codes and widths of its columns: equal for equal rows, ordered by the codes.
 
-    >>> packed([(np.array([0, 1, 0]), 2), (np.array([2, 0, 2]), 3)]).tolist()
+    >>> pack_codes([(np.array([0, 1, 0]), 2), (np.array([2, 0, 2]), 3)]).tolist()
     [2, 3, 2]
     """
     key, room = np.zeros(len(columns[0][0]) if columns else 0, dtype=np.int64), 1

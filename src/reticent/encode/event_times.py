@@ -1,8 +1,8 @@
-"""Moments: which record of a person came first, by a column of numbers, dates or times.
+"""Event times: the order of a person's records, by a column of numbers, dates or times.
 
-Guarantee: numbers stand by their size and times by when they were, however they are written; what is neither says no order and is
-    refused. By their letters, visit 10 came before visit 9, and the first of February before the third of January.
-Not covered: dates with the day or the month in front whose column does not say so (`hierarchy: {dates: ..., written: DD.MM.YYYY}`).
+Guarantee: numbers are ordered by size and times chronologically, in any written form; other columns are refused. (As
+    text, visit 10 would come before visit 9, and 01.02. before 03.01.)
+Not covered: dates that start with the day or the month, if the policy does not state the format of the column.
 Cost: one cast of the column.
 """
 
@@ -21,27 +21,27 @@ from reticent.policy.labels import days_of
 
 _UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError)
 _TIME_TYPES = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
-"""As which a text is read, the first that fits all: times with a zone are compared where all have one."""
+"""Types to try for a text column; the first that fits all cells is used. Zoned times need a zone in every cell."""
 
 
 def event_times(column: pa.ChunkedArray, name: str, policy: Policy) -> Int64s | Floats:
-    """The moment of every record, by the column that `person.events` names; whole numbers unless some are not."""
+    """Return the time of every record as a number, from the column in `person.events`; integers if all are whole."""
     if column.null_count:
         raise DataError(
-            f"{column.null_count:,} records have no '{name}', so their order is not known.",
+            f"Column '{name}' is empty in {column.null_count:,} records, so their order is unknown.",
             hint="Fill the column, or write person: {records: first} without events.",
         )
     try:
         return _to_numbers(_normalize_dates(column, name, policy))
     except _UNREADABLE:
         raise DataError(
-            f"Column '{name}' does not say the order of records.",
-            hint="Fill it with visit numbers, or with dates or times that have the year in front: person.events names it.",
+            f"Column '{name}' (person.events) does not give the order of records.",
+            hint="Fill it with visit numbers, or with dates or times that start with the year.",
         ) from None
 
 
 def _normalize_dates(column: pa.ChunkedArray, name: str, policy: Policy) -> pa.ChunkedArray:
-    """The column, its dates with the year in front where the policy says how they are written."""
+    """Return the column with the year first in its dates, if the policy states their format."""
     spec = policy.columns[name].hierarchy if name in policy.columns else None
     if spec is None or not spec.format:
         return column

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from reticent.policy import Policy
 from reticent.policy.hierarchy import Tree, tree_of
-from reticent.policy.labels import icd9_labels, icd10_labels, prefix_labels
+from reticent.policy.labels import icd9_labels, icd10_labels
 from reticent.policy.spec import Column, HierarchySpec
 from reticent.release.release import Guarantee, Release
 from reticent.release.wording import HOW_TO_READ, MAY_CONCLUDE, MAY_NOT_CONCLUDE, claims_in_words
@@ -181,8 +181,8 @@ def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: 
         return {}
     tree, labels = tree_of(hierarchy, policy.base, column=""), _labels(cells)
     below: dict[str, list[str]] = {}
-    for label in labels:
-        for node in _ancestors(label, hierarchy, tree):
+    for label, ancestors in zip(labels, _ancestors(labels, hierarchy, tree), strict=True):
+        for node in ancestors:
             below.setdefault(node, []).append(label)
     sizes = {node: size for level in tree.counts for node, size in level.items()} if tree else {}
     names = {*below, *(label for label in labels if label in sizes)} - {_ROOT}
@@ -192,13 +192,15 @@ def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: 
     }
 
 
-def _ancestors(label: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]:
-    """The nodes above a label, as far as it is a leaf."""
+def _ancestors(labels: Sequence[str], hierarchy: HierarchySpec, tree: Tree | None) -> list[list[str]]:
+    """Return the nodes above each label; none for a label that is not a leaf."""
     if tree is not None:
-        return list(tree.path(label) or ())
-    labels = {"icd9": icd9_labels, "icd10": icd10_labels}.get(hierarchy.kind, prefix_labels)
-    levels = labels([label], hierarchy)
-    return [node for (node,) in levels if node is not None and node != label]
+        return [list(tree.path(label) or ()) for label in labels]
+    labels_by_level = icd9_labels if hierarchy.kind == "icd9" else icd10_labels
+    paths = zip(*labels_by_level(labels, hierarchy), strict=True)
+    return [
+        [node for node in path if node is not None and node != label] for label, path in zip(labels, paths, strict=True)
+    ]
 
 
 _TYPES = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}

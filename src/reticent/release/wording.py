@@ -201,13 +201,13 @@ REPUBLICATION = "some of these persons stand in other publications of the same s
 NOT_IN_LEDGER = "persons who stand in other publications of the same store: a release on Spark is not in its ledger"
 _COUNTED_WITH_NOISE = "counted on the released persons themselves, with noise of epsilon = {number}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"
 _TEMPLATES = (
-    "PERSONS WITH SEVERAL RECORDS: {number} of {number} records repeat the column '{names}' and are counted as persons of their own",
+    "PERSONS WITH SEVERAL RECORDS: {number} of {number} records repeat a value of the column '{names}', and each is counted as a separate person",
     "write person: {names} in the policy",
     "a reader who knows what a column that is released as it is says of a person ({names})",
     "a reader who knows what a column that is released as it is says of a person ({names} and {number} more)",
     "a reader who knows one sensitive value of a person and infers another from it",
     "each part of a combined value alone: the bound is for the combination",
-    "a reader who knows how many rows somebody has in {names}, or that it is none",
+    "an attacker who knows how many rows a person has in {names}, including none",
     "a reader better informed than the prior by a factor kappa: a weight a becomes at most kappa a / (kappa a + 1 - a)",
     "nobody measured how far readers are ahead of this prior",
     "on {number} held-out persons of the past the best reader we trained reached kappa {number} (geometric mean",

@@ -1,1 +1,1 @@
-"""How much a release still tells: information loss, class sizes, stream uncertainty and query error."""
+"""Utility measures of a release: information loss, class sizes, stream uncertainty and query error."""

@@ -1,11 +1,11 @@
-"""How well a simple classifier that learns from a release predicts original records: naive Bayes and its area under the curve.
+"""Naive Bayes classifier that learns from a release and predicts original records, and its area under the ROC curve.
 
-A generalised cell teaches every value that it covers alike, so the classifier learns values, not labels, and can be tested on
-records as they were.
+A generalized cell counts equally for every value that it covers. So the classifier learns values, not labels, and can
+be tested on original records.
 
 Cost: O(records) per attribute and class.
-Reference: T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical Learning", 2009, section 6.6.3; T. Fawcett, "An
-    introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
+Reference: T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical Learning", 2009, section 6.6.3;
+    T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27, 2006.
 Differences from the paper: none.
 """
 
@@ -19,7 +19,7 @@ from reticent.arrays import Bools, Floats, Int64s
 
 
 def log_odds(masses: Sequence[Floats], codes: Sequence[Int64s]) -> Floats:
-    """Per record and class, the logarithm of how well its values fit the class; per attribute a release teaches masses (classes, values)."""
+    """Return per record and class the log-likelihood of its values; `masses` has per attribute (classes, values)."""
     odds = np.zeros((len(codes[0]) if codes else 0, len(masses[0]) if masses else 0))
     for mass, code in zip(masses, codes, strict=True):
         smooth = mass + 1.0
@@ -28,7 +28,7 @@ def log_odds(masses: Sequence[Floats], codes: Sequence[Int64s]) -> Floats:
 
 
 def auc(odds: Floats, target: Int64s) -> float:
-    """Area under the curve of each class against all others, averaged over the classes that have both.
+    """Return the area under the ROC curve of each class against all others, averaged over the classes that occur.
 
     >>> auc(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0]]), np.array([0, 0, 1, 1]))
     1.0
@@ -40,7 +40,7 @@ def auc(odds: Floats, target: Int64s) -> float:
 
 
 def _area(score: Floats, hit: Bools) -> float:
-    """The chance that a hit scores above a miss; equal scores count half."""
+    """Return the probability that a hit scores above a miss; equal scores count half."""
     values, place = np.unique(score, return_inverse=True)
     counts = np.bincount(place, minlength=len(values))
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]

@@ -1,4 +1,4 @@
-"""Recoding: what happened to one attribute, record by record, in the terms every measure needs."""
+"""Recoding: the original and published values of one attribute, per record, in the form that the measures need."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Recoding:
-    """One attribute before and after; all arrays have one entry per record (or per distinct combination).
+    """One attribute before and after generalization; arrays have one entry per record (or distinct combination).
 
     Attributes:
-        source: code of the original value.
-        node: number of the published value; equal numbers mean equal published values.
+        source: the code of the original value.
+        node: the number of the published value; equal numbers mean equal published values.
         share: leaves below the published value / leaves of the hierarchy.
-        ncp: information loss of the cell by equation (3) or (4), 0 to 1.
-        size: leaves of the hierarchy.
-        level: level of generalisation, None where published values are not nodes of a hierarchy.
-        height: highest level of the hierarchy.
+        ncp: the information loss of the cell by equation (3) or (4), 0 to 1.
+        size: the number of leaves of the hierarchy.
+        level: the level of generalization; None if published values are not nodes of a hierarchy.
+        height: the highest level of the hierarchy.
     """
 
     source: Int32s
@@ -38,7 +38,7 @@ class Recoding:
 
     @classmethod
     def from_levels(cls, codes: Int32s, hierarchy: HierarchyLevels, levels: int | Int64s) -> Self:
-        """Full-domain recoding (one level) or local recoding (a level per record)."""
+        """Return a full-domain recoding (one level) or a local recoding (one level per record)."""
         level = np.broadcast_to(np.asarray(levels, dtype=np.int64), codes.shape)
         starts = np.cumsum([0, *(len(leaves) for leaves in hierarchy.leaves)], dtype=np.int64)
         shares = np.concatenate(hierarchy.leaves) / hierarchy.size
@@ -51,7 +51,7 @@ class Recoding:
 
 
 def _cell_loss(hierarchy: HierarchyLevels, level: int) -> Floats:
-    """Equation (4) for numeric attributes, from the values a node covers; equation (3) for the others."""
+    """Return equation (4) for numeric attributes, by the values that a node covers; equation (3) for the others."""
     table, leaves = hierarchy.node_ids[level], hierarchy.leaves[level]
     if hierarchy.numeric is None:
         return node_loss(leaves, hierarchy.size)
@@ -61,6 +61,6 @@ def _cell_loss(hierarchy: HierarchyLevels, level: int) -> Floats:
     np.maximum.at(high, table[known], hierarchy.numeric[known])
     if not known.any():
         return node_loss(leaves, hierarchy.size)
-    empty = low > high  # a node of missing values only spans nothing
+    empty = low > high  # a node with only missing values has span 0
     loss = interval_loss(np.where(empty, 0, low), np.where(empty, 0, high), float(low.min()), float(high.max()))
     return np.where(level == hierarchy.height, 1.0, loss) if len(table) > 1 else loss

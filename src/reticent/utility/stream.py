@@ -1,10 +1,11 @@
-"""What a delay-free stream costs: information loss of the sensitive attribute, and uncertainty by counterfeits.
+"""Utility of a delay-free stream: information loss of the sensitive attribute, and uncertainty from counterfeits.
 
 Cost: O(groups).
 Reference: S. Kim, M. Sung, Y. Chung, "A framework to preserve the privacy of electronic health data streams", Journal
     of Biomedical Informatics 50, 2014, equations (6) to (8).
-Differences from the paper: the limit is ours: a release in which every group keeps each candidate at 1/l or below needs
-    at least l * p_max slots per tuple when the most frequent value has share p_max, so SAU >= 1 - 1/(l * p_max).
+Differences from the paper: the limit is our own. A release in which every candidate has at most a share of 1/l in its
+    group needs at least l * p_max slots per tuple if the most frequent value has share p_max, so
+    SAU >= 1 - 1/(l * p_max).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def stream_information_loss(candidates: Int64s, tuples: Int64s, quasi: int) -> f
     Args:
         candidates: distinct candidate values per group.
         tuples: tuples per group.
-        quasi: number of quasi-identifiers, which are left as they are.
+        quasi: number of quasi-identifiers, which are published unchanged.
 
     >>> round(stream_information_loss(np.array([2]), np.array([1]), quasi=2), 6)
     0.166667
@@ -33,7 +34,7 @@ def stream_information_loss(candidates: Int64s, tuples: Int64s, quasi: int) -> f
 
 
 def sau(slots: int, tuples: int) -> float:
-    """Equation (8): the share of published candidate counts that no tuple has filled; 0 before anything is published.
+    """Equation (8): the share of published candidate counts that no tuple fills; 0 before the first publication.
 
     >>> sau(slots=10, tuples=8)
     0.2
@@ -42,7 +43,7 @@ def sau(slots: int, tuples: int) -> float:
 
 
 def sau_limit(l: float, p_max: float) -> float:
-    """The SAU that no method can get below: 1 - 1/(l * p_max), where p_max is the share of the most frequent value.
+    """Return the lower limit of SAU for any method: 1 - 1/(l * p_max), with p_max the share of the most frequent value.
 
     >>> round(sau_limit(15, 0.1002), 3)
     0.335

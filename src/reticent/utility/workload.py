@@ -1,13 +1,13 @@
-"""A workload of count queries: how far a reader's counts lie from the truth.
+"""A workload of count queries: the error of a recipient's counts.
 
-Each query asks how many records have values in a range of each of a few attributes. A reader who sees a generalised cell takes
-every value that it covers for equally likely.
+Each query counts the records with values in a range of each of a few attributes. The recipient assumes that all values
+of a generalized cell are equally likely.
 
 Cost: O(records) per query and attribute.
-Reference: K. LeFevre, D. DeWitt, R. Ramakrishnan, "Workload-aware anonymization", KDD 2006; X. Xiao, Y. Tao, "Anatomy", VLDB
-    2006, section 6 (relative error of random range-count queries).
-Differences from the paper: attributes are drawn by their weights; the divisor of the relative error is at least one record in a
-    thousand, so that nearly empty queries do not weigh more than all others.
+Reference: K. LeFevre, D. DeWitt, R. Ramakrishnan, "Workload-aware anonymization", KDD 2006; X. Xiao, Y. Tao, "Anatomy",
+    VLDB 2006, section 6 (relative error of random range-count queries).
+Differences from the paper: attributes are drawn by their weights; the divisor of the relative error is at least one
+    record in a thousand, so that nearly empty queries do not dominate.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from reticent.arrays import Floats, Int32s, Int64s
 QUERIES = 200
 ATTRIBUTES = 2
 SHARE = 0.3
-"""Share of an attribute's values that a range covers: two such ranges hold about a tenth of the records."""
+"""Share of an attribute's values that a range covers: two such ranges contain about a tenth of the records."""
 FLOOR = 0.001
 
 
 @dataclass(frozen=True, repr=False)
 class Workload:
-    """Queries, each a mapping from attributes to their values asked for (1 where asked, by code)."""
+    """Queries: each maps attributes to the values in its range (1 if in range, by code)."""
 
     queries: tuple[Mapping[str, Floats], ...]
 
@@ -37,14 +37,14 @@ class Workload:
     def random(
         cls, value_orders: Mapping[str, Int64s], weights: Sequence[float], generator: np.random.Generator
     ) -> Self:
-        """Draws the queries from the codes of each attribute in the order of their values; weights say how often each is asked for."""
-        names, odds = list(value_orders), np.asarray(weights) / np.sum(weights)
-        count = min(ATTRIBUTES, int((odds > 0).sum()))
-        draws = (generator.choice(len(names), count, replace=False, p=odds) for _ in range(QUERIES))
+        """Draw queries from the codes of each attribute in value order; attributes are drawn by their weights."""
+        names, shares = list(value_orders), np.asarray(weights) / np.sum(weights)
+        count = min(ATTRIBUTES, int((shares > 0).sum()))
+        draws = (generator.choice(len(names), count, replace=False, p=shares) for _ in range(QUERIES))
         return cls(tuple({names[at]: _range(value_orders[names[at]], generator) for at in draw} for draw in draws))
 
     def error(self, true_values: Mapping[str, Int32s], chance: Callable[[str, Floats], Floats]) -> float:
-        """Mean relative error over all queries; `chance` says how likely each published record has one of the values asked for."""
+        """Return the mean relative error; `chance` gives the probability that a published record is in a range."""
         rows = len(next(iter(true_values.values())))
         actual, estimate = np.zeros(len(self.queries)), np.zeros(len(self.queries))
         for at, query in enumerate(self.queries):
@@ -62,6 +62,6 @@ def _range(value_order: Int64s, generator: np.random.Generator) -> Floats:
 
 
 def relative_error(true_counts: Floats, estimate: Floats, floor: float = 1.0) -> Floats:
-    """|estimate - truth| / truth per query, the divisor being at least ``floor``."""
+    """Return |estimate - true count| / true count per query; the divisor is at least `floor`."""
     actual = np.asarray(true_counts, dtype=np.float64)
     return np.abs(np.asarray(estimate, dtype=np.float64) - actual) / np.maximum(actual, floor)

@@ -289,10 +289,10 @@ def test_nothing_is_released_of_a_hostile_export(tmp_path, size, name):
 
 
 SAID = {  # where linked tables say otherwise what the rows of encounters say
-    "unknown patient": "Encounter: without a person, left out: 1",
+    "unknown patient": "Encounter: without a person, suppressed: 1",
     "patient without id": "1 Patient without a patient",
-    "patient twice": "Patient: with a key that came before, left out: 1",
-    "encounter twice": "Encounter: with a key that came before, left out: 1",
+    "patient twice": "Patient: with a repeated key, suppressed: 1",
+    "encounter twice": "Encounter: with a repeated key, suppressed: 1",
     "condition of no encounter": None,  # kept: a condition of a person need not be one of a visit
     "circle": None,
 }

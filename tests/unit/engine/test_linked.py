@@ -116,11 +116,11 @@ def test_what_has_no_place_is_left_out_and_counted():
     data["patients"] = pa.concat_tables([data["patients"], pa.table({"pid": ["x1", None], "sex": ["m", "m"]})])
     people = people_of(data, POLICY, b"key")
     assert people.suppressed == {
-        "patients: with a key that came before, left out": 1,
-        "patients: without a person, left out": 1,
-        "diagnoses: without a person, left out": 2,
-        "diagnoses: of a visit that is not there, kept without it": 1,
-        "diagnoses: of a visit of another person, or of one without a place, left out": 1,
+        "patients: with a repeated key, suppressed": 1,
+        "patients: without a person, suppressed": 1,
+        "diagnoses: without a person, suppressed": 2,
+        "diagnoses: of an unknown visit, released without the visit": 1,
+        "diagnoses: of a visit of another person, or of a suppressed visit, suppressed": 1,
     }
     release = anonymize(data, POLICY)
     assert not set(release.tables["diagnoses"]["diagnosis"].to_pylist()) & {"bad1", "bad2", "bad3"}
@@ -190,7 +190,7 @@ def test_a_value_of_too_many_is_refused():
             "holds the visits",
         ),
         ({"tables": {"mapping": "omop", "schema": "a b"}}, "plain name"),
-        ({"privacy": {}}, "asks for nothing"),
+        ({"privacy": {}}, "no requirement"),
         ({"privacy": {"k": 2, "average_risk": 0.1}}, "average_risk: only table methods"),
     ],
 )
@@ -206,7 +206,7 @@ def test_other_doors_refuse(tmp_path):
         Series(tmp_path / "s.db", POLICY).publish(tables()["patients"])
     with pytest.raises(PolicyError, match="one method"):
         anonymize(tables(), POLICY, method="optimal")
-    with pytest.raises(DataError, match="no table 'visits'"):
+    with pytest.raises(DataError, match="'visits' is missing"):
         anonymize({"patients": tables()["patients"]}, POLICY)
 
 

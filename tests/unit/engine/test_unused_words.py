@@ -37,7 +37,7 @@ def test_counting_along_finds_what_looking_through_all_records_finds(method):
         gone = rng.choice(alive, size=3, replace=False).tolist()
         change = engine.delete([str(name) for name in gone])
         codes = engine.records.codes[change.removed]
-        unused = [own.tolist() for own in engine.records.unused(codes)]
+        unused = [own.tolist() for own in engine.records.unused_codes(codes)]
         assert unused == looked_through(engine.records, codes)
         found += sum(map(len, unused))
         alive = [name for name in alive if name not in gone]

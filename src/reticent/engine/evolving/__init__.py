@@ -1,1 +1,1 @@
-"""Engines of one kind; one algorithm per file."""
+"""Engines of the kind evolving; one algorithm per file."""

@@ -1,4 +1,4 @@
-"""What all evolving tables share: records that come, go and change, and versions published on demand."""
+"""Base class of the evolving engines: insert, delete and update records, and publish versions on demand."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from reticent.release.wording import UNMET_REQUIREMENTS
 
 
 class ChangeIds(NamedTuple):
-    """The persons and the record ids that a change names."""
+    """The person and record ids in a change."""
 
     persons: list[str]
     records: list[str]
 
 
 class EvolvingPublisher(Publisher):
-    """A table under insertion, deletion and update; `cut` publishes the version of the moment as QIT and ST."""
+    """A table under insertions, deletions and updates; `cut` publishes the current version."""
 
     kind = "evolving"
     can_republish: ClassVar[bool] = False
@@ -47,60 +47,60 @@ class EvolvingPublisher(Publisher):
         self.publications = 0
         self.step = 0
 
-    # -- what a method does -------------------------------------------------------------------------------------
+    # -- hooks of a method --------------------------------------------------------------------------------------
 
     def _memory_width(self) -> int:
-        """Bytes per record that a method keeps of what it showed."""
+        """Return the bytes per record of a method's memory of published candidates."""
         return 0
 
-    def _prepare_insert(self, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at more than the codes
-        """What a method must know of a batch beside its codes; refuses before anything is changed."""
+    def _prepare_insert(self, batch: pa.Table) -> Any:  # noqa: ARG002 - for overrides
+        """Return what a method needs from a batch in addition to its codes, or refuse before anything changes."""
         return None
 
-    def _prepare_update(self, rows: UInt32s, batch: pa.Table) -> Any:  # noqa: ARG002 - for methods that look at the rows
-        """The same for an update of rows."""
+    def _prepare_update(self, rows: UInt32s, batch: pa.Table) -> Any:  # noqa: ARG002 - for overrides
+        """Do the same as `_prepare_insert` for an update of rows."""
         return self._prepare_insert(batch)
 
-    def _hash_persons(self, rows: UInt32s, notes: Any) -> None:  # noqa: ARG002 - for methods with hashes of their own
-        """Keyed hashes of rows."""
+    def _hash_persons(self, rows: UInt32s, notes: Any) -> None:  # noqa: ARG002 - for overrides
+        """Store the keyed hashes of the persons of rows."""
         self.records.hash_persons(rows, self.rng.key("person"))
 
     @abstractmethod
     def _insert_rows(self, rows: UInt32s, notes: Any) -> tuple[UInt32s, Change]:
-        """Gives new rows a class; the rows whose class changed, and what was done."""
+        """Assign classes to new rows; return the rows whose class changed, and the change."""
 
     @abstractmethod
     def _delete_rows(self, rows: UInt32s) -> tuple[UInt32s, Change]:
-        """Takes rows out of their classes, before they are forgotten."""
+        """Remove rows from their classes, before their records are removed."""
 
     @abstractmethod
     def _update_rows(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
-        """Gives live rows new codes."""
+        """Give live rows new codes."""
 
     @abstractmethod
     def _publish(self, rows: UInt32s) -> Release:
-        """The release of the rows that have a class."""
+        """Return the release of the rows that have a class."""
 
     def _reload(self, withheld: int) -> None:
-        """Builds what a method keeps beside the records, after a restart; `held` of all records have no class."""
+        """Rebuild the private state of a method after a restart; `withheld` records have no class."""
 
-    def ids_to_load(self, change: pa.Table) -> ChangeIds | None:  # noqa: ARG002 - for methods that can do with less
-        """Whose records must be loaded before a change is made; None: all of them."""
+    def ids_to_load(self, change: pa.Table) -> ChangeIds | None:  # noqa: ARG002 - for overrides
+        """Return the ids whose records a change needs in memory; None for all records."""
         return None
 
-    def keys_to_recall(self, change: pa.Table) -> list[str]:  # noqa: ARG002 - for methods that remember persons
-        """Keys of the persons of a change whose memory, if there is one, must be recalled before it is made."""
+    def keys_to_recall(self, change: pa.Table) -> list[str]:  # noqa: ARG002 - for overrides
+        """Return the keys of the persons whose memories a change needs, if they exist."""
         return []
 
     def recall(self, memories: Mapping[str, bytes]) -> None:
-        """Takes up what `memories` gave of some persons."""
+        """Load the memories of some persons that `memories` returned."""
 
-    def memories(self, persons: UInt64s | None = None) -> dict[str, bytes]:  # noqa: ARG002 - see above
-        """What is remembered of some persons or of all, whether or not they have records still; by key."""
+    def memories(self, persons: UInt64s | None = None) -> dict[str, bytes]:  # noqa: ARG002 - for overrides
+        """Return the memories of some or all persons by key, also of persons without records."""
         return {}
 
     def ids_of(self, change: pa.Table) -> ChangeIds:
-        """The persons and records that a change names."""
+        """Return the person and record ids in a change."""
         columns = (self.policy.person, self.record_column)
         return ChangeIds(
             *(_read_ids(change.column(name).drop_null()) if name in change.column_names else [] for name in columns)
@@ -109,12 +109,12 @@ class EvolvingPublisher(Publisher):
     # -- changes ---------------------------------------------------------------------------------------------------
 
     def push(self, batch: pa.Table) -> list[Release]:
-        """Takes a batch in: a change feed if it has a column `op`, otherwise insertions. Publishes nothing."""
+        """Add a batch: a change feed if it has a column `op`, else insertions; nothing is published."""
         (self.apply if is_feed(batch, self.policy) else self.insert)(batch)
         return []
 
     def insert(self, batch: pa.Table) -> Change:
-        """Adds records."""
+        """Insert records."""
         batch = self._normalize_batch(batch)
         persons, names = self._identities(batch)
         self._refuse_known_records(names)
@@ -129,9 +129,9 @@ class EvolvingPublisher(Publisher):
         return replace(change, inserted=len(rows), withheld=self.counts.withheld, written=np.union1d(rows, moved))
 
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
-        """Removes records by the ids of persons (all their records) or of single records.
+        """Delete records by the ids of persons (all their records) or of single records.
 
-        They belong to the column `by`, by default that of records, or else that of persons.
+        The ids belong to the column `by`: by default the record column if the policy names one, else the person column.
         """
         rows = self._find(_read_ids(ids), by or self.record_column or str(self.policy.person))
         self._next_step()
@@ -142,15 +142,15 @@ class EvolvingPublisher(Publisher):
         return replace(change, withheld=self.counts.withheld, written=written, removed=np.sort(rows))
 
     def update(self, batch: pa.Table) -> Change:
-        """Replaces records: each row of the batch stands for the record of the same id."""
+        """Replace records: each row of the batch replaces the record with the same id."""
         batch = self._normalize_batch(batch)
         persons, names = self._identities(batch)
         rows = self._find(names or persons, self.record_column or str(self.policy.person), single=True)
         if names is not None and any(self.records.persons[r] != p for r, p in zip(rows.tolist(), persons, strict=True)):
             raise DataError(
-                "An update gives a record to another person; nothing was changed.",
-                hint="If it was somebody else's, delete the record and insert a new one. Somebody who has another name now keeps the old one here: "
-                "as two persons they would show two sets of values that have the truth in common.",
+                "An update assigns a record to another person; nothing was changed.",
+                hint="Delete a record of the wrong person and insert a new one. Keep the old id of a person whose id "
+                "changed: under two ids, two sets of candidates would share the true value.",
             )
         notes = self._prepare_update(rows, batch)
         codes = self.records.encode(batch)
@@ -159,66 +159,66 @@ class EvolvingPublisher(Publisher):
         return replace(change, updated=len(rows), withheld=self.counts.withheld, written=np.union1d(rows, moved))
 
     def apply(self, batch: pa.Table) -> Change:
-        """Applies a change feed in order, wholly or not at all (the whole feed is checked first)."""
-        stretches = list(iter_segments(batch))
-        self._check_feed_ids(stretches)
-        done = Change(withheld=self.counts.withheld)
-        for op, part in stretches:
+        """Apply a change feed in order, completely or not at all (the whole feed is checked first)."""
+        segments = list(iter_segments(batch))
+        self._check_feed_ids(segments)
+        change = Change(withheld=self.counts.withheld)
+        for op, part in segments:
             if op == "delete":
-                done = done.then(self.delete(part.column(self.record_column or self.policy.person)))
+                change = change.then(self.delete(part.column(self.record_column or self.policy.person)))
             else:
-                done = done.then(self.insert(part) if op == "insert" else self.update(part))
-        return done
+                change = change.then(self.insert(part) if op == "insert" else self.update(part))
+        return change
 
     # -- publication -----------------------------------------------------------------------------------------------
 
     def cut(self, *, again: bool = False) -> list[Release]:
-        """Publishes the table as it is now; `again` although the method is made for one publication only."""
+        """Publish the current table; `again` allows another publication by a method that is safe for one only."""
         if self.publications and not self.can_republish and not again:
             raise GuaranteeError(
                 f"The method {self.method} is safe for one publication only, and {self.publications} were made; "
-                "a reader who subtracts one from the next learns values of single persons.",
-                hint="Use the method veil; or let the judge decide about one more with --again.",
+                "an attacker who compares two publications learns values of single persons.",
+                hint="Use the method veil, or let the verifier decide about one more publication with --again.",
             )
         if self.records.not_loaded:
-            raise InternalError("A table that is loaded in part cannot be published.")
+            raise InternalError("The table is only partly loaded and cannot be published.")
         self._next_step()
         rows = self.records.rows()
         rows = rows[self.records.classes[rows] != NO_CLASS]
         if not len(rows):
             raise GuaranteeError(
-                f"There are no records that can be published with l = {self.l}; nothing was published.",
-                hint="Insert records; under a method with groups, with more different sensitive values.",
+                f"No records can be published with l = {self.l}; nothing was published.",
+                hint="Insert records; a method with groups needs records with more different sensitive values.",
             )
         release = self._publish(rows)
         self.publications, self._figures = self.publications + 1, dict(release.metrics)
         return [release]
 
     def close(self) -> list[Release]:
-        """Publishes what was never published; a later version must be asked for with `cut`."""
+        """Publish the table if it was never published; later versions need `cut`."""
         return [] if self.publications or not len(self.records) else self.cut()
 
     @property
     def counts(self) -> RecordCounts:
-        """Live records, those a publication shows, and those held back."""
+        """Return the number of live, published and withheld records."""
         total = len(self.records)
-        held = self._count_withheld()
-        return RecordCounts(input=total, published=total - held, withheld=held)
+        withheld = self._count_withheld()
+        return RecordCounts(input=total, published=total - withheld, withheld=withheld)
 
     @abstractmethod
     def _count_withheld(self) -> int:
-        """Records that have no class yet."""
+        """Return the number of records without a class."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every publication claims."""
-        asked = self.policy.privacy
-        unmet = () if asked.k is None and asked.t is None else (UNMET_REQUIREMENTS,)
+        """Return the guarantee of every publication."""
+        privacy = self.policy.privacy
+        unmet = () if privacy.k is None and privacy.t is None else (UNMET_REQUIREMENTS,)
         return replace(self._method_guarantee(), not_covered=(*self._method_guarantee().not_covered, *unmet))
 
     @abstractmethod
     def _method_guarantee(self) -> Guarantee:
-        """What the method claims."""
+        """Return the guarantee of the method."""
 
     def _to_release(
         self, tables: tuple[pa.Table, pa.Table], metrics: dict[str, float], explain: dict[str, Any]
@@ -238,13 +238,13 @@ class EvolvingPublisher(Publisher):
             seeded=self.rng.seeded,
         )
 
-    # -- small parts -----------------------------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------------------------
 
     def _next_step(self) -> None:
         self.step += 1
 
     def _key(self, purpose: str) -> bytes:
-        """A key of its own for every purpose and step, the same again when the step is recomputed."""
+        """Return a separate key for every purpose and step; a recomputed step gets the same key."""
         return self.rng.key(f"{purpose} {self.step}")
 
     def _identities(self, batch: pa.Table) -> tuple[list[str], list[str] | None]:
@@ -252,7 +252,7 @@ class EvolvingPublisher(Publisher):
         return persons, _read_ids(batch.column(self.record_column)) if self.record_column else None
 
     def _normalize_batch(self, batch: pa.Table) -> pa.Table:
-        """The batch with the columns of the policy, its values in the spelling that the table has them in."""
+        """Return the batch with the columns of the policy, and its values in the table's written form."""
         return merge_variants(check_batch(batch, self.policy), self.policy, self.records.words[self.sensitive])
 
     def _refuse_known_records(self, names: list[str] | None) -> None:
@@ -261,7 +261,7 @@ class EvolvingPublisher(Publisher):
         known = sum(self.records.row_of_record(name) is not None for name in names) + len(names) - len(set(names))
         if known:
             raise DataError(
-                f"{known:,} of {len(names):,} record ids are there already; nothing was changed.",
+                f"{known:,} of {len(names):,} record ids are already in the table or repeated; nothing was changed.",
                 hint="Use update for records that are in the table.",
             )
 
@@ -274,14 +274,14 @@ class EvolvingPublisher(Publisher):
             rows_of = [self.records.rows_of_person(i) for i in ids]
         else:
             raise PolicyError(
-                f"'{column}' names neither persons nor records.", hint="Give the person or record column."
+                f"'{column}' is neither the person nor the record column.", hint="Use the person or record column."
             )
         absent, twice = sum(not rows for rows in rows_of), len(ids) - len(set(ids))
         if absent or twice:
-            wrong = [f"{absent:,} are not in the table"] * bool(absent) + [f"{twice:,} come twice"] * bool(twice)
+            wrong = [f"{absent:,} are not in the table"] * bool(absent) + [f"{twice:,} are repeated"] * bool(twice)
             raise DataError(
                 f"Of {len(ids):,} ids {' and '.join(wrong)}; nothing was changed.",
-                hint="Name each record once, and only those that are in the table.",
+                hint="Name each record once, and only records that are in the table.",
             )
         if single and any(len(rows) > 1 for rows in rows_of):
             raise DataError(
@@ -291,14 +291,16 @@ class EvolvingPublisher(Publisher):
         return np.array([row for rows in rows_of for row in rows], dtype=np.uint32)
 
     def _check_feed_ids(self, segments: list[tuple[Op, pa.Table]]) -> None:
-        """Walks the feed over the set of ids alone, so that nothing is changed when it cannot be applied."""
+        """Check the feed against the ids of the table first, so that a feed that fails changes nothing."""
         column = self.record_column or str(self.policy.person)
         present: dict[str, int] = {}
         for op, part in segments:
             if op != "delete":
                 self.records.encode(self._normalize_batch(part))
             elif column not in part.column_names:
-                raise DataError(f"The feed has no column '{column}'.", hint="Add it, so that records can be found.")
+                raise DataError(
+                    f"The feed has no column '{column}'.", hint="Add the column: it identifies the records to delete."
+                )
             for name in _read_ids(part.column(column)):
                 known = present.get(name)
                 if known is None:
@@ -313,13 +315,13 @@ class EvolvingPublisher(Publisher):
                     or (op == "delete" and not known)
                 ):
                     raise DataError(
-                        f"An {op} of the feed does not fit the table; nothing was changed.",
-                        hint="Check that each id is there (or not) at that point of the feed.",
+                        f"The feed has an {op} that does not fit the table; nothing was changed.",
+                        hint="Insert each record id once; update and delete only ids that are in the table.",
                     )
                 present[name] = 0 if op == "delete" else known + (op == "insert")
 
     def snapshot(self) -> bytes:
-        """The whole private state."""
+        """Return the whole private state as bytes."""
         tables, shown = self.records.to_tables()
         people = self.memories()
         columns = {"key": pa.array(list(people), pa.string()), "memory": pa.array(list(people.values()), pa.binary())}
@@ -327,7 +329,7 @@ class EvolvingPublisher(Publisher):
 
     @classmethod
     def restore(cls, policy: Policy, state: bytes) -> Self:
-        """Goes on from a snapshot."""
+        """Restore a publisher from a snapshot."""
         rng, extra, tables, blobs = unpack(policy, state)
         publisher = cls(policy, rng=rng)
         publisher.records.from_tables(tables, blobs["shown"])
@@ -337,7 +339,7 @@ class EvolvingPublisher(Publisher):
         return publisher
 
     def extra_state(self) -> dict[str, Any]:
-        """What a method keeps beside the records, as plain values."""
+        """Return the state other than the records, as plain values."""
         return {
             "publications": self.publications,
             "step": self.step,
@@ -347,7 +349,7 @@ class EvolvingPublisher(Publisher):
         }
 
     def resume(self, extra: dict[str, Any]) -> None:
-        """Takes up what `extra` gave, once the records are there, or those of them that a change needs."""
+        """Load the state of `extra_state` after the records, or after the records that a change needs."""
         self.publications, self.step = int(extra["publications"]), int(extra["step"])
         self._figures = dict(extra["metrics"])
         self.records.not_loaded = int(extra["records"]) - len(self.records)
@@ -361,7 +363,7 @@ def _read_ids(column: pa.Array | pa.ChunkedArray | Sequence[Any]) -> list[str]:
     names = normalize_names(column.cast(pa.string()))
     if names.null_count:
         raise DataError(
-            "An identifier is missing; nothing was changed.", hint="Give every row its person and record id."
+            "An identifier is missing; nothing was changed.", hint="Fill in the person and record id of every row."
         )
     texts: list[str] = names.to_pylist()
     return texts
@@ -371,7 +373,7 @@ def _roles(policy: Policy) -> tuple[str, str | None]:
     sensitive = sole_sensitive(policy, "An evolving table needs")
     if policy.person is None:
         raise PolicyError(
-            "An evolving table needs to know persons.", hint="Write person: and the identifier column that names them."
+            "An evolving table needs a person column.", hint="Write person: and the name of the identifier column."
         )
     record = policy.evolving.record
     if record is not None and (record not in policy.columns or policy.columns[record].role != "identifier"):

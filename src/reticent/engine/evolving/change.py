@@ -1,4 +1,4 @@
-"""Changes: what one insertion, deletion or update did, and feeds of them, as change-data-capture tools write them."""
+"""Changes: the effect of one insertion, deletion or update, and change feeds of change-data-capture tools."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from reticent.policy import Policy
 
 @dataclass(frozen=True, repr=False)
 class Change:
-    """Counts for people, and the rows whose stored state changed, for the store.
+    """The counts of a change, and the rows whose stored state changed.
 
     Attributes:
+        inserted: inserted records.
+        deleted: deleted records.
+        updated: updated records.
         touched: classes whose members changed.
-        dissolved: classes given up.
-        relocated: records that moved to another class although they were not changed themselves.
-        held: records held back now, after this change.
-        written: rows that are new or changed in any way.
-        removed: rows that are gone.
-        persons: keyed hashes of those of whom something else is remembered now.
-        gone: codes of the records that were removed, also of those whose row is used again.
+        dissolved: dissolved classes.
+        relocated: unchanged records that moved to another class.
+        held: withheld records after this change.
+        written: new or changed rows.
+        removed: removed rows.
+        persons: keyed hashes of persons whose memory changed.
+        removed_codes: codes of the removed records, also of those whose row is used again.
     """
 
     inserted: int = 0
@@ -43,12 +46,12 @@ class Change:
     removed_codes: tuple[Int32s, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts alone."""
+        """Return the counts only."""
         names = ("inserted", "deleted", "updated", "touched", "dissolved", "relocated", "withheld")
         return {name: getattr(self, name) for name in names}
 
     def then(self, later: Change) -> Change:
-        """Both changes as one; a row removed and used again counts as written."""
+        """Combine two changes; a row that is removed and used again counts as written."""
         removed = np.union1d(np.setdiff1d(self.removed, later.written), later.removed)
         return replace(
             later,
@@ -84,12 +87,12 @@ OPERATIONS: dict[str, Op] = {
 
 
 def is_feed(batch: pa.Table, policy: Policy) -> bool:
-    """Whether a batch says in a column `op` what each row does."""
+    """Return whether a batch has a column `op` with the operation of each row."""
     return OP_COLUMN in batch.column_names and OP_COLUMN not in policy.columns
 
 
 def iter_segments(batch: pa.Table) -> Iterator[tuple[Op, pa.Table]]:
-    """The feed cut into stretches of one operation each, in order, without the column `op`."""
+    """Yield the segments of a feed with one operation each, in order, without the column `op`."""
     words = [str(word).strip().lower() for word in batch.column(OP_COLUMN).to_pylist()]
     unknown = sum(word not in OPERATIONS for word in words)
     if unknown:

@@ -1,7 +1,8 @@
-"""What the methods of the paper share: classes with at least l distinct values, published by Anatomy.
+"""Base class of the paper's methods: classes with at least l distinct values, published by Anatomy.
 
-Guarantee: at least l distinct sensitive values in every class, for one publication.
-Not covered: a second publication. Whoever subtracts one from the next learns the values of the records that came or went.
+Guarantee: at least l distinct sensitive values in every class, against an attacker who sees one publication.
+Not covered: a second publication. An attacker who compares two publications learns the values of inserted and deleted
+    records.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ NOT_COVERED = exclusions(*EVOLVING)
 
 
 class ClusterPublisher(EvolvingPublisher):
-    """Classes kept by the native core under the method named by `method`."""
+    """Maintains classes in the native core, by the method in `method`."""
 
     uses_distance: ClassVar[bool] = False
-    """Whether the method asks how far values lie apart."""
+    """Whether the method uses the distance between values."""
 
     def __init__(self, policy: Policy, *, rng: Rng) -> None:
         refuse_group_column(policy)
@@ -46,7 +47,7 @@ class ClusterPublisher(EvolvingPublisher):
         scale = [_scale(self.policy.columns[name].hierarchy) for name in self.policy.quasi]
         self._core = _core.evolving.Classes(self.method, l=self.l, scale=scale)
 
-    def _insert_rows(self, rows: UInt32s, notes: Any = None) -> tuple[UInt32s, Change]:  # noqa: ARG002 - the contract
+    def _insert_rows(self, rows: UInt32s, notes: Any = None) -> tuple[UInt32s, Change]:  # noqa: ARG002 - signature of the base class
         return self._apply_core_change(
             self._core.insert(rows, self.records.values(rows), self._quasi_codes(rows), key=self._key("insert"))
         )
@@ -55,10 +56,10 @@ class ClusterPublisher(EvolvingPublisher):
         try:
             return self._apply_core_change(self._core.delete(rows, key=self._key("delete")))
         except RuntimeError as error:
-            raise InternalError(f"A deletion of {len(rows):,} rows found no class for one of them.") from error
+            raise InternalError(f"A row has no class (deletion of {len(rows):,} rows).") from error
 
     def _update_rows(self, rows: UInt32s, codes: Int32s, notes: Any) -> tuple[UInt32s, Change]:
-        """Deletion and insertion, as in the paper."""
+        """Delete the rows and insert them again, as in the paper."""
         moved, change = self._delete_rows(rows)
         self.records.put(rows, codes)
         self.records.classes[rows] = NO_CLASS
@@ -99,8 +100,8 @@ class ClusterPublisher(EvolvingPublisher):
 
     def _publish(self, rows: UInt32s) -> Release:
         _, groups = np.unique(self.records.classes[rows], return_inverse=True)
-        # Numbers of classes tell their age, so every publication numbers them anew: by their rows' own text, as Anatomy does, and by
-        # chance where that is alike.
+        # Class numbers would disclose the age of a class, so every publication renumbers them: by the text of their
+        # rows, as Anatomy does, and at random where that is equal.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self._key("groups"))[groups]
         shown = self._published_codes(rows)
         keys = row_keys([(codes, words.values) for codes, words in shown.values()], len(rows))
@@ -111,7 +112,7 @@ class ClusterPublisher(EvolvingPublisher):
         qit = pa.table({"group": groups, **columns})
         st = sensitive_table(groups, self.records.values(rows[order]), self.records.words[self.sensitive])
         sizes = np.bincount(groups)
-        # The second table stands by group.
+        # The sensitive table is sorted by group.
         starts = np.flatnonzero(np.diff(st.column("group").to_numpy(), prepend=-1))
         top = np.maximum.reduceat(st.column("count").to_numpy(), starts) / sizes
         skewed = sizes[top > 1 / self.l].sum() / len(rows)
@@ -122,13 +123,13 @@ class ClusterPublisher(EvolvingPublisher):
         )
 
     def _published_codes(self, rows: UInt32s) -> dict[str, tuple[Int32s, Dictionary]]:
-        """The codes of the columns that are published as they are, and their words."""
+        """Return the codes and dictionaries of the columns that are published unchanged."""
         names, records = [*self.policy.quasi, *self.policy.plain], self.records
         return {name: (records.codes[rows, records.columns.index(name)], records.words[name]) for name in names}
 
 
 def _scale(spec: HierarchySpec | None) -> float:
-    """One over the widest interval for a numeric attribute; 0 for a categorical one, whose values have no distance."""
+    """Return one over the widest interval of a numeric attribute; 0 for a categorical one, which has no distance."""
     if spec is None or not spec.intervals:
         return 0.0
     widths = [max(step) - min(step) if isinstance(step, tuple) else step for step in spec.intervals]
@@ -136,7 +137,7 @@ def _scale(spec: HierarchySpec | None) -> float:
 
 
 def _rounded_values(words: pa.Array) -> Int32s:
-    """The values of a numeric column by code, rounded; a column that is not numeric after all keeps its codes."""
+    """Return the rounded values of a numeric column by code; a column that is not numeric keeps its codes."""
     try:
         values = words.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:

@@ -1,8 +1,8 @@
-"""EAC: every cluster is examined for the least extra information loss.
+"""EAC: examine every cluster for the least extra information loss.
 
-Guarantee: at least l distinct sensitive values in every class of one publication.
+Guarantee: at least l distinct sensitive values in every class, against an attacker who sees one publication.
 
-Not covered: a second publication (subtract one from the next); values more frequent than 1/l inside a class.
+Not covered: an attacker who compares two publications; values more frequent than 1/l inside a class.
 
 Cost: O(clusters) per inserted or dispersed record.
 
@@ -16,7 +16,7 @@ from reticent.engine.evolving.cluster import ClusterPublisher
 
 
 class Eac(ClusterPublisher):
-    """Every cluster is examined for the least extra information loss."""
+    """Examines every cluster for the least extra information loss."""
 
     method = "eac"
     uses_distance = True

@@ -1,14 +1,14 @@
 """Indexed: ENC's classes with an exact map from record to class, no scan.
 
-Guarantee: at least l distinct sensitive values in every class of one publication.
+Guarantee: at least l distinct sensitive values in every class, against an attacker who sees one publication.
 
-Not covered: a second publication (subtract one from the next); values more frequent than 1/l inside a class.
+Not covered: an attacker who compares two publications; values more frequent than 1/l inside a class.
 
 Cost: O(l) per record.
 
-Reference: ours; relocation as in O. Temuujin, J. Ahn, D.-H. Im, IEEE Access 2019.
+Reference: our own method; relocation as in O. Temuujin, J. Ahn, D.-H. Im, IEEE Access 2019.
 
-Differences from the paper: a relocated record asks at most 64 unsatisfied classes before it joins the smallest
+Differences from the paper: a relocated record tries at most 64 unsatisfied classes before it joins the smallest
 satisfied one.
 """
 

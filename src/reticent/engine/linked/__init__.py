@@ -1,4 +1,4 @@
-"""Several tables of the same persons, released together: rows, classes of persons, what is published of each."""
+"""Release several tables of the same persons together: their rows, the classes of persons, and the published tables."""
 
 from reticent.engine.linked.release import METHOD, LinkedRelease, release_tables
 

@@ -1,15 +1,16 @@
-"""Classes of persons who will look alike in every table: split down the hierarchies, as long as every part holds.
+"""Classes of persons who look alike in every table: split down the hierarchies while every part meets the policy.
 
-Guarantee: every class has k persons, and no value of a sensitive column is published of more than 1/l of them, in whatever
-    table and however many rows they have. Against a reader who joins all tables of the release and knows the
-    quasi-identifiers of all records of everybody.
-Not covered: a reader who knows sensitive values of others in the class, or who concludes from what was not split.
-Cost: each split looks at the rows of its persons once per attribute tried; about as often over all rows as there are levels.
-Reference: B. Fung, K. Wang, P. Yu, "Top-down specialization for information and privacy preservation", ICDE 2005; K. LeFevre,
-    D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
-Differences from the paper: a point is a person with all linked rows, not a record; a class is specialised by itself, and parts
-    that do not hold stay together at the node above; numbers of rows are halved at their median, and only rows whose slot all
-    persons of a class have are published; diversity is asked of persons.
+Guarantee: every class has k persons, and no value of a sensitive column is published for more than 1/l of them, in any
+    table and for any number of rows. The attacker joins all tables of the release and knows the quasi-identifiers of
+    all records of all persons.
+Not covered: an attacker who knows sensitive values of others in the class, or who draws conclusions from classes that
+    were not split.
+Cost: each split reads the rows of its persons once per attribute tried; about one pass over all rows per level.
+Reference: B. Fung, K. Wang, P. Yu, "Top-down specialization for information and privacy preservation", ICDE 2005;
+    K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
+Differences from the paper: a point is a person with all linked rows, not a record. Classes are specialized separately,
+    and parts that violate the policy stay together at the node above. Row counts are split at their median, and only
+    rows whose slot all persons of a class have are published. Diversity is counted over persons.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from reticent.policy.hierarchy import HierarchyLevels
 
 
 def classes_of(people: People, policy: Policy) -> list[Int64s]:
-    """The classes: the numbers of the persons of each.
+    """Return the person numbers of each class.
 
     Raises:
-        GuaranteeError: all persons together do not hold.
+        GuaranteeError: even one class of all persons violates the policy.
     """
     test = _ClassTest(people, policy)
-    everybody = np.arange(people.count)
-    if len(everybody) < test.k:
+    everyone = np.arange(people.count)
+    if len(everyone) < test.k:
         raise GuaranteeError(
-            f"There are {people.count:,} persons, fewer than {test.k}; nothing was published.",
-            hint="Ask for less, or release more persons together.",
+            f"There are {people.count:,} persons, and a class needs at least {test.k}; nothing was published.",
+            hint="Lower k or l, or release more persons together.",
         )
-    if common := test.common_columns(everybody):
+    if common := test.common_columns(everyone):
         raise GuaranteeError(
-            f"More than 1/{test.l} of the {people.count:,} persons have one and the same value (or none) of {', '.join(common)}: "
+            f"More than 1/{test.l} of the {people.count:,} persons have the same value (or none) of {', '.join(common)}: "
             "no class can hide it; nothing was published.",
-            hint="Ask for a smaller l, leave the rows with that value out, or give the column the role identifier.",
+            hint="Lower l, remove the rows with that value, or give the column the role identifier.",
         )
-    assert policy.tables is not None  # noqa: S101 - the caller looked
+    assert policy.tables is not None  # noqa: S101 - every caller has checked
     attributes = _attributes(people, policy.tables.row_weight)
-    classes, open_ = [], [everybody]
+    classes, open_ = [], [everyone]
     while open_:
         members = open_.pop()
         parts = _split_class(members, attributes, test)
@@ -59,7 +60,7 @@ def classes_of(people: People, policy: Policy) -> list[Int64s]:
 
 
 def _split_class(members: Int64s, attributes: list[Attribute], test: _ClassTest) -> list[Int64s] | None:
-    """Parts that hold, by the attribute that says least so far; by the next one where it gives none."""
+    """Split a class by the attribute with the most loss, or by the next one; None if no split meets the policy."""
     if len(members) < 2 * test.k:
         return None
     spreads = [attribute.spread(members) for attribute in attributes]
@@ -67,35 +68,35 @@ def _split_class(members: Int64s, attributes: list[Attribute], test: _ClassTest)
         if spreads[number] <= 0:
             return None
         for parts in attributes[number].iter_splits(members):
-            good = _merge_parts(parts, test)
-            if good is not None:
-                return good
+            merged = _merge_parts(parts, test)
+            if merged is not None:
+                return merged
     return None
 
 
 def _merge_parts(parts: list[Int64s], test: _ClassTest) -> list[Int64s] | None:
-    """The parts that hold, and the others as one; where these do not hold together, the smallest good parts join them."""
-    holds = [test.satisfies(part) for part in parts]
-    good = sorted((part for part, held in zip(parts, holds, strict=True) if held), key=len)
-    rest = [part for part, held in zip(parts, holds, strict=True) if not held]
+    """Merge the parts that violate the policy, and add the smallest valid parts until the merged part is valid."""
+    checks = [test.satisfies(part) for part in parts]
+    valid = sorted((part for part, ok in zip(parts, checks, strict=True) if ok), key=len)
+    rest = [part for part, ok in zip(parts, checks, strict=True) if not ok]
     while rest and not test.satisfies(np.concatenate(rest)):
-        if not good:
+        if not valid:
             return None
-        rest.append(good.pop(0))
-    together = [np.concatenate(rest)] if rest else []
-    return [*good, *together] if len(good) + len(together) > 1 else None
+        rest.append(valid.pop(0))
+    merged = [np.concatenate(rest)] if rest else []
+    return [*valid, *merged] if len(valid) + len(merged) > 1 else None
 
 
 @dataclass(frozen=True, repr=False)
 class Attribute:
-    """What persons are told apart by: the node of each on every level, bottom up, or a number of rows."""
+    """An attribute of persons: the node of each person on every level, bottom up, or a number of rows."""
 
     levels: tuple[Int64s, ...]
     leaves: tuple[Int64s, ...] = ()
     weight: float = 1.0
 
     def spread(self, members: Int64s) -> float:
-        """How much would be lost: the share of all values that the shared node stands for, or of the members' rows."""
+        """Return the loss of the class: the share of all values below the shared node, or of the members' rows."""
         if not self.leaves:
             counts = self.levels[0][members]
             lost = 1 - int(counts.min()) * len(counts) / int(counts.sum()) if counts.any() else 0.0
@@ -106,7 +107,7 @@ class Attribute:
         return float(self.leaves[top][self.levels[top][members[0]]]) / float(self.leaves[-1][0])
 
     def iter_splits(self, members: Int64s) -> Iterator[list[Int64s]]:
-        """Ways to part them: by the nodes below the one they share, or at the median, on either side of it."""
+        """Yield possible splits: by the nodes below the shared node, or below or above the median."""
         if self.leaves:
             yield _split_by(self.levels[self._common_level(members) - 1][members], members)
             return
@@ -117,7 +118,7 @@ class Attribute:
                 yield [members[low], members[~low]]
 
     def _common_level(self, members: Int64s) -> int:
-        """The lowest level on which all members have the same node."""
+        """Return the lowest level on which all members have the same node."""
         level = len(self.levels) - 1
         while level:
             nodes = self.levels[level - 1][members]
@@ -133,7 +134,7 @@ def _split_by(nodes: Int64s, members: Int64s) -> list[Int64s]:
 
 
 class _ClassTest:
-    """Whether persons may form a class."""
+    """Tests whether persons may form a class."""
 
     def __init__(self, people: People, policy: Policy) -> None:
         l = policy.privacy.l
@@ -147,13 +148,13 @@ class _ClassTest:
         ]
 
     def satisfies(self, members: Int64s) -> bool:
-        """K persons, and no value of more than 1/l of them among what would be published."""
+        """Return whether there are k persons and no published value belongs to more than 1/l of them."""
         if len(members) < self.k:
             return False
         return all(self._is_diverse(rows, name, members) for rows, names in self._tables for name in names)
 
     def common_columns(self, members: Int64s) -> list[str]:
-        """The columns of which a value is that of more than 1/l of these persons."""
+        """Return the columns with a value that more than 1/l of these persons have."""
         return [name for rows, names in self._tables for name in names if not self._is_diverse(rows, name, members)]
 
     def _is_diverse(self, rows: Rows, name: str, members: Int64s) -> bool:
@@ -162,14 +163,14 @@ class _ClassTest:
             return True
         column = rows.columns[name]
         width = len(column.values)
-        # A person who has a value twice has it once.
+        # A person counts once per value.
         pairs = np.unique(rows.person[places] * width + column.codes[places])
         holders = np.unique(pairs % width, return_counts=True)[1]
         return int(holders.max()) * self.l <= len(members)
 
 
 def _attributes(people: People, row_weight: float) -> list[Attribute]:
-    """The quasi-identifiers of everybody's first row in each table, and the numbers of rows: with a row all its cells are lost."""
+    """Return the quasi-identifiers of each person's first row per table, and the numbers of rows."""
     attributes = []
     for rows in people.tables.values():
         counts = np.diff(rows.start)
@@ -186,11 +187,11 @@ def _attributes(people: People, row_weight: float) -> list[Attribute]:
     return attributes
 
 
-def _hierarchy_attribute(hierarchy: HierarchyLevels, codes: Int64s, there: Bools) -> Attribute:
-    """The nodes of each person; whoever has no row has a node of his own below the top."""
+def _hierarchy_attribute(hierarchy: HierarchyLevels, codes: Int64s, has_rows: Bools) -> Attribute:
+    """Return the nodes of each person; persons without a row share a separate node below the top."""
     levels, leaves = [], []
     for table, sizes in zip(hierarchy.node_ids[:-1], hierarchy.leaves[:-1], strict=True):
-        levels.append(np.where(there, table[codes].astype(np.int64), len(sizes)))
+        levels.append(np.where(has_rows, table[codes].astype(np.int64), len(sizes)))
         leaves.append(np.append(sizes, 1))
     top = np.zeros(len(codes), dtype=np.int64)
     return Attribute((*levels, top), (*leaves, hierarchy.leaves[-1]))

@@ -1,7 +1,8 @@
-"""What is published of each class: the rows whose slot all its persons have, each quasi-identifier as fine as they agree.
+"""Publish linked tables: the rows whose slot all persons of a class have, with the finest quasi-identifiers they share.
 
-Guarantee: the persons of a class look alike in every table of the release, joined in any way; see `classes`.
-Not covered: what sensitive values tell of one another; columns of the role plain.
+Guarantee: for an attacker who joins the tables of the release in any way, the persons of a class look alike; see
+    `classes`.
+Not covered: what sensitive values disclose about one another; columns of the role plain.
 Cost: one sort of the rows per table.
 Reference: see `classes`.
 Differences from the paper: cells climb their hierarchy instead of becoming ranges.
@@ -32,7 +33,7 @@ METHOD = "linked"
 
 @dataclass(frozen=True, repr=False)
 class LinkedRelease:
-    """A release of linked tables, with what is private: the row of the input that each published row was made from, and what had no place."""
+    """A release of linked tables, with private data: the source row of each published row, and the suppressed rows."""
 
     release: Release
     source_rows: Mapping[str, Int64s]
@@ -40,9 +41,10 @@ class LinkedRelease:
 
 
 def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> LinkedRelease:
-    """Releases tables of the same persons, by name, with the policy's person column, `visit` where a table has visits, and the policy's columns.
+    """Release tables of the same persons, by name.
 
-    `rng` is fresh for every release, so that pseudonyms of two releases cannot be linked.
+    A table has the policy's person column, `visit` if its rows belong to visits, and its columns of the policy.
+    `rng` must be fresh for every release, so that the pseudonyms of two releases cannot be linked.
 
     Raises:
         GuaranteeError: the policy cannot be met.
@@ -50,31 +52,31 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
     refuse_other_demands(policy)
     people = people_of(tables, policy, rng.key("shift"))
     classes = classes_of(people, policy)
-    kinds = np.empty(people.count, dtype=np.int64)
+    class_of = np.empty(people.count, dtype=np.int64)
     for number, members in enumerate(classes):
-        kinds[members] = number
+        class_of[members] = number
     names = {
         PERSON: _pseudonyms("p", people.count, rng),
         VISIT: _pseudonyms("v", people.visits, rng),
     }
-    shares, out, places = [], {}, {}
+    losses, published, places = [], {}, {}
     for name, rows in people.tables.items():
-        group, shown = _choose_rows(rows, people, classes, kinds)
-        out[name], places[name], loss = _publish_table(rows, group, shown, names, rng)
-        shares += loss
-    return LinkedRelease(_release(people, policy, len(classes), out, shares, rng), places, people.suppressed)
+        group, shown = _choose_rows(rows, people, classes, class_of)
+        published[name], places[name], loss = _publish_table(rows, group, shown, names, rng)
+        losses += loss
+    return LinkedRelease(_release(people, policy, len(classes), published, losses, rng), places, people.suppressed)
 
 
 @dataclass(frozen=True, repr=False)
 class Pseudonyms:
-    """A name for each person or visit, and its place among all names."""
+    """A pseudonym for each person or visit, and its rank."""
 
     ranks: Int64s
     names: pa.Array
 
 
 def _pseudonyms(letter: str, count: int, rng: Rng) -> Pseudonyms:
-    """Names in an order that nobody can compute without the key."""
+    """Return pseudonyms in an order that cannot be computed without the key."""
     ranks = np.empty(count, dtype=np.int64)
     ranks[np.argsort(_random_numbers(rng, f"pseudonym {letter}", count), kind="stable")] = np.arange(count)
     width = len(str(max(1, count)))
@@ -85,24 +87,24 @@ def _random_numbers(rng: Rng, purpose: str, count: int) -> UInt64s:
     return np.frombuffer(hashlib.shake_256(rng.key(purpose)).digest(8 * count), dtype=np.uint64)
 
 
-def _choose_rows(rows: Rows, people: People, classes: list[Int64s], kinds: Int64s) -> tuple[Int64s, Int64s]:
-    """The group of each row (its class and slot), and the places of those whose slot the whole class has."""
-    kind = kinds[rows.person]
-    group = np.unique(kind * (int(rows.slot.max(initial=0)) + 1) + rows.slot, return_inverse=True)[1].reshape(-1)
+def _choose_rows(rows: Rows, people: People, classes: list[Int64s], class_of: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the group of each row (its class and slot), and the rows whose slot all persons of the class have."""
+    number = class_of[rows.person]
+    group = np.unique(number * (int(rows.slot.max(initial=0)) + 1) + rows.slot, return_inverse=True)[1].reshape(-1)
     if not rows.counted:
-        courses = people.visit_counts()
-        fewest = np.array([int(courses[members].min()) for members in classes], dtype=np.int64)
-        return group, np.flatnonzero(rows.slot <= fewest[kind])
+        visits = people.visit_counts()
+        fewest = np.array([int(visits[members].min()) for members in classes], dtype=np.int64)
+        return group, np.flatnonzero(rows.slot <= fewest[number])
     sizes = np.array([len(members) for members in classes], dtype=np.int64)
-    return group, np.flatnonzero(np.bincount(group)[group] == sizes[kind])
+    return group, np.flatnonzero(np.bincount(group)[group] == sizes[number])
 
 
 def _publish_table(
     rows: Rows, group: Int64s, shown: Int64s, names: Mapping[str, Pseudonyms], rng: Rng
 ) -> tuple[pa.Table, Int64s, list[float]]:
-    """The published rows of a table, where they come from, and how much each cell has lost."""
+    """Return the published rows of a table, their source rows, and the loss of each column."""
     noise = _random_numbers(rng, f"rows {rows.layout.name}", len(shown))
-    # By pseudonyms, then by chance: the order of rows tells nothing of their slots.
+    # Sorted by pseudonyms, then at random: the order of rows must not disclose their slots.
     person, visit = names[PERSON].ranks[rows.person[shown]], rows.visit[shown]
     visits = np.where(visit >= 0, names[VISIT].ranks[visit] if len(names[VISIT].ranks) else 0, -1)
     shown = shown[np.lexsort((noise, visits, person))]
@@ -118,7 +120,7 @@ def _publish_table(
 
 
 def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list[float]]:
-    """The cells of a column: as they are, or for a quasi-identifier the lowest node that the rows of a group share."""
+    """Return the cells of a column: unchanged, or the lowest node that a group shares."""
     codes = column.codes[shown]
     if column.hierarchy is None:
         return column.values.take(pa.array(codes)).cast(pa.string()), []
@@ -145,9 +147,7 @@ def _cells(column: Column, group: Int64s, shown: Int64s) -> tuple[pa.Array, list
 
 def _uncounted_sentences(policy: Policy) -> tuple[str, ...]:
     names = policy.tables.uncounted if policy.tables is not None else ()
-    return (
-        (f"a reader who knows how many rows somebody has in {', '.join(names)}, or that it is none",) if names else ()
-    )
+    return (f"an attacker who knows how many rows a person has in {', '.join(names)}, including none",) if names else ()
 
 
 def _release(

@@ -1,7 +1,8 @@
-"""The rows of linked tables by number: whose they are, and the slot that each takes in its person's course.
+"""The rows of linked tables by number: their persons, and the slot of each row among its person's rows.
 
-A slot says where a row stands: the how-manieth visit, and the how-manieth row of the table within it. Rows of the same slot
-are laid side by side when persons are made alike. In a table that nobody counts rows take the slot of their visit. Rows without a person of the table of persons are left out and counted.
+A slot is the position of a row: the number of the visit, and the number of the row within the visit. Rows of the same
+slot are generalized together. In an uncounted table, rows have the slot of their visit. Rows without a person in the
+table of persons are suppressed and counted.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from reticent.policy.hierarchy import HierarchyLevels, build_levels
 from reticent.policy.settings.linked import VISIT, Layout
 
 _DAY = r"^\s*(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
-# A single code may look so; where most values do, they are dates.
+# A single code may match by chance; a column is dates only if most values match.
 _COMPACT = r"^(19|20)\d{2}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"
 _MAX_ROWS = 1 << 20
-"""Of one person in one table; slots are numbered within this."""
+"""Most rows of one person in one table; slots are numbered within this range."""
 
 
 @dataclass(frozen=True, repr=False)
 class Column:
-    """A column by codes: each row's value, the values, and where it is a quasi-identifier its hierarchy and their order."""
+    """An encoded column: the code of each row, the values, and for a quasi-identifier its hierarchy and value ranks."""
 
     codes: Int64s
     values: pa.Array
@@ -46,14 +47,15 @@ class Rows:
     """One table, its rows sorted by person and slot.
 
     Attributes:
-        layout: which table it is.
-        origin: the row of the input that each row is.
-        person: of each row, by number.
-        visit: of each row, by number; -1 for none.
-        slot: of each row, by number: 0 to `slots`; in a table that nobody counts the number of its visit, from 1.
-        counted: whether readers may know how many rows a person has.
-        start: where the rows of each person begin, and in the end their number.
-        columns: by name.
+        layout: the layout of the table.
+        origin: the source row of each row.
+        person: the person number of each row.
+        visit: the visit number of each row; -1 for none.
+        slot: the slot number of each row, below `slots`; in an uncounted table the number of its visit, from 1.
+        slots: the number of slots.
+        start: the first row of each person, followed by the number of rows.
+        columns: the columns by name.
+        counted: whether an attacker may know how many rows a person has.
     """
 
     layout: Layout
@@ -67,13 +69,13 @@ class Rows:
     counted: bool = True
 
     def places_of(self, members: Int64s) -> Int64s:
-        """The places of all rows of these persons."""
+        """Return the positions of all rows of these persons."""
         first, counts = self.start[members], self.start[members + 1] - self.start[members]
         shift = np.repeat(first - np.cumsum(counts) + counts, counts)
         return shift + np.arange(int(counts.sum()))
 
     def shared_places(self, members: Int64s, visits: int) -> Int64s:
-        """The places of the rows whose slot all these persons have, who have at least so many visits each."""
+        """Return the positions of the rows whose slot all these persons have; each has at least `visits` visits."""
         places = self.places_of(members)
         slots = self.slot[places]
         if not self.counted:
@@ -83,7 +85,7 @@ class Rows:
 
 @dataclass(frozen=True, repr=False)
 class People:
-    """All persons with their rows in each table; `left_out` says by table and reason how many rows have lost their place."""
+    """All persons with their rows in each table; `suppressed` counts by table and reason the rows with a problem."""
 
     count: int
     visits: int
@@ -92,42 +94,44 @@ class People:
     suppressed: Mapping[str, int]
 
     def visit_counts(self) -> Int64s:
-        """How many visits each person has."""
+        """Return the number of visits of each person."""
         visits = next((rows for rows in self.tables.values() if rows.layout.of_visits), None)
         return np.zeros(self.count, dtype=np.int64) if visits is None else np.diff(visits.start)
 
 
 def people_of(tables: Mapping[str, pa.Table], policy: Policy, secret: bytes) -> People:
-    """The persons of linked tables; see the module. `secret` shifts dates that have no key file: one for all tables, for this release alone.
+    """Return the persons of linked tables.
+
+    `secret` is the key for shifting dates without a key file: one for all tables, used for this release only.
 
     Raises:
-        DataError: a table is missing, lacks a column, or nobody is in them.
+        DataError: a table or a column is missing, or the tables have no persons.
     """
-    assert policy.tables is not None  # noqa: S101 - the caller looked
+    assert policy.tables is not None  # noqa: S101 - every caller has checked
     assert policy.person is not None  # noqa: S101 - the policy was checked
     layout = policy.tables.layout(policy.released)
     absent = [name for name in layout if name not in tables]
     if absent:
         raise DataError(
-            f"There is no table '{absent[0]}'.", hint="Give every table that the policy's columns stand in."
+            f"The table '{absent[0]}' is missing.", hint="Provide every table that has columns of the policy."
         )
-    tables = {name: _check_table(tables[name], one, policy, secret) for name, one in layout.items()}
+    tables = {name: _check_table(tables[name], spec, policy, secret) for name, spec in layout.items()}
     persons, visits = _keys(tables, layout, policy.person)
-    left: Counter[str] = Counter()
-    order = None
-    out: dict[str, Rows] = {}
-    home: Int64s | None = None
-    for name, one in layout.items():
-        rows = _match_rows(tables[name], one, policy, (persons, visits), home, left)
-        if one.of_visits:
-            order = _visit_order(rows, tables[name], policy, len(visits))
-        out[name] = _assign_slots(rows, tables[name], policy, order, len(persons))
-        if one.of_visits:
-            home = _visit_owners(out[name], len(visits))
+    suppressed: Counter[str] = Counter()
+    visit_order = None
+    rows_by_table: dict[str, Rows] = {}
+    visit_owners: Int64s | None = None
+    for name, spec in layout.items():
+        rows = _match_rows(tables[name], spec, policy, (persons, visits), visit_owners, suppressed)
+        if spec.of_visits:
+            visit_order = _visit_order(rows, tables[name], policy, len(visits))
+        rows_by_table[name] = _assign_slots(rows, tables[name], policy, visit_order, len(persons))
+        if spec.of_visits:
+            visit_owners = _visit_owners(rows_by_table[name], len(visits))
     if not len(persons):
-        raise DataError("There is nobody in the tables.", hint="Check which column names the person.")
+        raise DataError("The tables have no persons.", hint="Check the person column in the policy.")
     sizes = {name: table.num_rows for name, table in tables.items()}
-    return People(len(persons), len(visits), out, sizes, dict(+left))
+    return People(len(persons), len(visits), rows_by_table, sizes, dict(+suppressed))
 
 
 def _check_table(table: pa.Table, layout: Layout, policy: Policy, secret: bytes) -> pa.Table:
@@ -138,7 +142,7 @@ def _check_table(table: pa.Table, layout: Layout, policy: Policy, secret: bytes)
                 f"The table '{layout.name}' has no column '{name}'.", hint="Correct the name in the policy."
             )
     table = without_markers(table.select(needed), policy.missing)
-    # A row without a person is left out below; until then it must not stop the shift of the others.
+    # A row without a person is suppressed later; until then it must not stop the date shift of the others.
     person = normalize_names(table.column(needed[0]).cast(pa.string()))
     table = prepare(table.set_column(0, needed[0], pc.fill_null(person, "nobody")), policy, secret)
     known = pc.if_else(person.is_valid(), table.column(needed[0]), None)
@@ -146,29 +150,29 @@ def _check_table(table: pa.Table, layout: Layout, policy: Policy, secret: bytes)
 
 
 def _keys(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout], person: str) -> tuple[pa.Array, pa.Array]:
-    """The keys of all persons and all visits: those of their own tables where there are such, otherwise of any."""
+    """Return the keys of all persons and all visits, from their own tables if there are any, else from all tables."""
 
-    def keys(column: str, of_them: list[str], all_of_them: list[str]) -> pa.Array:
-        cells = [tables[name].column(column).cast(pa.string()).combine_chunks() for name in of_them or all_of_them]
+    def keys(column: str, own_tables: list[str], all_tables: list[str]) -> pa.Array:
+        cells = [tables[name].column(column).cast(pa.string()).combine_chunks() for name in own_tables or all_tables]
         known = pc.drop_null(pc.unique(pa.chunked_array(cells, pa.string())))
         return known.filter(pc.not_equal(known, ""))
 
-    linked = [name for name, one in layout.items() if VISIT in one.link_columns]
+    linked = [name for name, spec in layout.items() if VISIT in spec.link_columns]
     return (
-        keys(person, [name for name, one in layout.items() if one.of_persons], list(layout)),
-        keys(VISIT, [name for name, one in layout.items() if one.of_visits], linked),
+        keys(person, [name for name, spec in layout.items() if spec.of_persons], list(layout)),
+        keys(VISIT, [name for name, spec in layout.items() if spec.of_visits], linked),
     )
 
 
 def _number_keys(column: pa.ChunkedArray, keys: pa.Array) -> Int64s:
-    """The number of each key; -1 where it is none of them."""
+    """Return the number of each key; -1 for an unknown key."""
     places = pc.index_in(column.cast(pa.string()).combine_chunks(), value_set=keys)
     return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 @dataclass(frozen=True, repr=False)
 class _MatchedRows:
-    """Rows that have a person: their places in the table, their persons and visits."""
+    """Rows with a person: their positions in the table, their persons and visits."""
 
     layout: Layout
     origin: Int64s
@@ -188,28 +192,28 @@ def _match_rows(
     linked = VISIT in layout.link_columns
     visit = _number_keys(table.column(VISIT), keys[1]) if linked else np.full(table.num_rows, -1, dtype=np.int64)
     good = person >= 0
-    suppressed[f"{layout.name}: without a person, left out"] += int((~good).sum())
+    suppressed[f"{layout.name}: without a person, suppressed"] += int((~good).sum())
     if layout.of_visits:
-        suppressed[f"{layout.name}: without a key, left out"] += int((good & (visit < 0)).sum())
+        suppressed[f"{layout.name}: without a key, suppressed"] += int((good & (visit < 0)).sum())
         good &= visit >= 0
     elif visit_owners is not None and linked:
-        nowhere = good & (visit < 0) & np.asarray(pc.is_valid(table.column(VISIT)).to_numpy(), dtype=np.bool_)
-        suppressed[f"{layout.name}: of a visit that is not there, kept without it"] += int(nowhere.sum())
-        stranger = good & (visit >= 0) & (visit_owners[visit] != person)
-        suppressed[f"{layout.name}: of a visit of another person, or of one without a place, left out"] += int(
-            stranger.sum()
+        unknown = good & (visit < 0) & np.asarray(pc.is_valid(table.column(VISIT)).to_numpy(), dtype=np.bool_)
+        suppressed[f"{layout.name}: of an unknown visit, released without the visit"] += int(unknown.sum())
+        mismatched = good & (visit >= 0) & (visit_owners[visit] != person)
+        suppressed[f"{layout.name}: of a visit of another person, or of a suppressed visit, suppressed"] += int(
+            mismatched.sum()
         )
-        good &= ~stranger
+        good &= ~mismatched
     if layout.of_persons or layout.of_visits:
-        again = good & ~_is_first(person if layout.of_persons else visit, good)
-        suppressed[f"{layout.name}: with a key that came before, left out"] += int(again.sum())
-        good &= ~again
+        repeated = good & ~_is_first(person if layout.of_persons else visit, good)
+        suppressed[f"{layout.name}: with a repeated key, suppressed"] += int(repeated.sum())
+        good &= ~repeated
     at = np.flatnonzero(good)
     return _MatchedRows(layout, at, person[at], visit[at])
 
 
 def _is_first(keys: Int64s, good: Bools) -> Bools:
-    """Which good rows are the first with their key."""
+    """Return which good rows are the first with their key."""
     rows = np.flatnonzero(good)
     first = np.zeros(len(keys), dtype=np.bool_)
     first[rows[np.unique(keys[rows], return_index=True)[1]]] = True
@@ -217,16 +221,16 @@ def _is_first(keys: Int64s, good: Bools) -> Bools:
 
 
 def _visit_owners(rows: Rows, visits: int) -> Int64s:
-    """The person of each visit; -2 for a visit whose row was left out."""
-    home = np.full(visits, -2, dtype=np.int64)
-    home[rows.visit] = rows.person
-    return home
+    """Return the person of each visit; -2 for a visit whose row was suppressed."""
+    owners = np.full(visits, -2, dtype=np.int64)
+    owners[rows.visit] = rows.person
+    return owners
 
 
 def _visit_order(rows: _MatchedRows, table: pa.Table, policy: Policy, visits: int) -> Int64s:
-    """The how-manieth of its person each visit is, by its first date, otherwise as they come."""
-    moments = _visit_times(table, rows, policy)
-    by = np.lexsort((rows.origin, moments, rows.person))
+    """Return the position of each visit among its person's visits, by the first date column, else by row order."""
+    times = _visit_times(table, rows, policy)
+    by = np.lexsort((rows.origin, times, rows.person))
     order = np.full(visits, -1, dtype=np.int64)
     order[rows.visit[by]] = _rank_in_run(rows.person[by])
     return order
@@ -243,7 +247,7 @@ def _visit_times(table: pa.Table, rows: _MatchedRows, policy: Policy) -> Int64s:
 
 
 def _rank_in_run(groups: Int64s) -> Int64s:
-    """The place of each entry in its run of equal neighbours."""
+    """Return the position of each entry in its run of equal neighbors."""
     if not len(groups):
         return groups
     heads = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
@@ -253,29 +257,37 @@ def _rank_in_run(groups: Int64s) -> Int64s:
 def _assign_slots(
     rows: _MatchedRows, table: pa.Table, policy: Policy, visit_order: Int64s | None, persons: int
 ) -> Rows:
-    """The rows sorted by person and slot; rows beyond the most of a person are left out."""
+    """Sort the rows by person and slot; rows beyond a person's limit are suppressed."""
     source = table.take(pa.array(rows.origin))
     columns = {name: _column(source.column(name), policy, name) for name in rows.layout.columns}
-    turn = np.where(rows.visit >= 0, rows.visit if visit_order is None else visit_order[rows.visit], -1)
+    visit = np.where(rows.visit >= 0, rows.visit if visit_order is None else visit_order[rows.visit], -1)
     ranks = [column.ranks[column.codes] for column in columns.values() if column.ranks is not None]
-    by = np.lexsort((rows.origin, *reversed(ranks), turn, rows.person))
-    person, turn = rows.person[by], turn[by]
-    place = _rank_in_run(person * (int(turn.max(initial=0)) + 2) + turn + 1)
+    by = np.lexsort((rows.origin, *reversed(ranks), visit, rows.person))
+    person, visit = rows.person[by], visit[by]
+    place = _rank_in_run(person * (int(visit.max(initial=0)) + 2) + visit + 1)
     assert policy.tables is not None  # noqa: S101
-    most = policy.tables.rows.get(rows.layout.name, _MAX_ROWS)
-    few = _rank_in_run(person) < most
-    by, person, turn, place = by[few], person[few], turn[few], place[few]
+    limit = policy.tables.rows.get(rows.layout.name, _MAX_ROWS)
+    within = _rank_in_run(person) < limit
+    by, person, visit, place = by[within], person[within], visit[within], place[within]
     counted = rows.layout.name not in policy.tables.uncounted
-    names, slot = np.unique((turn + 1) * _MAX_ROWS + place, return_inverse=True)
+    slots, slot = np.unique((visit + 1) * _MAX_ROWS + place, return_inverse=True)
     if not counted:
-        slot = turn + 1
+        slot = visit + 1
     start = np.searchsorted(person, np.arange(persons + 1))
-    picked = {
+    sorted_columns = {
         name: Column(column.codes[by], column.values, column.hierarchy, column.ranks)
         for name, column in columns.items()
     }
     return Rows(
-        rows.layout, rows.origin[by], person, rows.visit[by], slot.reshape(-1), len(names), start, picked, counted
+        rows.layout,
+        rows.origin[by],
+        person,
+        rows.visit[by],
+        slot.reshape(-1),
+        len(slots),
+        start,
+        sorted_columns,
+        counted,
     )
 
 
@@ -285,12 +297,12 @@ def _column(cells: pa.ChunkedArray, policy: Policy, name: str) -> Column:
     if name not in policy.quasi:
         _refuse_dates(values, name)
         return Column(codes, values)
-    rungs = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
-    return Column(codes, values, rungs, _ranks(rungs))
+    levels = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+    return Column(codes, values, levels, _ranks(levels))
 
 
 def _refuse_dates(values: pa.Array, name: str) -> None:
-    """Refuses dates that would be published as they are: whoever knows a visit finds its rows by them, in any table."""
+    """Refuse dates that would be published unchanged: an attacker who knows a visit finds its rows in every table."""
     kind = values.type
     days = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind):
@@ -299,16 +311,16 @@ def _refuse_dates(values: pa.Array, name: str) -> None:
         days = bool(pc.any(pc.match_substring_regex(texts, _DAY)).as_py()) or 2 * compact > len(texts)
     if days:
         raise PolicyError(
-            f"columns.{name} holds dates, which lead from table to table.",
+            f"columns.{name} contains dates, which link the rows of a visit across tables.",
             hint="Give it the role quasi and a hierarchy {dates: [day, month, year]}, or the role identifier.",
         )
 
 
 def _ranks(hierarchy: HierarchyLevels) -> Int64s:
-    """The place of each value in an order that keeps the nodes of its hierarchy together: numbers by size, others by text."""
+    """Return the rank of each value: numbers by size, others by text within the nodes of the hierarchy."""
     if hierarchy.numeric is not None:
         return np.argsort(np.argsort(np.nan_to_num(hierarchy.numeric, nan=-np.inf), kind="stable"))
-    # The last key, the root, counts most; the first is each value by itself.
+    # lexsort: the last key (the root) is the primary one, the first key is the value itself.
     keys = [
         _text_ranks(labels.to_pylist())[table]
         for table, labels in zip(hierarchy.node_ids, hierarchy.labels, strict=True)
@@ -321,7 +333,7 @@ def _text_ranks(values: list[object]) -> Int64s:
 
 
 def refuse_other_demands(policy: Policy) -> None:
-    """Refuses a policy that asks for nothing, or for what linked tables do not keep."""
+    """Refuse a policy without k and l, or with requirements that linked tables cannot meet."""
     refuse_overall_demands(policy)
     if policy.privacy.k is None and policy.privacy.l is None:
-        raise PolicyError("The policy asks for nothing that linked tables keep.", hint="Write k or l in privacy.")
+        raise PolicyError("The policy has no requirement for linked tables.", hint="Write k or l in privacy.")

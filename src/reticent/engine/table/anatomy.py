@@ -1,21 +1,20 @@
 """Anatomy: exact quasi-identifiers in one table, sensitive values by group in another.
 
-Guarantee: every group holds at least l records with pairwise different sensitive values, so that a reader who knows a
-person's quasi-identifiers, and nothing else, finds at least l candidate values of equal share for that person.
+Guarantee: every group has at least l records with pairwise different sensitive values. An attacker who knows only the
+quasi-identifiers of a person finds at least l candidate values of equal share.
 
-Not covered: that a person is in the table at all (the quasi-identifiers are published as they are: no k-anonymity);
-a reader who knows other persons' values; a second release of the same persons.
+Not covered: membership in the table (quasi-identifiers are published unchanged, without k-anonymity);
+an attacker who knows the values of other persons; a second release of the same persons.
 
 Cost: O(n) in the native core; memory of the table's codes.
 
 Reference: X. Xiao, Y. Tao, "Anatomy: simple and effective privacy preservation", VLDB 2006.
 
-Where persons have several records, `anatomy_people` says how they are grouped.
+`anatomy_people` groups persons with several records.
 
-Differences from the paper: a table that is not l-eligible (a value more frequent than 1/l) is not refused outright when
-the policy allows suppression: records of the too frequent values, chosen at random, are left out until it is eligible.
-Rows and group numbers of the published tables stand in an order that follows from the quasi-identifiers alone, so that
-anybody can see that it tells nothing.
+Differences from the paper: a table with a value more frequent than 1/l is not l-eligible. If the policy allows
+suppression, Anatomy suppresses random records of the too frequent values until the table is eligible.
+The order of the published rows and groups depends on the quasi-identifiers only, so it discloses nothing.
 """
 
 from __future__ import annotations
@@ -35,20 +34,19 @@ from reticent.engine.table.people import encode_column, persons_of, row_keys, te
 from reticent.errors import GuaranteeError, PolicyError
 from reticent.policy import Policy
 from reticent.release import Guarantee, RecordCounts, Release
-from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT
-from reticent.release.wording import exclusions as readers
+from reticent.release.wording import AGAINST, RECORDS_IN_GROUPS, SINGLING_OUT, exclusions
 
 
 def anatomy_exclusions(policy: Policy) -> tuple[str, ...]:
-    """What Anatomy under this policy leaves open."""
+    """Return what the guarantee of Anatomy does not cover under this policy."""
     unknown = () if policy.person is not None else (RECORDS_IN_GROUPS,)
-    return readers(*unknown, SINGLING_OUT, persons=policy.person is not None) + policy_exclusions(policy)
+    return exclusions(*unknown, SINGLING_OUT, persons=policy.person is not None) + policy_exclusions(policy)
 
 
 DISCLOSIVE_HINT = (
-    "Give it the role identifier; or publish a generalised table, `table: {method: auto}`, or make it coarser yourself."
+    "Give it the role identifier, publish a generalized table with `table: {method: auto}`, or make the column coarser."
 )
-"""What to do about a column beside groups that tells their values."""
+"""Hint for a disclosive column in a release with groups."""
 
 
 class Anatomy(TablePublisher):
@@ -57,7 +55,7 @@ class Anatomy(TablePublisher):
     method = "anatomy"
 
     def release(self, table: pa.Table) -> Release:
-        """Groups the rows, or refuses when too many would have to be suppressed."""
+        """Group the rows, or refuse if too many would have to be suppressed."""
         l, sensitive = requirement(self.policy)
         shown = {name: encode_column(table.column(name)) for name in self._column_names}
         check_values(table, self.policy, {name: values for name, (_, values) in shown.items()})
@@ -74,7 +72,7 @@ class Anatomy(TablePublisher):
             raise GuaranteeError(
                 f"No grouping with l = {l} exists; nothing was published.", hint="Lower l in the policy."
             )
-        # Groups come in an order that follows the frequencies; those that read alike must not keep it.
+        # The core numbers groups by frequency; groups with equal quasi-identifiers must not keep that order.
         groups = _core.random.permutation(int(groups.max()) + 1, key=self.rng.key("groups"))[groups]
         arranged = _core.table.arrange_rows(row_keys(list(shown.values()), table.num_rows)[keep], groups)
         order = arranged.order
@@ -88,7 +86,7 @@ class Anatomy(TablePublisher):
         return [*self.policy.quasi, *self.policy.plain]
 
     def _take_column(self, table: pa.Table, name: str, codes: Int32s, values: pa.Array) -> pa.Array | pa.ChunkedArray:
-        """A column of the rows that are published, in their order."""
+        """Return a column of the published rows, in published order."""
         column = table.column(name)
         if pa.types.is_string(column.type):
             return pa.DictionaryArray.from_arrays(codes[self._source_rows], values)
@@ -99,7 +97,7 @@ class Anatomy(TablePublisher):
         return _core.table.anatomize(codes, domain=domain, l=l, key=self.rng.key("anatomy")).groups
 
     def _group_persons(self, codes: Int32s, persons: Int64s, domain: int, l: int) -> tuple[Int64s, Int64s]:
-        """The rows to publish and their groups, where persons have several records."""
+        """Return the rows to publish and their groups for persons with several records."""
 
         def singles(rows: Int64s) -> Int64s:
             groups = np.full(len(rows), -1, dtype=np.int64)
@@ -112,28 +110,28 @@ class Anatomy(TablePublisher):
         lost, allowed = len(codes) - len(keep), self.policy.privacy.may_suppress(len(codes))
         if lost > allowed or not len(keep):
             raise GuaranteeError(
-                f"l = {l} cannot be met for persons with several records: {lost:,} of {len(codes):,} records would have to be "
-                f"suppressed and the policy allows {allowed:,}; nothing was published.",
+                f"l = {l} cannot be met for persons with several records: {lost:,} of {len(codes):,} records would have "
+                f"to be suppressed and the policy allows {allowed:,}; nothing was published.",
                 hint="Lower l, allow more suppression, or write person: {column: ..., records: first}.",
             )
         return keep, np.unique(groups[keep], return_inverse=True)[1].astype(np.int64)
 
     def _eligible_rows(self, codes: Int32s, domain: int, l: int) -> Int64s:
-        """The rows to publish: all, or as many as l-eligibility and the suppression limit allow."""
+        """Return the rows to publish: all, or as many as l-eligibility and the suppression limit allow."""
         counts = np.bincount(codes, minlength=domain)
         n = len(codes)
         size = largest_eligible_size(counts, l)
         allowed = self.policy.privacy.may_suppress(n)
         if size == 0 or n - size > allowed:
             raise GuaranteeError(
-                f"l = {l} cannot be met: {n - size:,} of {n:,} records would have to be suppressed and the policy allows {allowed:,}; "
-                f"nothing was published.",
+                f"l = {l} cannot be met: {n - size:,} of {n:,} records would have to be suppressed and the policy allows "
+                f"{allowed:,}; nothing was published.",
                 hint=_suggest_fix(counts, n - size, l),
             )
         return self._draw_eligible_rows(codes, domain, l)
 
     def _draw_eligible_rows(self, codes: Int32s, domain: int, l: int) -> Int64s:
-        """As many rows as l-eligibility allows; which of a too frequent value is left to chance."""
+        """Return as many rows as l-eligibility allows; rows of a too frequent value are drawn at random."""
         counts, n = np.bincount(codes, minlength=domain), len(codes)
         size = largest_eligible_size(counts, l)
         order = _core.random.permutation(n, key=self.rng.key("suppress"))
@@ -170,26 +168,26 @@ class Anatomy(TablePublisher):
 
 
 def requirement(policy: Policy) -> tuple[int, str]:
-    """The l and the sensitive column that Anatomy needs; refuses what it cannot promise."""
+    """Return the l and the sensitive column of Anatomy, or refuse a policy that it cannot meet."""
     refuse_group_column(policy)
     several = "Use --method optimal, or join them: {role: sensitive, combine: [a, b]}."
     sensitive = sole_sensitive(policy, "Anatomy needs", *([several] if policy.sensitive else []))
     privacy = policy.privacy
     if privacy.l is None or privacy.k is not None or privacy.t is not None:
-        # Both at once: who adds l and is then told of k has been sent into a second error.
+        # One message for both: fixing a missing l must not lead to a second error about k.
         raise PolicyError(
-            "Anatomy publishes quasi-identifiers as they are: it needs l, and cannot promise k-anonymity or t-closeness.",
+            "Anatomy publishes quasi-identifiers unchanged: it needs l, and cannot promise k-anonymity or t-closeness.",
             hint=f"Write {_suggest_policy(policy)}, or use --method local.",
         )
     if privacy.l.kind == "recursive" and (privacy.l.c or 0) <= 1:
         raise PolicyError(
-            "Anatomy meets recursive (c, l) only for c above 1.", hint="Raise c, or use --method optimal."
+            "Anatomy meets recursive (c, l)-diversity only for c above 1.", hint="Raise c, or use --method optimal."
         )
     return int(np.ceil(privacy.l.l)), sensitive
 
 
 def _suggest_policy(policy: Policy) -> str:
-    """The privacy section that Anatomy can keep, as it is written."""
+    """Return a privacy section that Anatomy can meet, as text for a policy."""
     privacy = policy.privacy
     ((kind, number),) = (privacy.l.to_plain() if privacy.l is not None else {"distinct": 3}).items()
     l = number if kind == "distinct" else f"{{{kind}: {number}}}"
@@ -197,7 +195,7 @@ def _suggest_policy(policy: Policy) -> str:
 
 
 def largest_eligible_size(counts: Int64s, l: int) -> int:
-    """The most records that can be kept so that no value exceeds 1/l of them; 0 if there is no such table."""
+    """Return the largest number of records in which no value exceeds a share of 1/l; 0 if there is none."""
     size = int(counts.sum())
     while size:
         fits = int(np.minimum(counts, size // l).sum())
@@ -208,9 +206,11 @@ def largest_eligible_size(counts: Int64s, l: int) -> int:
 
 
 def sensitive_table(groups: Int64s, codes: Int32s, words: Dictionary) -> pa.Table:
-    """(group, value, count), sorted by group and value so that the order tells nothing; records come by group."""
+    """Return (group, value, count) sorted by group and value, so that the order discloses nothing."""
     rank = text_ranks(words.values)
-    keys = np.sort(groups * len(words) + rank[codes], kind="stable")  # quick on what is nearly sorted
+    keys = np.sort(
+        groups * len(words) + rank[codes], kind="stable"
+    )  # fast on nearly sorted keys: records come by group
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     group, place = np.divmod(keys[starts], len(words))
     values = pa.DictionaryArray.from_arrays(np.argsort(rank)[place].astype(np.int32), words.values)

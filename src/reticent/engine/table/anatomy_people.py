@@ -1,11 +1,11 @@
-"""Anatomy for persons with several records: cells of persons with equally many, one group for each of their records.
+"""Anatomy for persons with several records: a cell has persons with equally many records, and one group per record.
 
-Guarantee: a group holds a person once; no value exceeds 1/l of a group; the groups of one cell, which are all groups that a
-    person stands in, have l values in common. So a reader who knows all records of a person and intersects their
-    groups still finds l candidates.
-Not covered: as `anatomy`; that a cell's members have as many records as it has groups.
-Cost: O(n log n): the persons with r records are halved at random as long as both halves keep the promise.
-Reference: ours; the groups are those of X. Xiao, Y. Tao, "Anatomy", VLDB 2006, where everybody has one record.
+Guarantee: a group contains a person at most once, and no value exceeds 1/l of a group. All groups of a person belong to
+    one cell and have l values in common. So an attacker who knows all records of a person and intersects their groups
+    still finds l candidates.
+Not covered: as `anatomy`; the number of a person's records, which equals the number of groups in the cell.
+Cost: O(n log n): the persons with r records are halved at random while both halves keep the guarantee.
+Reference: our own method; with one record per person, the groups are those of X. Xiao, Y. Tao, "Anatomy", VLDB 2006.
 Differences from the paper: groups are larger than l, since several of them must share values.
 """
 
@@ -19,14 +19,14 @@ import numpy as np
 from reticent.arrays import Int32s, Int64s
 
 MAX_ATTEMPTS = 12
-"""Random halvings of a cell before it stays whole."""
+"""Most random halvings that are tried before a cell stays whole."""
 _MAX_CELLS_ASKED = 64
-"""Cells that a left-over record asks for a place."""
+"""Most cells that are tried for a left-over record."""
 
 
 @dataclass
 class Cells:
-    """Records by cell: one array of rows per cell, persons down and their records across."""
+    """Cells of records: one array of row numbers per cell, with a row per person and a column per record."""
 
     codes: Int32s
     domain: int
@@ -35,19 +35,19 @@ class Cells:
     finished: list[Int64s] = field(default_factory=list)
 
     def satisfies(self, cell: Int64s) -> bool:
-        """No value above 1/l in any group, and l values in all of them."""
+        """Return whether no value exceeds 1/l in any group and all groups share l values."""
         if len(cell) < self.l:
             return False
         counts = np.stack([np.bincount(column, minlength=self.domain) for column in self.codes[cell].T])
         return bool((counts.max(axis=1) * self.l <= len(cell)).all() and (counts > 0).all(axis=0).sum() >= self.l)
 
     def shuffle(self, cell: Int64s) -> Int64s:
-        """Persons in random order, and the records of each in random order."""
-        mix: Int64s = self.rng.permuted(cell[self.rng.permutation(len(cell))], axis=1)
-        return mix
+        """Shuffle the persons of a cell, and the records of each person."""
+        shuffled: Int64s = self.rng.permuted(cell[self.rng.permutation(len(cell))], axis=1)
+        return shuffled
 
     def fill(self, cell: Int64s) -> bool:
-        """Cuts a stratum into cells; False where not even the whole of it keeps the promise."""
+        """Cut a stratum into cells; return False if even the whole stratum breaks the guarantee."""
         whole = next((mix for mix in (self.shuffle(cell) for _ in range(MAX_ATTEMPTS)) if self.satisfies(mix)), None)
         if whole is None:
             return False
@@ -70,12 +70,12 @@ class Cells:
         return [cell]
 
     def drop_record(self, cell: Int64s) -> Int64s:
-        """The stratum with one record less per person: of the value that is most frequent in it."""
+        """Drop one record of every person: the one whose value is most frequent in the stratum."""
         codes = self.codes[cell]
-        often = np.bincount(codes.reshape(-1), minlength=self.domain)[codes]
-        gone = (often + self.rng.random(often.shape)).argmax(axis=1)
-        stay = np.arange(cell.shape[1])[None, :] != gone[:, None]
-        rest: Int64s = cell[stay].reshape(len(cell), -1)
+        frequencies = np.bincount(codes.reshape(-1), minlength=self.domain)[codes]
+        dropped = (frequencies + self.rng.random(frequencies.shape)).argmax(axis=1)
+        keep = np.arange(cell.shape[1])[None, :] != dropped[:, None]
+        rest: Int64s = cell[keep].reshape(len(cell), -1)
         return rest
 
 
@@ -88,9 +88,9 @@ def group_people(
     seed: bytes,
     singles: Callable[[Int64s], Int64s],
 ) -> Int64s:
-    """The group of each row, -1 where it must be suppressed.
+    """Return the group of each row, -1 for rows to suppress.
 
-    `singles` groups the rows of persons with one record as Anatomy does: their groups from 0, -1 where none takes them.
+    `singles` groups the rows of persons with one record by Anatomy: groups from 0, -1 for rows without a group.
     """
     cells = Cells(codes, domain, l, np.random.default_rng(list(seed)))
     alone = _fill_cells(cells, persons)
@@ -106,7 +106,7 @@ def group_people(
 
 
 def _fill_cells(cells: Cells, persons: Int64s) -> Int64s:
-    """Fills cells from the persons with most records down; gives the rows of those who are left with one."""
+    """Fill cells, persons with most records first; return the rows of persons who are left with one record."""
     order = np.lexsort((cells.rng.random(len(persons)), persons))
     starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
     sizes = np.diff(np.append(starts, len(order)))
@@ -121,16 +121,16 @@ def _fill_cells(cells: Cells, persons: Int64s) -> Int64s:
 
 
 def _attach(cells: Cells, groups: Int64s, rows: Int64s) -> None:
-    """Puts left-over records of persons who have no other into first groups of cells that can take them."""
+    """Put left-over records of persons with no other record into the first group of a cell that can take them."""
     if not cells.finished:
         return
-    homes = [
+    first_groups = [
         (int(groups[cell[0, 0]]), np.bincount(cells.codes[cell[:, 0]], minlength=cells.domain))
         for cell in cells.finished
     ]
     for row in rows:
-        for at in cells.rng.permutation(len(homes))[:_MAX_CELLS_ASKED]:
-            group, counts = homes[at]
+        for at in cells.rng.permutation(len(first_groups))[:_MAX_CELLS_ASKED]:
+            group, counts = first_groups[at]
             if (counts[cells.codes[row]] + 1) * cells.l <= counts.sum() + 1:
                 counts[cells.codes[row]] += 1
                 groups[row] = group

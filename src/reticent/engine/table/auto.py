@@ -1,19 +1,20 @@
-"""Auto: the methods of generalisation side by side within one budget; the release that loses least.
+"""Auto: run the generalization methods within one time limit and publish the outcome with the least loss.
 
-Guarantee: that of the method that wins, which the release names: every class satisfies the k, l and t of the policy, against a
-reader who knows who is in the table and all their quasi-identifiers.
+Guarantee: that of the selected method, which the release names. Every class satisfies the k, l and t of the policy,
+against an attacker who knows who is in the table and all their quasi-identifiers.
 
-Not covered: as the method that wins. Which one wins depends on the data (minimality).
+Not covered: as the selected method. The selection depends on the data (minimality attack).
 
-Cost: at most the time limit of the policy (60 seconds where it says nothing), shared by the methods, and the step under way when it
-ends. Of a large table the method that promises most on some of the persons goes first and has the time it needs (`rehearsal`).
+Cost: at most the time limit of the policy (60 seconds by default), shared by the methods, plus the last step. For a
+large table, a pilot run picks the method that goes first with the time it needs (`pilot_run`).
 
 Reference: none; see `mondrian`, `local` and `optimal`.
 
-Differences from the papers: ours. Mondrian is tried with the trees of the policy and, unless `sets: false`, without; local
-recoding always, the optimal search where the lattice is small. `purpose: counts` compares by the error of count queries,
-`purpose: model` by the area under the curve of a classifier that learns from the release and predicts held-out original records;
-each method then also searches with the quasi-identifiers weighed by what they tell of the target.
+Differences from the papers: none; this is our own method. Mondrian runs with the trees of the policy and, if the policy
+has no `sets`, also without; local recoding always, the optimal search if the lattice is small. `purpose: counts`
+compares by the error of count queries; `purpose: model` by the AUC of a classifier that learns from the release and
+predicts held-out original records. Under `purpose: model` each method also searches with weights that measure how well
+a quasi-identifier predicts the target.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ class Auto(TablePublisher):
     method = "auto"
 
     def release(self, table: pa.Table) -> Release:
-        """Tries every method, or refuses when none meets the policy."""
+        """Run every method, or refuse if none meets the policy."""
         encoded = self.encode(table)
-        aim = self._purpose(encoded, table)
-        emphasis = () if aim is None or aim.emphasis is None else (aim.emphasis,)
-        parts = [part for weights in (None, *emphasis) for part in methods(encoded, weights)]
-        parts = rank_methods(encoded, parts) if aim is None else parts
-        best, entries = select_method(encoded, parts, loss_scorer(encoded) if aim is None else aim.score)
-        explain = {**best.outcome.explain, "tried": [entry.to_dict() for entry in entries]}
+        purpose = self._purpose(encoded, table)
+        emphasis = () if purpose is None or purpose.emphasis is None else (purpose.emphasis,)
+        choices = [method for weights in (None, *emphasis) for method in methods(encoded, weights)]
+        choices = rank_methods(encoded, choices) if purpose is None else choices
+        best, results = select_method(encoded, choices, loss_scorer(encoded) if purpose is None else purpose.score)
+        explain = {**best.outcome.explain, "tried": [result.to_dict() for result in results]}
         release, self._source_rows = publish(
             encoded, table, replace(best.outcome, explain=explain), self.rng, best.metrics
         )
@@ -62,13 +63,13 @@ class Auto(TablePublisher):
 
 
 def methods(encoded: EncodedTable, emphasis: tuple[float, ...] | None = None) -> list[SearchMethod]:
-    """What is tried, the quick ones first: what they leave of their time goes to the others."""
+    """Return the methods to run, fast ones first: the time they leave goes to the others."""
     sets = encoded.policy.table.sets
-    parts = [SearchMethod("mondrian", cut, sets=bool(sets), emphasis=emphasis)]
+    choices = [SearchMethod("mondrian", cut, sets=bool(sets), emphasis=emphasis)]
     if sets is None:
-        parts.append(SearchMethod("mondrian", partial(cut, sets=True), sets=True, emphasis=emphasis))
-    if encoded.people is not None:  # needs one run and always ends well: the others may run out of time
-        parts.insert(0, replace(whole_persons(parts[-1].find, sets=parts[-1].sets), emphasis=emphasis))
+        choices.append(SearchMethod("mondrian", partial(cut, sets=True), sets=True, emphasis=emphasis))
+    if encoded.people is not None:  # needs a single run; the others may run out of time
+        choices.insert(0, replace(whole_persons(choices[-1].find, sets=choices[-1].sets), emphasis=emphasis))
     if encoded.lattice_size <= SMALL_LATTICE:
-        parts.append(SearchMethod("optimal", optimum, emphasis=emphasis))
-    return [*parts, SearchMethod("local", recode, emphasis=emphasis)]
+        choices.append(SearchMethod("optimal", optimum, emphasis=emphasis))
+    return [*choices, SearchMethod("local", recode, emphasis=emphasis)]

@@ -1,4 +1,4 @@
-"""What all releases of one table share: collect, then publish once on close."""
+"""Base class of the table engines: collect batches, then publish the table once on `close`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reticent.release import Guarantee, RecordCounts, Release
 
 
 class TablePublisher(Publisher):
-    """Holds every batch until `close`, which publishes the table once."""
+    """Collects batches until `close`, which publishes the table once."""
 
     kind = "table"
 
@@ -32,47 +32,47 @@ class TablePublisher(Publisher):
         super().__init__(policy, rng=rng)
         self._batches: list[pa.Table] = []
         self._final_counts: RecordCounts | None = None
-        self._guarantee = Guarantee({}, "anybody, as long as nothing is published")
+        self._guarantee = Guarantee({}, "any attacker, as long as nothing is published")
         self._source_rows: Int64s | None = None
-        """The row of the table that each published row was made from, where a method tells."""
+        """Source row of each published row, where the method reports it."""
         self._cancellation = _core.table.CancellationToken()
 
     def use_cancellation(self, cancellation: _core.table.CancellationToken) -> None:
-        """Ends the search early when the watch is cancelled; nothing is published then."""
+        """Set the token that ends the search early; a cancelled search publishes nothing."""
         self._cancellation = cancellation
 
     def encode(self, table: pa.Table) -> EncodedTable:
-        """A table as the searches see it, and what they may use from now on."""
+        """Encode a table for the searches and start the time and memory limits of the policy."""
         return replace(
             EncodedTable.from_table(self.policy, table), cancellation=apply_limits(self._cancellation, self.policy)
         )
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the release; nothing is claimed before it."""
+        """Return the guarantee of the release; it claims nothing before `close`."""
         return self._guarantee
 
     @property
     def counts(self) -> RecordCounts:
-        """All rows are held until the release."""
+        """Return the record counts; all rows are withheld until the release."""
         if self._final_counts is not None:
             return self._final_counts
         rows = sum(batch.num_rows for batch in self._batches)
         return RecordCounts(input=rows, withheld=rows)
 
     def push(self, batch: pa.Table) -> list[Release]:
-        """Takes a batch in; nothing is published before `close`."""
+        """Add a batch; nothing is published before `close`."""
         if self._final_counts is not None:
-            raise DataError("The table has been published; it takes no more rows.", hint="Start a new release.")
+            raise DataError("The table is already published and accepts no more rows.", hint="Start a new release.")
         self._batches.append(check_batch(batch, self.policy))
         return []
 
     def close(self) -> list[Release]:
-        """Publishes the table, or raises and publishes nothing."""
+        """Publish the table, or raise an error and publish nothing."""
         if self._final_counts is not None:
             return []
         if not self._batches or not sum(batch.num_rows for batch in self._batches):
-            raise DataError("The table has no rows.", hint="Give a file with a header and at least one row.")
+            raise DataError("The table has no rows.", hint="Use a file with a header and at least one row.")
         table = pa.concat_tables(self._batches, promote_options="permissive")
         refuse_pseudonym_repeats(table, self.policy)
         table = merge_variants(table, self.policy)
@@ -85,29 +85,29 @@ class TablePublisher(Publisher):
         return [release]
 
     def _release(self, table: pa.Table) -> Release:
-        """The release of the records that count; the others are suppressed, but not held against the limit."""
+        """Release the chosen records; the others count as suppressed, but not toward the suppression limit."""
         rows = chosen_records(table, self.policy)
         if rows is None:
             return self.release(table)
-        release, left_out = self.release(table.take(rows)), table.num_rows - len(rows)
+        release, suppressed = self.release(table.take(rows)), table.num_rows - len(rows)
         if self._source_rows is not None:
             self._source_rows = rows[self._source_rows]
-        counts = release.records + RecordCounts(left_out, 0, 0, left_out)
-        return replace(release, records=counts, explain={**release.explain, "suppressed_further_records": left_out})
+        records = release.records + RecordCounts(suppressed, 0, 0, suppressed)
+        return replace(release, records=records, explain={**release.explain, "suppressed_further_records": suppressed})
 
     @abstractmethod
     def release(self, table: pa.Table) -> Release:
-        """The release of a whole table."""
+        """Return the release of a whole table."""
 
     def snapshot(self) -> bytes:
-        """The held rows and the key."""
+        """Return the collected rows and the key as bytes."""
         done = None if self._final_counts is None else list(vars(self._final_counts).values())
         tables = {"pending": pa.concat_tables(self._batches, promote_options="permissive")} if self._batches else {}
         return pack(self.policy, self.rng, {"done": done}, tables)
 
     @classmethod
     def restore(cls, policy: Policy, state: bytes) -> Self:
-        """Goes on with the held rows."""
+        """Restore a publisher with the rows it had collected."""
         rng, header, tables, _ = unpack(policy, state)
         publisher = cls(policy, rng=rng)
         publisher._batches = list(tables.values())
@@ -116,17 +116,17 @@ class TablePublisher(Publisher):
 
 
 def add_persons_notice(release: Release, table: pa.Table, policy: Policy) -> Release:
-    """The release with a loud word on persons that the policy does not name, where a column shows that they repeat."""
-    again = find_repeated_identifier(table, policy.identifiers) if policy.person is None else None
-    if again is None:
+    """Add a notice to the guarantee if the policy names no person and an identifier column repeats."""
+    repeated = find_repeated_identifier(table, policy.identifiers) if policy.person is None else None
+    if repeated is None:
         return release
-    guarantee, word = release.guarantee, persons_notice(*again, table.num_rows)
-    return replace(release, guarantee=replace(guarantee, not_covered=(word, *guarantee.not_covered)))
+    guarantee, notice = release.guarantee, persons_notice(*repeated, table.num_rows)
+    return replace(release, guarantee=replace(guarantee, not_covered=(notice, *guarantee.not_covered)))
 
 
 def persons_notice(name: str, further: int, rows: int) -> str:
-    """What a release says where an identifier repeats and the policy does not name it."""
+    """Return the notice about an identifier that repeats although the policy does not name it as the person."""
     return (
-        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {rows:,} records repeat the column '{name}' and are counted as "
-        f"persons of their own; write person: {name} in the policy"
+        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {rows:,} records repeat a value of the column '{name}', and "
+        f"each is counted as a separate person; write person: {name} in the policy"
     )

@@ -1,7 +1,7 @@
-"""How well a support vector machine predicts one column from others: the utility that supervision guards.
+"""Support vector machine that predicts one column from others: the utility measure of supervision.
 
-Numbers enter as standardised numbers (a generalised one as the mean of the values it covers), other values as one
-indicator per published value. Classes weigh the same however rare they are.
+Numbers are standardized (a generalized number is the mean of the values it covers); other values become one indicator
+per published value. All classes have equal weight, however rare they are.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from reticent.arrays import Floats, Int64s
 from reticent.engine.table.levels import Levels
 
 MAX_PRODUCT_ROWS = 4000
-"""Rows whose products with one another are laid out at once, in 128 MB."""
+"""Most rows whose pairwise products are computed at once, in 128 MB."""
 MAX_INDICATORS = 64
-"""Values beyond the most frequent ones of an attribute share no indicator; keeps wide attributes affordable."""
+"""Most values of an attribute with an indicator, the most frequent first; limits the cost of wide attributes."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The paper's five figures; for more than two classes, means over the classes."""
+    """The five scores of the paper; for more than two classes, means over the classes."""
 
     sensitivity: float
     specificity: float
@@ -40,9 +40,9 @@ class CrossValidation:
     seed: int = 0
 
     def scores(self, features: Floats, target: Int64s, positive: int | None = None) -> Scores:
-        """Scores of predictions made for each fold by a machine trained on the others.
+        """Score the predictions for each fold by a machine trained on the other folds.
 
-        Classes too rare for the folds, as suppression leaves them, are not learned: they are taken for the most frequent one.
+        Classes too rare for the folds (after suppression) are not learned: their rows get the most frequent class.
         """
         from sklearn.model_selection import StratifiedKFold
 
@@ -66,7 +66,7 @@ class CrossValidation:
         train: Int64s,
         test: Int64s,
     ) -> Int64s:
-        """Predictions of some rows by a machine trained on others, given the products of all rows where there is room for them."""
+        """Predict the test rows by a machine trained on the train rows; `products` of all rows are optional."""
         from sklearn.svm import SVC
 
         machine = SVC(
@@ -74,13 +74,13 @@ class CrossValidation:
         )
         known, asked = features[train], features[test]
         if products is not None:
-            # Kernels of pairs that many machines ask for, made once.
+            # Many machines need the same products: they are computed once.
             known, asked = (self._kernel(features, products, rows, train) for rows in (train, test))
         prediction: Int64s = machine.fit(known, target).predict(asked)
         return prediction
 
     def _kernel(self, features: Floats, products: Floats, rows: Int64s, train: Int64s) -> Floats:
-        """The kernel between some rows and those trained on, as the machine itself would compute it."""
+        """Return the kernel between some rows and the train rows, as the machine itself would compute it."""
         between = products[np.ix_(rows, train)]
         if self.kernel == "linear":
             return between
@@ -94,7 +94,7 @@ class CrossValidation:
 
 
 def score_predictions(target: Int64s, predicted: Int64s, positive: int | None = None) -> Scores:
-    """Sensitivity, specificity, accuracy, precision and F: of the positive class, or as means over all classes."""
+    """Compute the scores for the positive class, or as means over all classes."""
     rows = []
     for value in np.unique(target).tolist() if positive is None else [positive]:
         hit, guess = target == value, predicted == value
@@ -109,14 +109,14 @@ def score_predictions(target: Int64s, predicted: Int64s, positive: int | None = 
 
 
 def positive_class(target: Int64s) -> int | None:
-    """The rarer one of two classes, which counts as positive; nothing where there are more."""
+    """Return the rarer of two classes as the positive class; None if there are not exactly two."""
     counts = np.bincount(target)
     present = np.flatnonzero(counts)
     return int(present[np.argmin(counts[present])]) if len(present) == 2 else None
 
 
 def features(attributes: Sequence[Levels], rows: Int64s) -> Floats:
-    """One matrix for some rows of published attributes; constant columns are left out."""
+    """Return the feature matrix of some rows of published attributes, without constant columns."""
     blocks = [block for attribute in attributes for block in [_block(attribute, rows)] if block.shape[1]]
     return np.hstack(blocks) if blocks else np.zeros((len(rows), 0))
 
@@ -146,7 +146,7 @@ def _block(attribute: Levels, rows: Int64s) -> Floats:
 
 
 def _numbers(attribute: Levels) -> Floats | None:
-    """The number of each leaf, where all leaves are numbers."""
+    """Return the number of each leaf; None if a leaf is not a number."""
     if attribute.hierarchy.numeric is not None:
         return np.nan_to_num(attribute.hierarchy.numeric)
     try:

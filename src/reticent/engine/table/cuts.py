@@ -1,4 +1,4 @@
-"""An attribute published by Mondrian's cuts: per class an interval of numbers or a set of values."""
+"""An attribute published by Mondrian's cuts: one interval or set of values per class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reticent.utility.recoding import Recoding
 
 ROOT = "*"
 MISSING_SUFFIX = " or missing"
-"""After an interval, a set or a value: the cell may also have been empty."""
+"""Suffix of an interval, a set or a value: the cell may also have been empty."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,12 +23,13 @@ class Cuts:
 
     Attributes:
         values: the distinct values in order; at most the first is missing.
-        ranks: position of each row's value.
-        scale: position of each value on a scale from 0 to 1.
-        numeric: whether classes are published as intervals; as sets of values if not.
-        size: leaves of the attribute's hierarchy, or its distinct values where it has none.
-        order: the code of each value.
-        ends: what the ends of intervals show of each value; the values where none are given.
+        ranks: the rank of each row's value.
+        scale: the position of each value on a scale from 0 to 1.
+        classes: the class of each row.
+        numeric: whether classes are published as intervals; otherwise as sets of values.
+        size: the number of leaves of the hierarchy, or of distinct values without a hierarchy.
+        value_order: the code of each value.
+        ends: the text of each value as the end of an interval; by default the value.
     """
 
     values: list[Any]
@@ -44,16 +45,16 @@ class Cuts:
 
     @cached_property
     def _rank_spans(self) -> tuple[Int64s, Int64s, Int64s]:
-        """Per class: lowest and highest rank of its known values, and number of distinct values, a missing one included."""
+        """Per class: lowest and highest rank of its known values, and its number of distinct values, missing included."""
         owner, rank = self._members
         starts = np.searchsorted(owner, np.arange(int(self.classes.max()) + 2))
-        held = np.diff(starts)
-        beside = (rank[starts[:-1]] == 0) & (held > 1) & (self.values[0] is None)
-        return rank[starts[:-1] + beside], rank[starts[1:] - 1], held
+        sizes = np.diff(starts)
+        skip_missing = (rank[starts[:-1]] == 0) & (sizes > 1) & (self.values[0] is None)
+        return rank[starts[:-1] + skip_missing], rank[starts[1:] - 1], sizes
 
     @cached_property
     def _has_missing(self) -> Bools:
-        """The classes with missing and other values."""
+        """Per class, whether it has both missing and known values."""
         owner, rank = self._members
         empty = np.zeros(int(self.classes.max()) + 1, dtype=bool)
         empty[owner[rank == 0]] = self.values[0] is None
@@ -61,30 +62,30 @@ class Cuts:
 
     @cached_property
     def _cell_sizes(self) -> Int64s:
-        """Per class, how many values its cell may stand for."""
-        low, high, held = self._rank_spans
-        return np.asarray(high - low + 1 + self._has_missing if self.numeric else held)
+        """Per class, the number of values that its cell covers."""
+        low, high, sizes = self._rank_spans
+        return np.asarray(high - low + 1 + self._has_missing if self.numeric else sizes)
 
     def exact_rows(self) -> Bools:
-        """Which rows keep their value."""
+        """Return which rows keep their exact value."""
         return np.asarray((self._cell_sizes == 1)[self.classes])
 
     def match_share(self, asked: Floats) -> Floats:
-        """Per row, the share of asked values (by code) among those that its published cell may stand for."""
+        """Return per row the share of asked values (by code) among the values that its published cell covers."""
         asked = asked[self.value_order]
-        low, high, held = self._rank_spans
+        low, high, sizes = self._rank_spans
         if self.numeric:
             below = np.concatenate([[0.0], np.cumsum(asked)])
             hits = below[high + 1] - below[low] + asked[0] * self._has_missing
         else:
             owner, rank = self._members
-            hits = np.bincount(owner, weights=asked[rank], minlength=len(held))
+            hits = np.bincount(owner, weights=asked[rank], minlength=len(sizes))
         return np.asarray((hits / self._cell_sizes)[self.classes])
 
     def mass(self, weights: Floats) -> Floats:
-        """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
-        low, high, held = self._rank_spans
-        share = np.bincount(self.classes, weights=weights, minlength=len(held)) / self._cell_sizes
+        """Return the weight of each value (by code); a row spreads its weight over the values of its published cell."""
+        low, high, sizes = self._rank_spans
+        share = np.bincount(self.classes, weights=weights, minlength=len(sizes)) / self._cell_sizes
         values = np.zeros(len(self.values) + 1)
         if self.numeric:
             np.add.at(values, low, share)
@@ -100,23 +101,23 @@ class Cuts:
 
     @cached_property
     def _members(self) -> tuple[Int64s, Int64s]:
-        """The distinct values of every class: class and rank, side by side."""
+        """The distinct pairs of class and rank, as two arrays."""
         pairs = distinct(self.classes * len(self.values) + self.ranks)
         return pairs // len(self.values), pairs % len(self.values)
 
     def labels(self, rows: Int64s) -> pa.Array:
-        """The values to publish, as text."""
+        """Return the labels to publish, as text."""
         if self.numeric:
             low, high, _ = self._rank_spans
             texts = [self._interval(int(a), int(b)) for a, b in zip(low, high, strict=True)]
         else:
             texts = self._sets()
-        whole = self._cell_sizes == len(self.values)
-        marks = zip(
-            texts, self._has_missing.tolist(), (whole & (self._has_missing | (not self.numeric))).tolist(), strict=True
-        )
-        cells = [ROOT if all_of_them and len(self.values) > 1 else f"{text}{MISSING_SUFFIX}" if beside else text
-                 for text, beside, all_of_them in marks]  # fmt: skip
+        missing = self._has_missing
+        covers_all = (self._cell_sizes == len(self.values)) & (missing | (not self.numeric)) & (len(self.values) > 1)
+        cells = [
+            ROOT if root else f"{text}{MISSING_SUFFIX}" if or_missing else text
+            for text, or_missing, root in zip(texts, missing.tolist(), covers_all.tolist(), strict=True)
+        ]
         return pa.array(cells, type=pa.string()).take(pa.array(self.classes[rows]))
 
     def _interval(self, low: int, high: int) -> str | None:
@@ -133,7 +134,7 @@ class Cuts:
         return ["{" + ", ".join(known) + "}" if len(known) > 1 else next(iter(known), None) for known in members]
 
     def recoding_of(self, rows: Int64s) -> Recoding:
-        """What the measures need to know: a class covers the values it holds, or the span of its interval."""
+        """Return the recoding of some rows for the utility measures; a class covers its set or its interval."""
         low, high, _ = self._rank_spans
         covered, mixed = self._cell_sizes, self._has_missing
         step = 1 / max(1, self.size - 1)
@@ -154,5 +155,5 @@ class Cuts:
         )
 
     def summary(self, published: Bools) -> dict[str, Any]:
-        """How many published records keep their exact value."""
+        """Return the number of published records with their exact value."""
         return {"exact_records": int(self.exact_rows()[published].sum())}

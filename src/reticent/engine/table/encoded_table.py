@@ -1,4 +1,4 @@
-"""A table as the searches see it: codes, ladders, and distinct combinations in the native core."""
+"""A table as the searches see it: codes, hierarchy levels, and distinct combinations in the native core."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 SensitiveColumn = tuple[Int32s, int, "list[Int32s]"]
 
 IMPORTANT_FACTOR = 4.0
-"""How much more a quasi-identifier weighs that the policy calls important."""
+"""Weight of a quasi-identifier that the policy calls important, relative to the others."""
 SPAN_PARTS = 1_000_000
-"""Numeric spans are given to the search as whole numbers of this many parts."""
+"""Numeric spans are passed to the search as whole numbers out of this many parts."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,20 +36,22 @@ class EncodedTable:
     """One table, encoded and collapsed.
 
     Attributes:
-        columns: codes and dictionaries of the columns that the search looks at.
+        policy: the policy of the release.
         quasi: names of the quasi-identifiers, in the policy's order.
-        ladders: their hierarchies.
+        columns: codes and dictionaries of the columns that the search uses.
+        hierarchies: hierarchy levels of the quasi-identifiers.
         collapsed: distinct combinations with sensitive histograms.
-        model: what every class must satisfy.
-        sensitive: the columns the model looks at, in the core's form; where people are counted, their pairs.
-        people: who the rows belong to; none where everybody has one record.
-        watch: what searches of this table may use.
-        emphasis: weights to search by instead of the policy's.
-        closed: what a class must satisfy that holds all records of its persons, where others are asked for more.
-        apart: persons asked of the others.
-        near: `apart` is what some of the persons needed: the search of all begins there and goes on in small steps.
-        times: records that each row stands for, where somebody else has counted them.
-        below: the loss that is found already; a search may leave out what loses more.
+        model: the requirements on every class.
+        rows: the number of records.
+        sensitive: the columns that the model uses, in the core's form; if persons are counted, their pairs.
+        people: the persons of the rows; None if every person has one record.
+        cancellation: the cancellation token with the limits of the searches.
+        emphasis: weights that replace the policy's.
+        closed_model: the requirements on a class with all records of its persons, if they differ from `model`.
+        linked_k: the number of persons required in every other class.
+        small_steps: `linked_k` comes from a pilot run: the search begins there and continues in small steps.
+        times: the number of records per row, if the rows were counted before.
+        loss_limit: the best loss so far; a search may skip outcomes that lose more.
     """
 
     policy: Policy
@@ -71,40 +73,40 @@ class EncodedTable:
 
     @classmethod
     def from_table(cls, policy: Policy, table: pa.Table, times: UInt32s | None = None) -> EncodedTable:
-        """Encodes and collapses a table; refuses a policy that asks for nothing.
+        """Encode and collapse a table, or refuse a policy without requirements.
 
-        Where `times` is given, a row stands for that many records: a cluster has counted them already.
+        `times` is the number of records per row if a cluster has counted them already.
         """
         refuse_empty_policy(policy)
         privacy = policy.privacy
         guarded = policy.sensitive if privacy.l is not None or privacy.t is not None else ()
-        # A frame that was counted elsewhere brings only the columns that the model looks at.
+        # A frame that a cluster has counted has only the columns that the model uses.
         present = [name for name in policy.sensitive if name in table.column_names]
         columns = _sort_codes(encode_table(table, [*policy.quasi, *present]), policy.quasi)
-        known = build_levels_by_column(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
+        levels = build_levels_by_column(policy, {name: columns.dictionaries[name].values for name in policy.quasi})
         sensitive = [_sensitive(policy, columns, name) for name in guarded]
         people = people_of(table, policy, sensitive, times)
         if people is not None:
             sensitive = [(people.pairs, len(people.owner), [])]
-        collapsed = _collapse(policy, columns, known, sensitive, times)
+        collapsed = _collapse(policy, columns, levels, sensitive, times)
         rows = table.num_rows if times is None else int(times.sum(dtype=np.int64))
-        asked = model(policy, people=people)
-        return cls(policy, policy.quasi, columns, known, collapsed, asked, rows, sensitive, people, times=times)
+        required = model(policy, people=people)
+        return cls(policy, policy.quasi, columns, levels, collapsed, required, rows, sensitive, people, times=times)
 
     def with_k(self, k: int) -> EncodedTable:
-        """The same table with more persons asked of every class."""
+        """Return the same table with another k required of every class."""
         return replace(self, model=model(self.policy, people=self.people, k=k))
 
     def with_linked_k(self, k: int) -> EncodedTable:
-        """The same table with more persons asked of every class that some of its persons stand outside of, too.
+        """Return the same table with k persons required of every class whose persons have records in other classes, too.
 
-        What all classes of a person have in common is what a reader who links them is left with; Mondrian can tell the classes that
-        are all there is of their persons, the other searches ask more of every class.
+        An attacker who links the classes of a person is left with the values that all of them share. Mondrian detects
+        classes with all records of their persons; the other searches require k of every class.
         """
         return replace(self.with_k(k), closed_model=self.closed_model or self.model, linked_k=k)
 
     def take_rows(self, rows: Int64s) -> EncodedTable:
-        """The same with some of the rows: where people are counted, all of some persons, who are numbered anew."""
+        """Return the table with some of its rows; if persons are counted, `rows` has all rows of its persons."""
         times = None if self.times is None else self.times[rows]
         columns = replace(self.columns, codes={name: codes[rows] for name, codes in self.columns.codes.items()})
         people, sensitive = None, [(codes[rows], width, tree) for codes, width, tree in self.sensitive]
@@ -125,53 +127,54 @@ class EncodedTable:
         )
 
     def split_rows(self, rows: UInt32s, times: UInt32s) -> EncodedTable:
-        """Parts of the rows of a counted table instead of the rows: which row each is of, how many of its records; collapsed as before."""
+        """Replace the rows of a counted table by parts of rows: the row of each part, and the number of its records."""
         codes = {name: column[rows] for name, column in self.columns.codes.items()}
         sensitive = [(column[rows], width, tree) for column, width, tree in self.sensitive]
         return replace(self, columns=replace(self.columns, codes=codes), sensitive=sensitive, times=times)
 
     def with_time_share(self, parts: int) -> EncodedTable:
-        """The same table with an equal share of the time that is left."""
+        """Return the same table with the remaining time divided by `parts`."""
         left = self.cancellation.seconds_left
         return replace(self, cancellation=self.cancellation.with_limits(seconds=None if left is None else left / parts))
 
     @property
     def values(self) -> Int32s | None:
-        """Codes of the sensitive column, where the model looks at exactly one."""
+        """Return the codes of the sensitive column if the model uses exactly one and counts records; else None."""
         return self.sensitive[0][0] if len(self.sensitive) == 1 and self.people is None else None
 
     @property
     def limit(self) -> int:
-        """Most records that may be suppressed."""
+        """Return the largest number of records that may be suppressed."""
         return self.policy.privacy.may_suppress(self.rows)
 
     @property
     def lattice_size(self) -> int:
-        """How many full-domain generalisations there are, exactly."""
-        return math.prod(ladder.height + 1 for ladder in self.hierarchies.values())
+        """Return the exact number of full-domain generalizations."""
+        return math.prod(hierarchy.height + 1 for hierarchy in self.hierarchies.values())
 
     @property
     def weights(self) -> list[float]:
-        """Importance of each quasi-identifier, 1 by default."""
+        """Return the weight of each quasi-identifier, 1 by default."""
         if self.emphasis is not None:
             return list(self.emphasis)
         settings = self.policy.table
         for key, names in (("weights", set(settings.weights)), ("important", set(settings.important))):
-            if strangers := sorted(names - set(self.quasi)):
+            if unknown := sorted(names - set(self.quasi)):
                 raise PolicyError(
-                    f"table.{key} names {', '.join(strangers)}, which is no quasi-identifier.", hint="Correct the name."
+                    f"table.{key} names {', '.join(unknown)}, which is not a quasi-identifier.",
+                    hint="Correct the name.",
                 )
-        aside = 1 / IMPORTANT_FACTOR if settings.important else 1.0
-        factor = {name: 1.0 if name in settings.important else aside for name in self.quasi}
+        base = 1 / IMPORTANT_FACTOR if settings.important else 1.0
+        factor = {name: 1.0 if name in settings.important else base for name in self.quasi}
         return [float(settings.weights.get(name, 1.0)) * factor[name] for name in self.quasi]
 
     @property
     def person_count(self) -> int:
-        """How many persons there are, each with a record or more."""
+        """Return the number of persons."""
         return self.rows if self.people is None else self.people.count
 
     def codes(self, name: str) -> Int32s:
-        """Leaf codes of a column."""
+        """Return the leaf codes of a column."""
         return self.columns.codes[name]
 
 
@@ -188,7 +191,7 @@ def _collapse(
 
 
 def _sort_codes(columns: EncodedColumns, names: Sequence[str]) -> EncodedColumns:
-    """The same with the codes of some columns in the order of their values, so that no search follows the order of the rows."""
+    """Renumber the codes of some columns in the order of their values, so that no search depends on the row order."""
     codes, dictionaries = dict(columns.codes), dict(columns.dictionaries)
     for name in names:
         places = order_values(list(dictionaries[name]))
@@ -199,15 +202,15 @@ def _sort_codes(columns: EncodedColumns, names: Sequence[str]) -> EncodedColumns
 
 
 def apply_limits(cancellation: _core.table.CancellationToken, policy: Policy) -> _core.table.CancellationToken:
-    """The same watch with the limits of the policy, from now on."""
+    """Return the token with the time and memory limits of the policy, starting now."""
     return cancellation.with_limits(seconds=policy.table.time_limit, megabytes=policy.table.memory_limit)
 
 
 def refuse_empty_policy(policy: Policy) -> None:
-    """Refuses a policy that asks for nothing, or names nothing to ask it of."""
+    """Refuse a policy without requirements, without quasi-identifiers, or without the sensitive column it needs."""
     privacy = policy.privacy
     if privacy.k is None and privacy.l is None and privacy.t is None and not privacy.overall:
-        raise PolicyError("The policy asks for no k, l or t.", hint="Write for example privacy: {k: 5}.")
+        raise PolicyError("The policy sets no k, l or t.", hint="Write for example privacy: {k: 5}.")
     if not policy.quasi:
         raise PolicyError("The policy has no quasi-identifier.", hint="Give at least one column the role quasi.")
     if not policy.sensitive and (privacy.l is not None or privacy.t is not None):
@@ -215,13 +218,13 @@ def refuse_empty_policy(policy: Policy) -> None:
 
 
 def attributes_at_levels(encoded: EncodedTable, levels: Sequence[int | Int64s]) -> dict[str, Levels | Cuts]:
-    """Every quasi-identifier at its level."""
+    """Return every quasi-identifier at its level."""
     chosen = zip(encoded.quasi, levels, strict=True)
     return {name: Levels(encoded.hierarchies[name], encoded.codes(name), level) for name, level in chosen}
 
 
 def model(policy: Policy, *, people: People | None = None, k: int | None = None) -> _core.table.Model:
-    """The policy's requirements in the core's words: every number as an exact fraction."""
+    """Return the policy's requirements in the core's form, with every number as an exact fraction."""
     privacy = policy.privacy
     l: tuple[str, list[int]] | None = None
     if privacy.l is not None:
@@ -246,7 +249,7 @@ def _fraction(number: float) -> Fraction:
 
 
 def node_charges(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], list[Int64s], int]:
-    """A ladder with what each node is charged: its leaves, or for NCP of numbers the span of its values."""
+    """Return the nodes of a hierarchy and the charge of each: its leaves, or the span of its values for NCP of numbers."""
     if loss != "ncp" or hierarchy.numeric is None:
         return list(hierarchy.node_ids), list(hierarchy.leaves), hierarchy.size
     numeric = hierarchy.numeric
@@ -264,7 +267,7 @@ def node_charges(hierarchy: HierarchyLevels, loss: str) -> tuple[list[Int32s], l
 
 
 def _sensitive(policy: Policy, columns: EncodedColumns, name: str) -> SensitiveColumn:
-    """A sensitive column with its codes in the order of its values, and its hierarchy where the distance needs it."""
+    """Return a sensitive column with codes in the order of its values, and its hierarchy if the distance needs it."""
     values = columns.dictionaries[name].values
     places = order_values(values.to_pylist())
     rank = np.argsort(places).astype(np.int32)
@@ -279,7 +282,7 @@ def _sensitive(policy: Policy, columns: EncodedColumns, name: str) -> SensitiveC
 
 
 def order_values(values: list[Any]) -> Int64s:
-    """Numbers by size, other values by their text, a missing value first."""
+    """Return the order of values: numbers by size, other values by their text, a missing value first."""
     try:
         keys = [(value is not None, float(value or 0), "") for value in values]
     except (TypeError, ValueError):

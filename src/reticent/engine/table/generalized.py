@@ -1,4 +1,4 @@
-"""From a search's outcome to a release: publish the generalised values, say what each attribute cost."""
+"""Turn the outcome of a search into a release: publish the generalized values and report the loss per attribute."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from reticent.engine.table.encoded_table import EncodedTable
 from reticent.engine.table.levels import Levels
 from reticent.policy import Policy
 from reticent.release import Guarantee, RecordCounts, Release
-from reticent.release.wording import AGAINST, RECORDS_IN_CLASS
-from reticent.release.wording import exclusions as readers
+from reticent.release.wording import AGAINST, RECORDS_IN_CLASS, exclusions
 from reticent.utility.measures import Balance
 from reticent.utility.metrics import Metrics, measure
 
 
 @dataclass(frozen=True, repr=False)
 class RowParts:
-    """Parts of counted rows: the row that each is of, and how many of its records."""
+    """Parts of counted rows: the row of each part, and the number of its records."""
 
     rows: UInt32s
     times: UInt32s
@@ -34,13 +33,14 @@ class RowParts:
 
 @dataclass(frozen=True, repr=False)
 class Outcome:
-    """What a search found.
+    """The outcome of a search.
 
     Attributes:
+        method: the name of the search.
         attributes: how each quasi-identifier is published.
-        suppressed: which rows are left out.
-        explain: what the search has to say about itself.
-        pieces: what attributes and `suppressed` speak of where counted rows were parted; the rows of the table where none are given.
+        suppressed: which rows are suppressed.
+        explain: figures about the search.
+        row_parts: the parts that `attributes` and `suppressed` refer to if counted rows were split; else None.
     """
 
     method: str
@@ -51,18 +51,21 @@ class Outcome:
 
 
 def generalization_exclusions(policy: Policy) -> tuple[str, ...]:
-    """What a generalised release under this policy leaves open."""
+    """Return what the guarantee of a generalized release does not cover under this policy."""
     unknown = () if policy.person is not None else (RECORDS_IN_CLASS,)
-    return readers(*unknown, persons=policy.person is not None) + policy_exclusions(policy)
+    return exclusions(*unknown, persons=policy.person is not None) + policy_exclusions(policy)
 
 
 def publish(
     encoded: EncodedTable, table: pa.Table, outcome: Outcome, rng: Rng, metrics: Metrics | None = None
 ) -> tuple[Release, Int64s]:
-    """The generalised table in random row order, with its metrics (measured here if nobody has) and the story of its levels."""
+    """Return the release, in random row order, and the source row of each of its rows.
+
+    The metrics are measured here unless they are given.
+    """
     policy = encoded.policy
     rows = np.flatnonzero(~outcome.suppressed)
-    # The input may be sorted by something a reader knows.
+    # The input may be sorted by something that an attacker knows.
     shuffled = rows[_core.random.permutation(len(rows), key=rng.key("order"))]
     metrics = metrics or measure_outcome(encoded, outcome)
     explain = explain_outcome(encoded, outcome, metrics)
@@ -99,7 +102,7 @@ def _data_table(encoded: EncodedTable, table: pa.Table, outcome: Outcome, shuffl
 
 
 def measure_outcome(encoded: EncodedTable, outcome: Outcome) -> Metrics:
-    """All measures; on distinct combinations where every row of one is published alike."""
+    """Measure an outcome, on distinct combinations where all rows of a combination are published alike."""
     weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
     if all(attribute.uniform for attribute in outcome.attributes.values()):
         combinations = encoded.collapsed.combinations()
@@ -116,7 +119,7 @@ def measure_outcome(encoded: EncodedTable, outcome: Outcome) -> Metrics:
 
 
 def explain_outcome(encoded: EncodedTable, outcome: Outcome, metrics: Metrics) -> dict[str, Any]:
-    """Which level each attribute reached, what it cost, what was suppressed, and how the search went."""
+    """Return the level and loss of each attribute, the suppressed records, and the figures of the search."""
     published = ~outcome.suppressed
     attributes = {
         name: {**outcome.attributes[name].summary(published), "loss": metrics.attributes[name]["loss"]}

@@ -1,4 +1,4 @@
-"""An attribute published by levels of its hierarchy: one for all rows, or one per row."""
+"""An attribute published at levels of its hierarchy: one level for all rows, or one per row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reticent.utility.recoding import Recoding
 
 @dataclass(frozen=True, repr=False)
 class Levels:
-    """Codes of an attribute, its ladder, and how far each row climbs it."""
+    """The codes of an attribute, its hierarchy, and the level of each row."""
 
     hierarchy: HierarchyLevels
     codes: Int32s
@@ -23,11 +23,11 @@ class Levels:
 
     @property
     def uniform(self) -> bool:
-        """Whether equal values are published alike."""
+        """Return whether all rows share one level."""
         return isinstance(self.level, int)
 
     def labels(self, rows: Int64s) -> pa.Array:
-        """The values to publish; where levels differ from row to row, as text."""
+        """Return the labels to publish, as text if the levels differ between rows."""
         codes = self.codes[rows]
         if isinstance(self.level, int):
             return self.hierarchy.labels[self.level].take(pa.array(self.hierarchy.node_ids[self.level][codes]))
@@ -40,11 +40,11 @@ class Levels:
         return pa.concat_arrays([names.cast(pa.string()) for names in self.hierarchy.labels]).take(pa.array(nodes))
 
     def exact_rows(self) -> Bools:
-        """Which rows keep their value."""
+        """Return which rows keep their exact value."""
         return np.broadcast_to(np.asarray(self.level) == 0, len(self.codes))
 
     def match_share(self, asked: Floats) -> Floats:
-        """Per row, the share of asked values (by code) among those that its published cell may stand for."""
+        """Return per row the share of asked values (by code) among the values that its published cell covers."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
         chance = np.zeros(len(self.codes))
         for step, table in enumerate(self.hierarchy.node_ids):
@@ -54,7 +54,7 @@ class Levels:
         return chance
 
     def mass(self, weights: Floats) -> Floats:
-        """Per value (by code), the weights of the rows that may have it, each spread over its published cell."""
+        """Return the weight of each value (by code); a row spreads its weight over the values of its published cell."""
         level = np.broadcast_to(np.asarray(self.level), len(self.codes))
         mass = np.zeros(len(self.hierarchy.node_ids[0]))
         for step, table in enumerate(self.hierarchy.node_ids):
@@ -65,12 +65,12 @@ class Levels:
         return mass
 
     def recoding_of(self, rows: Int64s) -> Recoding:
-        """What the measures need to know."""
+        """Return the recoding of some rows for the utility measures."""
         level = self.level if isinstance(self.level, int) else self.level[rows]
         return Recoding.from_levels(self.codes[rows], self.hierarchy, level)
 
     def summary(self, published: Bools) -> dict[str, Any]:
-        """The level reached, or how many published records reached which."""
+        """Return the level, or the number of published records per level."""
         height = self.hierarchy.height
         if isinstance(self.level, int):
             return {"level": self.level, "height": height}
@@ -79,7 +79,7 @@ class Levels:
 
 
 def common_levels(hierarchy: HierarchyLevels, codes: Int32s, classes: Int64s) -> Int64s:
-    """Per row, the lowest level at which its whole class shares a node."""
+    """Return per row the lowest level at which its whole class shares a node."""
     count = int(classes.max()) + 1
     first = np.zeros(count, dtype=np.int64)
     first[classes] = np.arange(len(classes))

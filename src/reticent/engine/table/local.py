@@ -1,24 +1,24 @@
-"""Local recoding: every record is generalised only as far as its own class needs.
+"""Local recoding: every record is generalized only as far as its own class needs.
 
-Guarantee: as `optimal`: every class of records with equal published quasi-identifiers satisfies the k, l and t of the
-policy.
+Guarantee: every class of records with equal published quasi-identifiers satisfies the k, l and t of the policy, against
+the same attacker as in `optimal`.
 
-Not covered: as `optimal`. Besides, classes overlap: a record published as it is and one published as `*` may both fit a
-person; a reader who knows the method knows that the finer class was not formed with that person's record in it.
+Not covered: as `optimal`. Also, classes overlap: an exact record and a record published as `*` may both fit a person.
+An attacker who knows the method can conclude that the finer class was formed without the coarser record.
 
-No release of `optimal` that is found within the same limits loses less: where the lattice is small it is searched besides.
+If the lattice is small, the optimal search runs as well: no release of `optimal` within the same limits loses less.
 
-Cost: one grouping of the records not yet recoded per node of the lattice, cheapest nodes first; the records not yet
-recoded shrink fast. Lattices of more than 16,384 nodes are represented by some of their cheapest nodes and of the neighbours of one
-path to the top.
+Cost: one grouping of the remaining records per lattice node, cheapest nodes first; the remaining records shrink fast.
+In a lattice of more than 16,384 nodes, only some of the cheapest nodes and of the neighbors of one path to the top are
+visited.
 
 Reference: J. Xu et al., "Utility-based anonymization using local recoding", KDD 2006; the iterative scheme of
 F. Prasser et al. (ARX).
 
-Differences from the papers: one pass that starts with all records in the coarsest class and lets groups leave for finer
-ones while both stay satisfied; a group that is too skewed for t or for l (one sensitive column) leaves in part, as many of its
-records as satisfy it. The classes are then cut further inside their nodes, as Mondrian cuts trees, and published at the lowest
-levels that their records share.
+Differences from the papers: one pass starts with all records in the coarsest class and lets groups leave for finer
+classes while both satisfy the policy. If a group is too skewed for t or l (one sensitive column), only as many of its
+records leave as satisfy the policy. The classes are then cut further inside their nodes, as Mondrian cuts trees, and
+published at the lowest levels that their records share.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Local(TablePublisher):
     method = "local"
 
     def release(self, table: pa.Table) -> Release:
-        """Recodes, or refuses when what is left over exceeds the suppression limit."""
+        """Recode the table, or refuse if the records without a class exceed the suppression limit."""
         encoded = self.encode(table)
         best = recode_table(encoded)
         release, self._source_rows = publish(encoded, table, best.outcome, self.rng, best.metrics)
@@ -58,17 +58,17 @@ class Local(TablePublisher):
 
 
 def recode_table(encoded: EncodedTable) -> SearchResult:
-    """The classes of a table and what they lose; those of `optimal` where they lose less."""
-    parts = [SearchMethod("local", recode)]
+    """Return the better result of local recoding and, if the lattice is small, the optimal search."""
+    methods = [SearchMethod("local", recode)]
     encoded = replace(encoded, linked_k=estimate_linked_k(encoded))
     if encoded.lattice_size <= SMALL_LATTICE:
-        parts.append(SearchMethod("optimal", optimum, only_better=True))
-    best, _ = select_method(encoded, parts, loss_scorer(encoded))
+        methods.append(SearchMethod("optimal", optimum, only_better=True))
+    best, _ = select_method(encoded, methods, loss_scorer(encoded))
     return replace(best, outcome=replace(best.outcome, method=Local.method))
 
 
 def estimate_linked_k(encoded: EncodedTable) -> int:
-    """Persons that classes have to hold for their links, as Mondrian finds it in a fraction of the time; 0 where nothing links."""
+    """Estimate by a short Mondrian run how many persons a linked class needs; 0 if no records are linked."""
     if encoded.people is None:
         return 0
     try:
@@ -79,7 +79,7 @@ def estimate_linked_k(encoded: EncodedTable) -> int:
 
 
 def recode(encoded: EncodedTable) -> Outcome:
-    """Levels of every row; the rows that no class could take are suppressed."""
+    """Choose the levels of every row; rows without a class are suppressed."""
     settings = encoded.policy.table
     recoding = encoded.collapsed.localize(
         encoded.model,
@@ -90,15 +90,15 @@ def recode(encoded: EncodedTable) -> Outcome:
         times=encoded.times,
         cancellation=encoded.cancellation,
     )
-    gone = recoding.suppressed
+    suppressed = recoding.suppressed
     if encoded.times is not None:
         encoded = encoded.split_rows(recoding.rows, recoding.times)
-    levels = refine_classes(encoded, recoding.levels, gone)
-    lost = int(gone.sum() if encoded.times is None else encoded.times[gone].sum(dtype=np.int64))
+    levels = refine_classes(encoded, recoding.levels, suppressed)
+    lost = int(suppressed.sum() if encoded.times is None else encoded.times[suppressed].sum(dtype=np.int64))
     if lost > encoded.limit or lost == encoded.rows:
         raise GuaranteeError(
-            f"Local recoding leaves {lost:,} of {encoded.rows:,} records without a class that meets the policy, and it allows "
-            f"{encoded.limit:,} to be suppressed; nothing was published.",
+            f"Local recoding leaves {lost:,} of {encoded.rows:,} records without a class that meets the policy, and the "
+            f"policy allows {encoded.limit:,} to be suppressed; nothing was published.",
             hint="Allow more suppression, lower k or l, or raise t.",
         )
     explain = {
@@ -106,20 +106,20 @@ def recode(encoded: EncodedTable) -> Outcome:
         "nodes": {"lattice": encoded.lattice_size, "used": _count_nodes(encoded, levels)},
         "stopped": encoded.cancellation.stopped,
     }
-    pieces = None if encoded.times is None else RowParts(recoding.rows, recoding.times)
-    return Outcome("local", attributes_at_levels(encoded, levels), gone, explain, pieces)
+    row_parts = None if encoded.times is None else RowParts(recoding.rows, recoding.times)
+    return Outcome("local", attributes_at_levels(encoded, levels), suppressed, explain, row_parts)
 
 
 def refine_classes(encoded: EncodedTable, levels: list[Int64s], suppressed: Bools) -> list[Int64s]:
-    """The classes cut further where they can be, each at the lowest levels that its records share.
+    """Cut classes further where the policy allows, and return the lowest levels that the records of each class share.
 
-    Classes that become alike join, and what each of two classes satisfies, both together do (persons are looked at afterwards).
+    Classes with equal labels merge; the merged class satisfies the policy if both do (persons are checked later).
     """
     columns = [(suppressed.astype(np.int64), 2)]
     for name, level in zip(encoded.quasi, levels, strict=True):
-        ladder, codes = encoded.hierarchies[name], encoded.codes(name)
-        starts = np.cumsum([0, *(len(names) for names in ladder.labels)], dtype=np.int64)
-        columns.append((starts[level] + np.stack(ladder.node_ids)[level, codes], int(starts[-1])))
+        hierarchy, codes = encoded.hierarchies[name], encoded.codes(name)
+        starts = np.cumsum([0, *(len(names) for names in hierarchy.labels)], dtype=np.int64)
+        columns.append((starts[level] + np.stack(hierarchy.node_ids)[level, codes], int(starts[-1])))
     classes = np.unique(pack_codes(columns), return_inverse=True)[1].astype(np.int64)
     axes = [
         tree_axis(encoded.hierarchies[name], encoded.codes(name), weight)
@@ -140,6 +140,6 @@ def refine_classes(encoded: EncodedTable, levels: list[Int64s], suppressed: Bool
 
 
 def _count_nodes(encoded: EncodedTable, levels: list[Int64s]) -> int:
-    """How many different nodes the records were recoded to."""
+    """Count the lattice nodes that records were recoded to."""
     heights = [encoded.hierarchies[name].height for name in encoded.quasi]
     return len(distinct(pack_codes([(level, height + 1) for level, height in zip(levels, heights, strict=True)])))

@@ -1,10 +1,10 @@
-"""Several searches of one table, one after the other within one budget; the best of what they find.
+"""Method selection: run several searches of one table within one time limit and keep the best outcome.
 
-Guarantee: that of the search that wins; and no search, given its share of the time, loses less.
-Not covered: what a search would find with all of the time; each gets an equal share of what the others left.
-Cost: the sum of its searches, at most the time limit of the policy and the last step of each.
+Guarantee: that of the selected search, against the same attacker. No other search loses less in its share of the time.
+Not covered: what a search would find with all of the time. Each search gets an equal share of the remaining time.
+Cost: the sum of the searches, at most the time limit of the policy plus the last step of each search.
 Reference: none.
-Differences from the paper: ours.
+Differences from the paper: none; this is our own method.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from reticent.errors import GuaranteeError, WorkCancelledError
 from reticent.utility.metrics import Metrics
 
 SMALL_LATTICE = 1 << 18
-"""Lattices of more nodes are not searched for their optimum beside other methods."""
+"""Most nodes of a lattice that method selection searches for the optimum."""
 
 
 @dataclass(frozen=True, repr=False)
 class SearchMethod:
-    """One search: what it is called, how it is done, by which weights of the quasi-identifiers if not the policy's.
+    """One search: its name, its function, and its weights of the quasi-identifiers if they differ from the policy's.
 
-    `whole` says that it never parts the records of a person; `only_better` that it may give up on what scores more than the others.
-    A rehearsal says with how many persons of linked classes to begin (`apart`), how many `seconds` it will take, and which is its `favourite`.
+    `keeps_persons_whole`: it never splits the records of a person. `only_better`: it may give up on worse scores.
+    A pilot run sets the first size of linked classes (`linked_k`), the expected `seconds`, and the `favorite`.
     """
 
     name: str
@@ -45,7 +45,7 @@ class SearchMethod:
 
 @dataclass(frozen=True, repr=False)
 class SearchResult:
-    """What a search found, what it loses, and how it scores (less is better)."""
+    """The outcome of a search, its metrics, and its score (lower is better)."""
 
     method: SearchMethod
     outcome: Outcome
@@ -53,7 +53,7 @@ class SearchResult:
     score: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry for people who compare: figures only."""
+        """Return the figures of this search for the explanation of a release."""
         explain = self.outcome.explain
         return {
             "method": self.method.name,
@@ -70,41 +70,45 @@ class SearchResult:
 def select_method(
     encoded: EncodedTable, methods: Sequence[SearchMethod], score: Callable[[Outcome, Metrics], float]
 ) -> tuple[SearchResult, list[SearchResult]]:
-    """Runs all parts; the best entry (the first of equals) and all of them. Refuses where no part meets the policy."""
-    entries: list[SearchResult] = []
+    """Run all methods; return the best result (the first of equals) and all results, or refuse if none meets the policy."""
+    results: list[SearchResult] = []
     refusal: GuaranteeError | None = None
-    apart = encoded.linked_k
-    for place, part in enumerate(methods):
+    linked_k = encoded.linked_k
+    for place, method in enumerate(methods):
         if encoded.cancellation.cancelled:
             raise WorkCancelledError("The search was cancelled; nothing was published.")
-        if entries and part.seconds > (
+        if results and method.seconds > (
             math.inf if encoded.cancellation.seconds_left is None else encoded.cancellation.seconds_left
         ):
-            continue  # a search that is stopped finds little, and takes its time
-        least = min((entry.score for entry in entries), default=math.inf) if part.only_better else math.inf
-        share = 1 if part.favorite else len(methods) - place
-        begin, near = part.linked_k or apart, part.linked_k > 0
-        asked = replace(
-            encoded.with_time_share(share), emphasis=part.emphasis, linked_k=begin, small_steps=near, loss_limit=least
+            continue  # a search that runs out of time finds little and takes the time of the others
+        least = min((result.score for result in results), default=math.inf) if method.only_better else math.inf
+        share = 1 if method.favorite else len(methods) - place
+        first_k, small_steps = method.linked_k or linked_k, method.linked_k > 0
+        task = replace(
+            encoded.with_time_share(share),
+            emphasis=method.emphasis,
+            linked_k=first_k,
+            small_steps=small_steps,
+            loss_limit=least,
         )
         try:
-            outcome = search_classes(asked, part.find)
+            outcome = search_classes(task, method.find)
         except GuaranteeError as error:
             refusal = error
             continue
-        # What links a person's records asks for classes of much the same size whatever forms them: later searches begin there.
-        if not part.keeps_persons_whole and not outcome.explain.get("stopped"):
-            apart = max(apart, int(outcome.explain.get("apart", 0)))
+        # Linked records need classes of about the same size under every method, so later searches begin there.
+        if not method.keeps_persons_whole and not outcome.explain.get("stopped"):
+            linked_k = max(linked_k, int(outcome.explain.get("apart", 0)))
         metrics = measure_outcome(encoded, outcome)
         encoded.cancellation.report_loss(metrics.loss)
-        entries.append(SearchResult(part, outcome, metrics, score(outcome, metrics)))
-    if not entries:
+        results.append(SearchResult(method, outcome, metrics, score(outcome, metrics)))
+    if not results:
         raise refusal or GuaranteeError("No method can release this table; nothing was published.")
-    return min(entries, key=lambda entry: entry.score), entries
+    return min(results, key=lambda result: result.score), results
 
 
 def loss_scorer(encoded: EncodedTable) -> Callable[[Outcome, Metrics], float]:
-    """The loss of the policy; releases that it does not apply to come last."""
+    """Return a function that scores an outcome by the policy's loss; outcomes without this loss come last."""
     name = encoded.policy.table.loss
 
     def score(_: Outcome, metrics: Metrics) -> float:

@@ -1,20 +1,21 @@
-"""Mondrian: multidimensional partitioning, each part cut where that wins most.
+"""Mondrian: multidimensional partitioning; each part is cut where the cut reduces the loss most.
 
-Guarantee: every class satisfies the k, l and t of the policy; strict cuts keep equal quasi-identifiers in one class.
-    Against a reader who knows who is in the table and all their quasi-identifiers.
+Guarantee: every class satisfies the k, l and t of the policy, against an attacker who knows who is in the table and all
+    their quasi-identifiers. Strict cuts keep records with equal quasi-identifiers in one class.
 
-Not covered: as `optimal`. The places of the cuts depend on the data (minimality).
+Not covered: as `optimal`. The positions of the cuts depend on the data (minimality attack).
 
-Cost: O(n m) per level of cuts for n records and m attributes, in the native core; large parts side by side. Ends early, with the
-classes it has, at the limits of the policy; the largest parts are cut first.
+Cost: O(n m) per level of cuts for n records and m attributes, in the native core; large parts are cut in parallel, the
+largest first. At a limit of the policy the search ends early with the classes it has.
 
 Reference: K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
 
-Differences from the paper: l and t stop a cut as k does. Of every attribute the cuts that win most on it are candidates, the best
-of them are compared by what they win over all attributes: numbers, and with `sets` dates and codes of one length, are cut between
-two values; values that are published as sets into frequent and rare ones; attributes with a tree into one child of the common node and the others, which stay at the node.
-Classes are published by their tightest interval, set or node. `cuts: relaxed` halves the records along the attribute that
-costs most. Nothing is suppressed: if the whole table fails the policy, the release is refused.
+Differences from the paper: l and t stop a cut, as k does. The best cuts of every attribute are compared by the loss
+they save over all attributes. Numbers (with `sets` also dates and codes of one length) are cut between two values.
+Values published as sets are cut into frequent and rare values. An attribute with a tree is cut into one child of the
+common node and the rest, which stays at the node. A class is published by its smallest interval, set or node.
+`cuts: relaxed` halves the records along the attribute with the highest loss. Nothing is suppressed: if the whole table
+fails the policy, the release is refused.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from reticent.release import Release
 from reticent.utility.measures import node_loss
 
 SET_SYMBOLS = frozenset(",{}")
-"""A reader could not tell where one value of a set ends and the next begins."""
+"""Values with these characters are not published as sets: the end of a value would be ambiguous."""
 
 
 class Mondrian(TablePublisher):
@@ -51,22 +52,22 @@ class Mondrian(TablePublisher):
     method = "mondrian"
 
     def release(self, table: pa.Table) -> Release:
-        """Cuts as long as every part satisfies the policy, or refuses when the whole does not."""
+        """Cut while every part satisfies the policy, or refuse if the whole table does not satisfy it."""
         encoded = self.encode(table)
         release, self._source_rows = publish(encoded, table, find_classes(encoded), self.rng)
         return release
 
 
 def find_classes(encoded: EncodedTable) -> Outcome:
-    """The classes of a table; where persons have several records, the better of those that part them and those that do not."""
+    """Find the classes of a table; if persons have several records, try with and without splitting a person's records."""
     if encoded.people is None:
         return search_classes(encoded, cut)
-    parts = rank_methods(encoded, [SearchMethod("mondrian", cut), whole_persons(cut)])
-    return select_method(encoded, parts, loss_scorer(encoded))[0].outcome
+    methods = rank_methods(encoded, [SearchMethod("mondrian", cut), whole_persons(cut)])
+    return select_method(encoded, methods, loss_scorer(encoded))[0].outcome
 
 
 def whole_persons(find: Callable[[EncodedTable], Outcome], *, sets: bool = False) -> SearchMethod:
-    """Mondrian that never parts the records of a person: nothing is left to link, at the price of what tells them apart."""
+    """Return a Mondrian search that never splits a person's records: no classes to link, but more loss per record."""
     return SearchMethod(
         "mondrian",
         lambda encoded: find(encoded.with_linked_k(encoded.person_count)),
@@ -82,11 +83,11 @@ class AttributeView:
     Attributes:
         axis: the attribute in the core's form.
         values: its distinct values, in the order of the axis.
-        order: the code of each value.
-        ranks: place of each row's value among them.
-        scale: place of each value from 0 to 1, for intervals.
+        value_order: the code of each value.
+        ranks: the rank of each row's value.
+        scale: the position of each value from 0 to 1, for intervals.
         tree: whether classes are published by nodes of the hierarchy.
-        numeric: whether they are published by intervals; by sets if neither.
+        numeric: whether classes are published by intervals; if neither, they are published by sets.
     """
 
     axis: _core.table.Axis
@@ -99,23 +100,23 @@ class AttributeView:
 
 
 def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
-    """The classes of a table; `sets` instead of the policy's word on sets."""
-    sights, classes = partition(encoded, sets=sets)
+    """Partition a table into classes; `sets` overrides the policy's setting."""
+    views, classes = partition(encoded, sets=sets)
     attributes: dict[str, Levels | Cuts] = {}
-    for name, sight in sights.items():
-        ladder = encoded.hierarchies[name]
-        if sight.tree:
-            attributes[name] = Levels(ladder, encoded.codes(name), common_levels(ladder, encoded.codes(name), classes))
+    for name, view in views.items():
+        hierarchy, codes = encoded.hierarchies[name], encoded.codes(name)
+        if view.tree:
+            attributes[name] = Levels(hierarchy, codes, common_levels(hierarchy, codes, classes))
         else:
             attributes[name] = Cuts(
-                _texts(encoded, name, sight.value_order),
-                sight.ranks,
-                sight.scale,
+                _texts(encoded, name, view.value_order),
+                view.ranks,
+                view.scale,
                 classes,
-                sight.numeric,
-                ladder.size,
-                sight.value_order,
-                _interval_ends(encoded, name, sight.value_order),
+                view.numeric,
+                hierarchy.size,
+                view.value_order,
+                _interval_ends(encoded, name, view.value_order),
             )
     explain = {
         "classes": int(classes.max()) + 1,
@@ -126,13 +127,13 @@ def cut(encoded: EncodedTable, *, sets: bool | None = None) -> Outcome:
 
 
 def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[str, AttributeView], Int64s]:
-    """Every attribute as Mondrian sees it, and the class of each row."""
+    """Return the view of every attribute and the class of each row."""
     settings = encoded.policy.table
     sets = settings.sets if sets is None else sets
     weights = dict(zip(encoded.quasi, encoded.weights, strict=True))
-    sights = {name: _attribute_view(encoded, name, weights[name], sets=sets) for name in encoded.quasi}
+    views = {name: _attribute_view(encoded, name, weights[name], sets=sets) for name in encoded.quasi}
     parts = _core.table.mondrian(
-        [sight.axis for sight in sights.values()],
+        [view.axis for view in views.values()],
         encoded.sensitive,
         encoded.closed_model or encoded.model,
         relaxed=settings.cuts == "relaxed",
@@ -145,12 +146,12 @@ def partition(encoded: EncodedTable, *, sets: bool | None = None) -> tuple[dict[
             "Even the whole table as one class does not meet the policy; nothing was published.",
             hint="Lower k or l, or raise t.",
         )
-    return sights, parts.classes
+    return views, parts.classes
 
 
 def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bool | None) -> AttributeView:
-    """In the order of its values, by sets of them, or by its tree."""
-    ladder, codes = encoded.hierarchies[name], encoded.codes(name)
+    """Return the view of an attribute: by intervals, by sets, or by its tree."""
+    hierarchy, codes = encoded.hierarchies[name], encoded.codes(name)
     words = encoded.columns.dictionaries[name].values.to_pylist()
     spans = bool(sets) and _allows_intervals(encoded, name)
     days = _interval_ends(encoded, name, np.arange(len(words))) if spans else None
@@ -161,38 +162,38 @@ def _attribute_view(encoded: EncodedTable, name: str, weight: float, *, sets: bo
     )
     values = [words[place] for place in places]
     numeric = spans or _is_numeric(values)
-    tree = not (spans or _allows_own_values(encoded, name, sets=sets)) if ladder.numeric is None else False
+    tree = not (spans or _allows_own_values(encoded, name, sets=sets)) if hierarchy.numeric is None else False
     rows, missing = np.argsort(places).astype(np.int32)[codes], values[0] is None
-    even = np.arange(len(values)) / max(1, ladder.size - 1)
+    even = np.arange(len(values)) / max(1, hierarchy.size - 1)
     scale = _scale(values)
     if tree:
-        axis = tree_axis(ladder, codes, weight)
+        axis = tree_axis(hierarchy, codes, weight)
     elif numeric:
         steps = scale if encoded.policy.table.loss == "ncp" else even
         axis = _core.table.Axis.from_scale(rows, steps, missing=missing, weight=weight)
     else:
-        axis = _core.table.Axis.from_set(rows, len(values), ladder.size, missing=missing, weight=weight)
+        axis = _core.table.Axis.from_set(rows, len(values), hierarchy.size, missing=missing, weight=weight)
     return AttributeView(axis, values, places, rows, scale, tree, numeric)
 
 
 def tree_axis(hierarchy: HierarchyLevels, codes: Int32s, weight: float) -> _core.table.Axis:
-    """An attribute that is published by the nodes of its hierarchy."""
+    """Return the core's axis of an attribute that is published by the nodes of its hierarchy."""
     levels = [(t, node_loss(n, hierarchy.size)) for t, n in zip(hierarchy.node_ids, hierarchy.leaves, strict=True)]
     return _core.table.Axis.from_tree(codes, levels, weight=weight)
 
 
 def _allows_own_values(encoded: EncodedTable, name: str, *, sets: bool | None) -> bool:
-    """Whether a column may be published by intervals or sets of its own values."""
+    """Return whether a column may be published by intervals or sets of its own values."""
     spec = encoded.policy.columns[name].hierarchy
     values = encoded.columns.dictionaries[name].values.to_pylist()
     if spec is not None and (not sets or spec.kind not in ("file", "tree")):
         return False
-    clear = not any(SET_SYMBOLS & set(str(value)) for value in values)
-    return _is_numeric(values) or (clear and sets is not False)
+    unambiguous = not any(SET_SYMBOLS & set(str(value)) for value in values)
+    return _is_numeric(values) or (unambiguous and sets is not False)
 
 
 def _allows_intervals(encoded: EncodedTable, name: str) -> bool:
-    """Whether a column of dates or codes, in the order of their texts, may be published by intervals."""
+    """Return whether a column of dates or codes may be published by intervals, in the order of their texts."""
     spec = encoded.policy.columns[name].hierarchy
     if spec is None or spec.kind not in ("dates", "prefix"):
         return False
@@ -205,18 +206,18 @@ def _allows_intervals(encoded: EncodedTable, name: str) -> bool:
 
 
 def _interval_ends(encoded: EncodedTable, name: str, value_order: Int64s) -> list[str | None] | None:
-    """Dates as the ends of an interval show them: without times, and the year first, however the column writes them."""
+    """Return dates in the form of interval ends: without times and with the year first; None for other columns."""
     spec = encoded.policy.columns[name].hierarchy
     return days_of(_texts(encoded, name, value_order), spec) if spec is not None and spec.kind == "dates" else None
 
 
 def _date_key(days: list[str | None], values: list[object]) -> Callable[[int], tuple[str, str]]:
-    """The order of dates in time; a missing one first."""
+    """Return a sort key that puts dates in order of time, and a missing date first."""
     return lambda place: (days[place] or "", str(values[place]))
 
 
 def _texts(encoded: EncodedTable, name: str, value_order: Int64s) -> list[str | None]:
-    """The values as Arrow writes them: a cell that stays exact must read as it did, whatever its type."""
+    """Return the values as Arrow writes them, so that an exact cell keeps its written form."""
     texts = encoded.columns.dictionaries[name].values.cast(pa.string())
     return list(texts.take(pa.array(value_order)).to_pylist())
 
@@ -230,7 +231,7 @@ def _is_numeric(values: list[object]) -> bool:
 
 
 def _scale(values: list[object]) -> Floats:
-    """Positions from 0 to 1: by size where all values are numbers, evenly where not."""
+    """Return positions from 0 to 1: by size if all values are numbers, else evenly spaced."""
     if not _is_numeric(values) or values[0] is None:
         return np.linspace(0, 1, len(values))
     numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]

@@ -1,18 +1,16 @@
-"""Persons with several records: what the searches count instead of records, and what links a person's records; and what all classes keep together.
+"""Persons with several records: counting persons, suppressing links between their records, requirements on all classes.
 
-Guarantee: k different persons in every class; l persons with l different values (or, for the other forms of l and for t,
-    the histogram in which every person spreads weight 1 over his or her records in the class); and l values common to
-    all classes that hold records of one person. Against a reader who knows who is in the table and the
-    quasi-identifiers of all records of a person.
-    Average risk, population uniqueness and k-map of the policy are kept as `reticent.policy.models` states each, by asking classes to be
-    larger until they are.
-Not covered: a reader who knows how many records a person has, and looks for classes that many came from.
-Cost: pairs of person and value instead of values in every histogram: a check sorts the records of a class once.
-    For demands on all classes one search for every step of k, and for k-map classes times the people of the population with different
-    quasi-identifiers.
+Guarantee: every class has k different persons, and l persons with l different values. For the other forms of l and for
+    t, every person spreads weight 1 over his or her records in the class. All classes with records of one person have
+    l values in common. The attacker knows who is in the table and the quasi-identifiers of all records of a person.
+    Average risk, population uniqueness and k-map hold as stated in `reticent.policy.models`.
+Not covered: an attacker who knows the number of a person's records and looks for classes with that many.
+Cost: every histogram counts pairs of person and value; a check sorts the records of a class once. Requirements on all
+    classes take one search per step of k; k-map takes classes times distinct quasi-identifiers of the population.
 Reference: docs/persons.md; see `reticent.policy.models`.
-Differences from the paper: ours. The search itself knows k, l and t only. What demands on all classes need beyond that is reached by a
-    larger k, and for k-map by suppressing classes that fit too few people; so the release is sound, and not proved to be of least loss.
+Differences from the paper: none; this is our own method. The search itself knows only k, l and t. Requirements on all
+    classes are met by a larger k, and k-map by suppressing classes that fit too few people. So the release meets the
+    policy, but its loss is not proved to be minimal.
 """
 
 from __future__ import annotations
@@ -40,19 +38,19 @@ if TYPE_CHECKING:
 
 
 _FAR_FACTOR = 8
-"""Times the limit of suppression, beyond which classes of twice the size will not do either."""
+"""Multiple of the suppression limit beyond which doubling the class size is not enough."""
 
 
 @dataclass(frozen=True, repr=False)
 class People:
-    """Who the rows belong to, where somebody has several.
+    """The persons of a table in which a person may have several rows.
 
     Attributes:
-        persons: of each row.
-        pairs: of each row, a number for its person and sensitive values together; numbered person by person.
-        owner: person of each pair.
-        times: records of each pair.
-        columns: the sensitive columns by row, as the model looks at them.
+        persons: the person of each row.
+        pairs: per row, the number of its pair of person and sensitive values; numbered person by person.
+        owner: the person of each pair.
+        times: the records of each pair.
+        columns: the sensitive columns by row, in the core's form.
     """
 
     persons: UInt32s
@@ -63,11 +61,11 @@ class People:
 
     @property
     def count(self) -> int:
-        """How many persons there are."""
+        """Return the number of persons."""
         return int(self.owner[-1]) + 1
 
     def for_core(self) -> tuple[Int32s, UInt32s, list[SensitiveColumn]]:
-        """The pairs in the core's form: a pair's values are those of any of its rows."""
+        """Return the pairs in the core's form; any row of a pair has the pair's values."""
         first = np.zeros(len(self.owner), dtype=np.int64)
         first[self.pairs] = np.arange(len(self.pairs))
         columns = [(np.ascontiguousarray(codes[first]), width, tree) for codes, width, tree in self.columns]
@@ -75,18 +73,17 @@ class People:
 
 
 def persons_of(table: pa.Table, policy: Policy) -> Int64s | None:
-    """The person of each row by number; none where the policy names no person."""
+    """Return the person number of each row; None if the policy names no person."""
     if policy.person is None or policy.person not in table.column_names:
         return None
     column = table.column(policy.person)
     if column.null_count:
         raise DataError(
             f"Column '{policy.person}': {column.null_count:,} records have no person.",
-            hint="Fill the column, or leave those records out.",
+            hint="Fill the column, or remove these records.",
         )
-    if pa.types.is_floating(column.type) or pa.types.is_dictionary(
-        column.type
-    ):  # NaN is refused; unused words count for nobody
+    # Dictionary refuses NaN and ignores unused dictionary entries.
+    if pa.types.is_floating(column.type) or pa.types.is_dictionary(column.type):
         return Dictionary().encode(column).astype(np.int64)
     coded = pc.dictionary_encode(column).unify_dictionaries()
     return np.concatenate([np.empty(0, dtype=np.int64), *(chunk.indices.to_numpy() for chunk in coded.chunks)])
@@ -98,7 +95,7 @@ def people_of(
     columns: list[SensitiveColumn],
     times: UInt32s | None = None,
 ) -> People | None:
-    """The persons of a table; none where everybody has one record, so that records may be counted as ever."""
+    """Return the persons of a table; None if every person has one record, so that counting records is enough."""
     persons = persons_of(table, policy)
     if persons is None or (times is None and int(persons.max()) + 1 == len(persons)):
         return None
@@ -106,7 +103,7 @@ def people_of(
 
 
 def build_people(persons: Int64s, columns: list[SensitiveColumn], times: UInt32s | None = None) -> People:
-    """People by the person and the sensitive values of each row; every number below the largest is somebody's."""
+    """Build `People` from the person and sensitive values of each row; person numbers have no gaps."""
     key = persons
     for codes, width, _ in columns:
         key = np.unique(key, return_inverse=True)[1] * width + codes
@@ -117,7 +114,7 @@ def build_people(persons: Int64s, columns: list[SensitiveColumn], times: UInt32s
 
 
 def chosen_records(table: pa.Table, policy: Policy) -> Int64s | None:
-    """The rows to release where the policy asks for the first or last record of each person; none for all."""
+    """Return the rows to release if the policy asks for the first or last record per person; None for all rows."""
     settings = policy.persons
     if settings is None or settings.records == "all":
         return None
@@ -134,9 +131,9 @@ def chosen_records(table: pa.Table, policy: Policy) -> Int64s | None:
 
 
 def search_classes(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome]) -> Outcome:
-    """What a search finds; classes are asked to be larger until they keep also what the policy asks of all of them together."""
-    k, words = encoded.policy.privacy.k or 1, encoded.policy.privacy.overall
-    if not words:
+    """Run a search with growing k until its outcome also meets the policy's requirements on all classes together."""
+    k, overall = encoded.policy.privacy.k or 1, encoded.policy.privacy.overall
+    if not overall:
         return _search_linked_classes(encoded, find, k)
     while k <= encoded.rows:
         try:
@@ -153,13 +150,14 @@ def search_classes(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome
             return outcome
         k = next_k(k)
     raise GuaranteeError(
-        f"No release keeps {' and '.join(words)} of privacy beside the rest of the policy; nothing was published.",
-        hint="Allow more suppression, or ask for less.",
+        f"No release meets {' and '.join(overall)} together with the rest of privacy in the policy; "
+        "nothing was published.",
+        hint="Allow more suppression, or relax these requirements.",
     )
 
 
 def _search_linked_classes(encoded: EncodedTable, find: Callable[[EncodedTable], Outcome], k: int) -> Outcome:
-    """What a search finds, with linked records suppressed; classes are asked to be larger until few enough are."""
+    """Run a search and suppress linked records, with growing class size until the suppression limit is met."""
     people = encoded.people
     if people is None:
         return find(encoded)
@@ -178,46 +176,46 @@ def _search_linked_classes(encoded: EncodedTable, find: Callable[[EncodedTable],
             break
         k = min(_next_linked_k(encoded, k, lost), people.count)
     raise GuaranteeError(
-        f"At least {int(outcome.suppressed.sum()):,} of {encoded.rows:,} records would have to be suppressed, since what links a person's "
-        f"records leaves too few values in common, and the policy allows {encoded.limit:,}; nothing was published.",
+        f"At least {int(outcome.suppressed.sum()):,} of {encoded.rows:,} records would have to be suppressed, because "
+        f"the classes of a person share too few values, and the policy allows {encoded.limit:,}; nothing was published.",
         hint="Allow more suppression, lower l, or write person: {column: ..., records: first}.",
     )
 
 
 def _next_linked_k(encoded: EncodedTable, k: int, lost: int) -> int:
-    """How many persons to ask for next where so many records would be lost."""
+    """Return the next class size in persons after a search that would lose this many records."""
     if lost > _FAR_FACTOR * encoded.limit:
         return 4 * k
     return k + max(1, k // 4) if encoded.small_steps and lost <= 2 * encoded.limit else 2 * k
 
 
 def suppress_links(encoded: EncodedTable, outcome: Outcome) -> Outcome:
-    """Suppresses records until every class holds by itself and every person keeps l values in common to all classes.
+    """Suppress records until every class meets the model and all classes of each person share l values.
 
-    Ends early where that takes more records than may be suppressed: what is found then is of no use.
+    Stops early once more records are suppressed than the policy allows: the outcome is refused anyway.
     """
     people, l = encoded.people, encoded.policy.privacy.l
-    assert people is not None  # noqa: S101 - the caller looked
+    assert people is not None  # noqa: S101 - every caller has checked
     classes = classes_of(outcome)
     columns = [(codes, width) for codes, width, _ in people.columns] if l is not None else []
     fewest = math.ceil(l.l) if l is not None else 1
     while (classes >= 0).any() and int((classes < 0).sum()) <= encoded.limit:
-        holds = _core.table.check_classes(encoded.model, classes, people.pairs)
-        bad = (classes >= 0) & ~holds[classes]
-        classes = np.where(bad, -1, classes)
-        broken = _core.table.find_violations(classes, people.persons, columns, fewest)
-        classes = np.where(broken, -1, classes)
-        if not bad.any() and not broken.any():
+        valid = _core.table.check_classes(encoded.model, classes, people.pairs)
+        invalid = (classes >= 0) & ~valid[classes]
+        classes = np.where(invalid, -1, classes)
+        violations = _core.table.find_violations(classes, people.persons, columns, fewest)
+        classes = np.where(violations, -1, classes)
+        if not invalid.any() and not violations.any():
             break
     before = int(outcome.suppressed.sum())
-    story = {"linked_suppressed": int((classes < 0).sum()) - before, "persons": people.count}
+    figures = {"linked_suppressed": int((classes < 0).sum()) - before, "persons": people.count}
     if "classes" in outcome.explain:
-        story["classes"] = len(distinct(classes[classes >= 0]))
-    return replace(outcome, suppressed=classes < 0, explain={**outcome.explain, **story})
+        figures["classes"] = len(distinct(classes[classes >= 0]))
+    return replace(outcome, suppressed=classes < 0, explain={**outcome.explain, **figures})
 
 
 def classes_of(outcome: Outcome) -> Int64s:
-    """The class of each row, by what is published of it; -1 for suppressed rows."""
+    """Return the class of each row by its published labels; -1 for suppressed rows."""
     rows = np.flatnonzero(~outcome.suppressed)
     classes = np.full(len(outcome.suppressed), -1, dtype=np.int64)
     classes[rows] = number_rows([attribute.labels(rows) for attribute in outcome.attributes.values()], len(rows))
@@ -225,23 +223,22 @@ def classes_of(outcome: Outcome) -> Int64s:
 
 
 def number_rows(columns: Sequence[Any], size: int) -> Int64s:
-    """A number for every row: the same for rows that are alike in all columns, in the order of their texts.
+    """Number the rows in the order of their texts; rows that are equal in all columns get the same number.
 
-    So the numbers, and what depends on them, are the same whatever the order of the rows.
+    The numbers do not depend on the order of the rows.
     """
-    return np.unique(row_keys([encode_column(column) for column in columns], size), return_inverse=True)[1].astype(
-        np.int64
-    )
+    keys = row_keys([encode_column(column) for column in columns], size)
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
 
 def row_keys(columns: Sequence[tuple[Int32s, pa.Array]], size: int) -> Int64s:
-    """As `same_rows`, with gaps between the numbers, of columns by their codes and values."""
+    """Return numbers like `number_rows`, but with gaps, from the codes and values of columns."""
     ranked = [(np.zeros(size, dtype=np.int64), 1)]
     return pack_codes(ranked + [(text_ranks(values)[codes], len(values)) for codes, values in columns])
 
 
 def encode_column(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
-    """The codes of a column that is published as it is, and its different values; NaN and infinity are refused."""
+    """Return the codes and distinct values of a column that is published unchanged; refuse NaN and infinity."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_string(whole.type) and isinstance(whole, pa.Array) and not whole.null_count:
         return encode_texts(whole)
@@ -252,31 +249,31 @@ def encode_column(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]
 
 
 def text_ranks(values: pa.Array) -> Int64s:
-    """The place of each value among all, by its text; a missing one first."""
+    """Return the rank of each value by its text; a missing value comes first."""
     return np.argsort(pc.array_sort_indices(values.cast(pa.string()), null_placement="at_start").to_numpy())
 
 
 def next_k(k: int) -> int:
-    """The next number of members to ask of every class: one more, then half as many again."""
+    """Return the next k to try: larger by one, or by half where that is more."""
     return max(k + 1, k * 3 // 2)
 
 
 def satisfies_overall(policy: Policy, sizes: Int64s) -> bool:
-    """Whether classes of these sizes keep what the policy asks of all of them together."""
+    """Return whether classes of these sizes meet the policy's average risk and population uniqueness."""
     privacy = policy.privacy
     if privacy.average_risk is None and privacy.population_uniqueness is None:
         return True
-    from reticent.policy.models.average_risk import keeps_average_risk  # few policies ask for these
+    from reticent.policy.models.average_risk import keeps_average_risk  # lazy: few policies need these
     from reticent.policy.models.population_uniqueness import population_uniques
 
     if privacy.average_risk is not None and not keeps_average_risk(sizes, privacy.average_risk):
         return False
-    asked = privacy.population_uniqueness
-    return asked is None or population_uniques(sizes, asked.population) <= asked.share * asked.population
+    spec = privacy.population_uniqueness
+    return spec is None or population_uniques(sizes, spec.population) <= spec.share * spec.population
 
 
 def enforce_k_map(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> tuple[Outcome, Int64s]:
-    """The outcome without classes that fit too few people of the population, and the classes that are left."""
+    """Suppress classes that fit too few people of the population; return the outcome and the remaining classes."""
     policy = encoded.policy
     spec = policy.privacy.k_map
     if spec is None:
@@ -290,13 +287,12 @@ def enforce_k_map(encoded: EncodedTable, outcome: Outcome, classes: Int64s) -> t
     texts = {name: [None if label is None else str(label) for label in column] for name, column in labels.items()}
     hierarchies = {name: policy.columns[name].hierarchy for name in texts}
     fits = count_fitting_people(read_population(policy, spec.file), texts, hierarchies, policy.base)
-    poor = np.isin(classes, numbers[fits < spec.k])
-    left = np.where(poor, -1, classes)
-    return replace(outcome, suppressed=left < 0), left
+    classes = np.where(np.isin(classes, numbers[fits < spec.k]), -1, classes)
+    return replace(outcome, suppressed=classes < 0), classes
 
 
 def sizes_of(encoded: EncodedTable, classes: Int64s) -> Int64s:
-    """Members of each class: persons where they are known to have several records, otherwise records."""
+    """Return the size of each class: in persons if a person may have several records, else in records."""
     rows = np.flatnonzero(classes >= 0)
     if encoded.people is None:
         return np.unique(classes[rows], return_counts=True)[1].astype(np.int64)

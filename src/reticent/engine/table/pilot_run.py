@@ -1,12 +1,12 @@
-"""A rehearsal on some of the persons of a large table: which search promises most, how long it takes, and where it should begin.
+"""Pilot run on a sample of persons of a large table: which search is best, how long it takes, and where it begins.
 
-Guarantee: none of its own; what is published is searched on all records, and judged on all of them.
-Not covered: small tables, whose searches end soon anyway.
-Cost: the searches on at most `SAMPLE` records, for a quarter of the time that is left.
+Guarantee: none of its own; the published release is searched and checked on all records.
+Not covered: small tables, whose searches end soon.
+Cost: the searches on about `SAMPLE` records, in a quarter of the remaining time.
 Reference: none.
-Differences from the paper: ours. How large the classes of linked records must be depends on how frequent the values are, hardly on
-    the number of records, so that it is found on few of them; the search of all records then begins there, where one run is a minute's work
-    and every wrong start costs another.
+Differences from the paper: none; this is our own method. The size of linked classes depends on how frequent the values
+    are, and hardly on the number of records, so a sample is enough to find it. The search of all records begins there:
+    one run can take a minute, and every wrong start costs another run.
 """
 
 from __future__ import annotations
@@ -25,49 +25,56 @@ from reticent.engine.table.people import search_classes, suppress_links
 from reticent.errors import GuaranteeError
 
 LARGE_TABLE = 400_000
-"""Records from which on searches are rehearsed."""
+"""Rows from which on a pilot run is made."""
 SAMPLE = 100_000
 _TIME_SHARE = 4
-"""The rehearsal takes one part in so many of the time."""
+"""The pilot run takes the remaining time divided by this number."""
 _LIMIT_MARGIN = 0.9
-"""Of the limit of suppression: what is found on some persons should hold for all."""
+"""Share of the suppression limit that the sample may use, so that the result holds for all persons."""
 _PRECISION = 8
-"""Numbers of persons that are nearer than one part in so many need no further try."""
+"""The search for the number of persons stops at a relative precision of 1 in this number."""
 _MIX_FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def rank_methods(encoded: EncodedTable, methods: Sequence[SearchMethod]) -> list[SearchMethod]:
-    """The parts, the most promising first, each with where to begin and how long it will take; those of a small table as they are."""
+    """Return the methods, best first, with their first `linked_k` and expected time; unchanged for a small table."""
     sample = sample_persons(encoded)
     if sample is None:
         return list(methods)
-    sample, more = sample.with_time_share(_TIME_SHARE), encoded.rows / sample.rows
-    tries = [_run_pilot(sample.with_time_share(len(methods) - place), part) for place, part in enumerate(methods)]
-    order = sorted(range(len(methods)), key=lambda at: tries[at].loss)
-    told = {at: replace(methods[at], linked_k=tries[at].linked_k, seconds=more * tries[at].seconds) for at in order}
-    return [replace(told[at], favorite=at == order[0]) for at in order]
+    sample, factor = sample.with_time_share(_TIME_SHARE), encoded.rows / sample.rows
+    pilots = [_run_pilot(sample.with_time_share(len(methods) - place), method) for place, method in enumerate(methods)]
+    ranking = sorted(range(len(methods)), key=lambda at: pilots[at].loss)
+    return [
+        replace(
+            methods[at],
+            linked_k=pilots[at].linked_k,
+            seconds=factor * pilots[at].seconds,
+            favorite=at == ranking[0],
+        )
+        for at in ranking
+    ]
 
 
 def sample_persons(encoded: EncodedTable) -> EncodedTable | None:
-    """All records of some persons, the same ones whatever the order of the rows; none of a small table.
+    """Return all records of a sample of persons, independent of the row order; None for a small table.
 
-    Where everybody has one record, those who are alike in all quasi-identifiers stay together.
+    If every person has one record, records with equal quasi-identifiers stay together.
     """
-    marks = np.zeros(len(encoded.codes(encoded.quasi[0])), dtype=np.uint64)
-    if len(marks) < LARGE_TABLE:
+    hashes = np.zeros(len(encoded.codes(encoded.quasi[0])), dtype=np.uint64)
+    if len(hashes) < LARGE_TABLE:
         return None
     for name in encoded.quasi:
-        marks = _mix(marks + encoded.codes(name).astype(np.uint64))
+        hashes = _mix(hashes + encoded.codes(name).astype(np.uint64))
     if encoded.people is not None:
         sums = np.zeros(encoded.people.count, dtype=np.uint64)
-        np.add.at(sums, encoded.people.persons, marks)
-        marks = _mix(sums)[encoded.people.persons]
-    bound = np.partition(marks, SAMPLE)[SAMPLE]
-    return encoded.take_rows(np.flatnonzero(marks <= bound))
+        np.add.at(sums, encoded.people.persons, hashes)
+        hashes = _mix(sums)[encoded.people.persons]
+    bound = np.partition(hashes, SAMPLE)[SAMPLE]
+    return encoded.take_rows(np.flatnonzero(hashes <= bound))
 
 
 def _mix(numbers: UInt64s) -> UInt64s:
-    """Other numbers for the same, spread over all (the last steps of splitmix64)."""
+    """Hash numbers uniformly (the last steps of splitmix64)."""
     for factor in _MIX_FACTORS:
         numbers = (numbers ^ (numbers >> np.uint64(30))) * factor
     return numbers ^ (numbers >> np.uint64(31))
@@ -81,7 +88,7 @@ class _PilotResult:
 
 
 def _run_pilot(sample: EncodedTable, method: SearchMethod) -> _PilotResult:
-    """What a part loses on the sample, the fewest persons that it can begin with, and how long one run takes."""
+    """Return a method's loss on the sample, the smallest `linked_k` it can begin with, and the time of one run."""
     sample = replace(sample, emphasis=method.emphasis)
     begin = sample.cancellation.seconds_left
     try:
@@ -111,6 +118,6 @@ def _run_pilot(sample: EncodedTable, method: SearchMethod) -> _PilotResult:
 
 
 def _seconds_since(begin: float | None, sample: EncodedTable) -> float:
-    """Seconds that have gone; 0 where nobody counts them."""
+    """Return the seconds since `begin`; 0 if there is no time limit."""
     left = sample.cancellation.seconds_left
     return 0.0 if begin is None or left is None else begin - left

@@ -1,4 +1,4 @@
-"""What a release is for: releases of one table scored by the error of counts, or by what a classifier learns from them."""
+"""The purpose of a release: score outcomes by the error of counts, or by how well a classifier learns from them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from reticent.utility.metrics import Metrics
 from reticent.utility.workload import Workload
 
 BINS = 20
-"""Attributes of more values are learned by as many stretches of equally many records."""
+"""Attributes with more values are cut into this many bins with equally many records."""
 TEST_EVERY = 3
-"""One record in so many is not learned from but predicted."""
+"""One record in this many is a test record."""
 CLASSES = 10
-"""Values of the target beyond the most frequent ones are not predicted."""
+"""Most values of the target that are predicted, the most frequent first."""
 MIN_WEIGHT = 0.05
-"""Least weight of an attribute that tells nothing of the target: it may still be read by people."""
+"""Least weight of an attribute that does not predict the target: recipients may still use it."""
 
 
 class CountsPurpose:
-    """Releases by the error of count queries."""
+    """Score outcomes by the error of count queries."""
 
     emphasis: tuple[float, ...] | None = None
 
@@ -38,15 +38,15 @@ class CountsPurpose:
         self._workload = Workload.random(places, encoded.weights, _generator(rng))
 
     def score(self, outcome: Outcome, _: Metrics) -> float:
-        """Mean relative error; suppressed records are counted nowhere."""
+        """Return the mean relative error; suppressed records match no query."""
         published = ~outcome.suppressed
-        truth = {name: self._encoded.codes(name) for name in self._encoded.quasi}
-        return self._workload.error(truth, lambda name, asked: outcome.attributes[name].match_share(asked) * published)
+        codes = {name: self._encoded.codes(name) for name in self._encoded.quasi}
+        return self._workload.error(codes, lambda name, asked: outcome.attributes[name].match_share(asked) * published)
 
 
 @dataclass(frozen=True, repr=False)
 class Feature:
-    """An attribute as the classifier learns it: the bin of every code, and how many there are."""
+    """An attribute of the classifier: the bin of every code, and the number of bins."""
 
     name: str
     bins: Int64s
@@ -54,7 +54,7 @@ class Feature:
 
 
 class ModelPurpose:
-    """Releases by how badly a classifier that learns from them predicts the target of records it has not seen."""
+    """Score outcomes by how badly a classifier that learns from them predicts the target of test records."""
 
     def __init__(self, encoded: EncodedTable, table: pa.Table, rng: Rng) -> None:
         self._encoded = encoded
@@ -66,15 +66,16 @@ class ModelPurpose:
 
     @property
     def emphasis(self) -> tuple[float, ...]:
-        """How much each quasi-identifier tells of the target, as weights; the target itself weighs most."""
-        told = {feature.name: self._information(feature) for feature in self._features}
-        most = max(told.values(), default=0.0) or 1.0
-        weights = [1.0 if name == self._name else max(MIN_WEIGHT, told[name] / most) for name in self._encoded.quasi]
-        own = self._encoded.weights
-        return tuple(weight * mine for weight, mine in zip(weights, own, strict=True))
+        """Return weights by how well each quasi-identifier predicts the target; the target itself has the highest."""
+        information = {feature.name: self._information(feature) for feature in self._features}
+        most = max(information.values(), default=0.0) or 1.0
+        factors = [
+            1.0 if name == self._name else max(MIN_WEIGHT, information[name] / most) for name in self._encoded.quasi
+        ]
+        return tuple(factor * weight for factor, weight in zip(factors, self._encoded.weights, strict=True))
 
     def score(self, outcome: Outcome, _: Metrics) -> float:
-        """One minus the area under the curve."""
+        """Return one minus the area under the ROC curve."""
         learn = self._learn & ~outcome.suppressed
         if self._name in outcome.attributes:
             learn = learn & outcome.attributes[self._name].exact_rows()
@@ -94,29 +95,29 @@ class ModelPurpose:
         return np.stack([np.bincount(feature.bins, weights=row, minlength=feature.count) for row in rows])
 
     def _information(self, feature: Feature) -> float:
-        """Mutual information of an attribute and the target, in nats."""
+        """Return the mutual information of an attribute and the target, in nats."""
         bins = feature.bins[self._encoded.codes(feature.name)]
         usable = self._target_codes < self._classes
         pairs = np.bincount(
             bins[usable] * self._classes + self._target_codes[usable], minlength=feature.count * self._classes
         )
         joint = pairs.reshape(feature.count, self._classes) / max(1, pairs.sum())
-        apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+        independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
         at = joint > 0
-        return float((joint[at] * np.log(joint[at] / apart[at])).sum())
+        return float((joint[at] * np.log(joint[at] / independent[at])).sum())
 
 
 def _target(encoded: EncodedTable, table: pa.Table) -> tuple[str, Int64s, int]:
-    """The column to predict, its values by frequency, and how many of them are predicted."""
+    """Return the column to predict, its codes by frequency, and the number of predicted values."""
     name = encoded.policy.table.target or next(iter(encoded.policy.sensitive), None)
     if name is None or name not in encoded.policy.released:
         raise PolicyError(
-            "A release for a model needs a column to predict that is published.",
+            "A release with purpose: model needs a published column to predict.",
             hint="Name it in table.target, or give a column the role sensitive.",
         )
-    goal = Dictionary().encode(table.column(name)).astype(np.int64)
-    places = np.argsort(-np.bincount(goal), kind="stable")
-    return name, np.argsort(places)[goal], min(CLASSES, len(places))
+    codes = Dictionary().encode(table.column(name)).astype(np.int64)
+    places = np.argsort(-np.bincount(codes), kind="stable")
+    return name, np.argsort(places)[codes], min(CLASSES, len(places))
 
 
 def _feature(encoded: EncodedTable, name: str) -> Feature:

@@ -1,13 +1,15 @@
 """The veil over one table: each sensitive value among l candidates, quasi-identifiers at their published level.
 
-With `privacy: {k: 5}` they climb further until k persons share every published combination (`reticent.engine.veil.equivalence_classes`).
+With `privacy: {k: 5}` quasi-identifiers climb further until k persons share every published combination
+(`reticent.engine.veil.equivalence_classes`).
 
-Guarantee: a reader who knows the published prior and any number of other persons' records gives each candidate exactly its
-    stated weight, copies / l (docs/veil.md, with the tests that show it).
-Not covered: readers better informed than the prior, by the factor they are; see `reticent.engine.veil.release`.
+Guarantee: for an attacker who knows the published prior and any number of other persons' records, each candidate has
+    exactly its stated probability, copies / l (docs/veil.md, with the tests that check it).
+Not covered: an attacker whose prior is better than the published one gains at most that advantage; see
+    `reticent.engine.veil.release`.
 Cost: linear; a few tens of nanoseconds per candidate in the native core.
 Reference: docs/veil.md.
-Differences from the paper: ours.
+Differences from the paper: none; this is our own method.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ class Veil(VeilPublisher, TablePublisher):
         self._veiler = BatchVeiler(policy, rng, self.kind)
 
     def release(self, table: pa.Table) -> Release:
-        """Veils every record; those of one person are events, in the order of the column that the policy names."""
+        """Veil every record; the records of a person are events in the order of the policy's event column."""
         events = events_of(table, self.policy)
-        veiled, places = self._veiler.veil(table.take(pa.array(events.facts))), events.facts
+        veiled, rows = self._veiler.veil(table.take(pa.array(events.facts))), events.facts
         if self._veiler.parameters.kernel is not None and veiled.true_values is not None:
             check_transitions(
                 self._veiler.parameters,
@@ -44,14 +46,14 @@ class Veil(VeilPublisher, TablePublisher):
             )
         if len(events.records) > len(events.facts):
             published, _ = self._veiler.parameters.levels.publish(table.take(pa.array(events.records)))
-            veiled, places = veiled.repeat(published, events.fact_of), events.records
+            veiled, rows = veiled.repeat(published, events.fact_of), events.records
         if self.policy.privacy.k is not None:
-            crowd = form_classes(
-                self.policy, self._veiler.parameters.levels, table.take(pa.array(places)), veiled.events.strata
+            classes = form_classes(
+                self.policy, self._veiler.parameters.levels, table.take(pa.array(rows)), veiled.events.strata
             )
-            veiled, places = veiled.repeat(crowd.published, crowd.records), places[crowd.records]
-        self._source_rows = places[self._veiler.row_order(len(veiled), number=1)]
-        # Totals over the same persons would add up, and nobody keeps accounts of epsilon: they stand here alone.
+            veiled, rows = veiled.repeat(classes.published, classes.records), rows[classes.records]
+        self._source_rows = rows[self._veiler.row_order(len(veiled), number=1)]
+        # The epsilon of noisy counts adds up over releases of the same persons, and nothing tracks it: allow one release.
         alone = counts_epsilon(self.policy) is not None
         self._shown_events = None if self.policy.person is None else veiled.shown_events()._replace(exclusive=alone)
         return self._veiler.release(veiled, number=1, suppressed=table.num_rows - len(veiled))

@@ -137,7 +137,7 @@ def test_important_columns_keep_more():
     plain = release(rules({"k": 10}), people()).explain["attributes"]
     policy = rules({"k": 10}, important=["town"])
     assert release(policy, people()).explain["attributes"]["town"]["loss"] <= plain["town"]["loss"]
-    with pytest.raises(PolicyError, match="no quasi-identifier"):
+    with pytest.raises(PolicyError, match="not a quasi-identifier"):
         release(rules({"k": 4}, important=["ill"]), people())
 
 
@@ -156,7 +156,7 @@ def test_a_cancelled_search_publishes_nothing_and_tries_nothing_more(monkeypatch
         after.append(outcome)
         return 0.0
 
-    monkeypatch.setattr("reticent.engine.table.auto.by_loss", lambda _: cancelling)
+    monkeypatch.setattr("reticent.engine.table.auto.loss_scorer", lambda _: cancelling)
     with pytest.raises(WorkCancelledError, match="nothing was published"):
         release(rules({"k": 4}), people(), watch=watch)
     assert len(after) == 1
@@ -210,7 +210,7 @@ def test_a_column_whose_values_have_commas_is_not_published_by_sets():
 
 def test_the_best_entry_wins_and_the_first_of_equals():
     policy = rules({"k": 4})
-    encoded = publisher(policy, "table", "auto", rng=Rng.from_seed(1)).encoded(people())
+    encoded = publisher(policy, "table", "auto", rng=Rng.from_seed(1)).encode(people())
     from reticent.engine.table.mondrian import cut
 
     parts = [contests.SearchMethod(name, cut) for name in ("mondrian", "local", "optimal")]

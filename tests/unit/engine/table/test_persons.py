@@ -100,7 +100,7 @@ def test_a_record_without_a_person_is_refused():
 
 def test_a_policy_without_a_person_over_repeated_ids_is_told_loudly():
     release = anonymize(visits(), policy(person=None, k=4), seed=1)
-    assert "900 of 1,200 records repeat the column 'patient'" in release.guarantee.not_covered[0]
+    assert "900 of 1,200 records repeat a value of the column 'patient'" in release.guarantee.not_covered[0]
     assert "PERSONS" not in anonymize(visits(), policy(k=4), seed=1).guarantee.not_covered[0]
 
 

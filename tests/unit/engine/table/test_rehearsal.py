@@ -49,7 +49,7 @@ def runs(monkeypatch):
     seen = []
 
     def partition(encoded, *, sets=None, cut=mondrian.partition):
-        seen.append((encoded.rows, encoded.apart))
+        seen.append((encoded.rows, encoded.linked_k))
         return cut(encoded, sets=sets)
 
     monkeypatch.setattr(mondrian, "partition", partition)

@@ -129,12 +129,12 @@ def test_a_policy_that_cannot_be_met_is_refused(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_policy_that_asks_for_nothing_is_refused(method):
-    with pytest.raises(PolicyError, match="asks for no k, l or t"):
+    with pytest.raises(PolicyError, match="no k, l or t"):
         release(method, rules({}), people())
 
 
 def test_unknown_weights_are_refused():
-    with pytest.raises(PolicyError, match="no quasi-identifier"):
+    with pytest.raises(PolicyError, match="not a quasi-identifier"):
         release("optimal", rules({"k": 4}, weights={"agee": 1.0}), people())
 
 

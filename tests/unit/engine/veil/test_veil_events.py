@@ -71,7 +71,7 @@ def test_an_event_with_two_values_is_refused(tmp_path):
 def test_records_in_no_order_are_refused_with_the_ways_out(tmp_path):
     with pytest.raises(DataError, match=r"3 records are further records.*events: COLUMN.*records: first"):
         published(visits(*ROWS), policy(tmp_path))
-    with pytest.raises(DataError, match="1 records have no 'visit'"):
+    with pytest.raises(DataError, match="'visit' is empty in 1 records"):
         published(visits(*ROWS, ("q", None, "flu")), policy(tmp_path, events="visit"))
 
 
