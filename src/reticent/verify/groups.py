@@ -92,7 +92,7 @@ def present_columns(names: Iterable[str], table: pa.Table) -> list[str]:
 
 
 def codes(column: pa.ChunkedArray) -> tuple[Int64s, tuple[str | None, ...]]:
-    """Number the distinct values of a column; a missing value is a value of its coded."""
+    """Number the distinct values of a column; a missing value has its own code."""
     code, values = arrow_codes(column)
     return code, tuple(values.to_pylist())
 
@@ -177,7 +177,7 @@ def _encode_near_integers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
 
 
 def common_codes(*columns: pa.Array) -> list[Int64s]:
-    """Return codes for several columns from one common dictionary; a missing text has its coded code."""
+    """Return codes for several columns from one common dictionary; a missing text has its own code."""
     texts = pa.concat_arrays([column.cast(pa.string()) for column in columns])
     code = pc.dictionary_encode(texts, null_encoding="encode").indices.to_numpy(zero_copy_only=False)
     ends = np.cumsum([len(column) for column in columns])

@@ -162,10 +162,8 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
     candidates = list(attack.candidates().values())
     l = policy.l_of("evolving")
     below = sum(count < l for count in candidates)
-    notes = [
-        f"Worst case over {len(anatomies)} publications: {min(candidates, default=0)} candidates. "
-        f"{below} persons have fewer than {l}."
-    ]
+    worst = f"Worst case over {len(anatomies)} publications: {min(candidates, default=0)} candidates."
+    notes = [f"{worst} {below} persons have fewer than {l}."]
     if any(release.claims.get("publications") == 1 for release in anatomies):
         notes.append(_ONE_ONLY)
     return VerificationResult(
