@@ -143,7 +143,9 @@ def test_classes_that_violate_the_policy_are_found_in_what_was_written(tmp_path,
     from reticent.connectors.duck.rows import DuckRows
 
     published = DuckRows.iter_published_parts
-    monkeypatch.setattr(DuckRows, "iter_published_parts", lambda rows, recoding: published(rows, replace(recoding, suppressed=None)))
+    monkeypatch.setattr(
+        DuckRows, "iter_published_parts", lambda rows, recoding: published(rows, replace(recoding, suppressed=None))
+    )
     told = refused(tmp_path, rows(2000), policy({"k": 5, "suppression": 0.1}), GuaranteeError)
     assert "k = 5" in told
 

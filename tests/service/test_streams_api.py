@@ -183,7 +183,9 @@ def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monke
     monkeypatch.setattr(stream_publication, "_MAX_JOURNAL", 3_000)
     monkeypatch.setattr(snapshot_writer, "_PIECE", 2_000)
     begun = []
-    monkeypatch.setattr(live_stream, "SnapshotWriter", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args))
+    monkeypatch.setattr(
+        live_stream, "SnapshotWriter", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args)
+    )
     running = InThread(tmp_path)
     try:
         with running.client() as client:
