@@ -59,7 +59,7 @@ def test_a_cell_that_is_coarser_for_one_value_is_refuted(honest):
         cells = ['"*"' if truth == "d3" else line[at] for line, truth in zip(lines, truths, strict=True)]
         return [[*line[:at], cell, *line[at + 1 :]] for line, cell in zip(lines, cells, strict=True)]
 
-    assert "every published record is one of the input" in [one.claim for one in forged(honest, starred).refuted]
+    assert "every published record comes from the input" in [one.claim for one in forged(honest, starred).refuted]
 
 
 @pytest.mark.parametrize("honest", ["veil"], indirect=True)
@@ -69,7 +69,9 @@ def test_lines_that_stand_by_their_truths_are_refuted(honest, sign):
         signs = [sign(truth) for truth in truths]
         return [lines[at] for at in sorted(range(len(lines)), key=signs.__getitem__)]
 
-    assert "lines do not stand by their truths" in [one.claim for one in forged(honest, ordered).refuted]
+    assert "the order of records does not follow their true values" in [
+        one.claim for one in forged(honest, ordered).refuted
+    ]
 
 
 def starred(line):
@@ -148,4 +150,4 @@ def test_later_lines_of_a_person_that_differ_by_their_truths_are_refuted(tmp_pat
     (tmp_path / "out.ndjson").write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))
     verdict = verify(places[3], places[1], original=places[0])
     assert verdict.holds is (told is None), verdict
-    assert told != "row" or "later events have the row of the first sight" in [one.claim for one in verdict.refuted]
+    assert told != "row" or "later events have the stratum of the first event" in [one.claim for one in verdict.refuted]

@@ -165,8 +165,8 @@ def test_the_judge_refutes(release, bug):
 @pytest.mark.parametrize(
     ("bug", "claim"),
     [
-        ("a visit of another", "every visit that a row names is one of its person"),
-        ("a visit of nobody", "every person that a row names is in the table of persons"),
+        ("a visit of another", "every visit in a row belongs to the person of the row"),
+        ("a visit of nobody", "every person in a row is in the table of persons"),
         ("a person twice", "persons are named once"),
     ],
 )

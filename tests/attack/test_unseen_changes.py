@@ -54,7 +54,7 @@ def record(name, person, **cells):
 
 
 CROWD = rows(*(record(f"x{i}", f"x{i}") for i in range(150)))
-"""Others, so that few truths are not offered."""
+"""Others, so that at most a tenth of the records omit their true value."""
 
 
 def shown(table, tag=None):

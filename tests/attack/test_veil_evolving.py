@@ -528,8 +528,10 @@ def test_the_judge_follows_persons_through_corrections_and_returns(rules):
     policy = rules()
     assert judged(policy, Veil(policy, rng=Rng.from_seed(1))) == []
     shown = judged(policy, Forgetful(policy, rng=Rng.from_seed(1)))
-    assert "an event of a person shows the same candidates in every publication" in shown
-    assert judged(policy, Resting(policy, rng=Rng.from_seed(1))) == ["candidates move as the published kernel leads"]
+    assert "an event shows the same candidates in every publication" in shown
+    assert judged(policy, Resting(policy, rng=Rng.from_seed(1))) == [
+        "candidates follow the published transition kernel"
+    ]
 
 
 def test_the_judge_notices_rows_and_events_that_change(rules):
@@ -549,10 +551,12 @@ def test_the_judge_notices_rows_and_events_that_change(rules):
         return [finding.claim for finding in verify(changed, policy, ledger=ledger).refuted]
 
     assert refuted("line", 99) == []
-    assert "a person keeps its row of the prior" in refuted("row", 7)
-    assert "events of a person never go back" in refuted("event", 3)
+    assert "every person keeps their stratum of the prior" in refuted("row", 7)
+    assert "events of a person are published in order" in refuted("event", 3)
     short = Ledger(ledger.entries, [ledger.persons[0][1:], ledger.persons[1]], [ledger.groups[0][1:], ledger.groups[1]])
     claims = [finding.claim for finding in verify(releases, policy, ledger=short).refuted]
     assert claims == ["the ledger lists every veiled record once"]
     other = replace(releases[1], documents={"veil": releases[1].documents["veil"] | {"permutations": [[3, 2, 1, 0]]}})
-    assert "all publications are of one house" in [f.claim for f in verify([releases[0], other], policy).refuted]
+    assert "all publications have the same veil parameters" in [
+        f.claim for f in verify([releases[0], other], policy).refuted
+    ]

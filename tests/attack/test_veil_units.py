@@ -137,7 +137,7 @@ def test_a_ward_is_no_household(tmp_path):
     silent = [words for words in release.guarantee.not_covered if words != HOUSEHOLD]
     altered = replace(release, guarantee=replace(release.guarantee, not_covered=tuple(silent)))
     altered.to_dir(tmp_path / "altered")
-    assert "the guarantee is in the words of its method" in [
+    assert "the guarantee uses the sentences of its method" in [
         one.claim for one in judge(tmp_path / "altered", rules).refuted
     ]
 

@@ -53,7 +53,9 @@ def test_counts_of_two_to_one_are_not_2_diverse(stream, tmp_path, counts, holds)
     path = tmp_path / "out.ndjson"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     verdict = verify(path, stream.policy)
-    assert [finding.claim for finding in verdict.refuted] == ([] if holds else ["no candidate above 1/l of its group"])
+    assert [finding.claim for finding in verdict.refuted] == (
+        [] if holds else ["no candidate is above 1/l of its group"]
+    )
 
 
 def test_the_second_tuple_validates_the_counterfeit(stream):

@@ -24,10 +24,10 @@ COLUMNS = {
     "ward": "plain",
     "ill": "sensitive",
 }
-WRITTEN = "every file is written in the one way"
-FORM = "every entry of the manifest has its form"
-BOOK = "the codebook repeats manifest, tables and policy"
-WORDS = "the guarantee is in the words of its method"
+WRITTEN = "every file is in its canonical form"
+FORM = "every entry of the manifest is well-formed"
+BOOK = "the codebook agrees with manifest, tables and policy"
+WORDS = "the guarantee uses the sentences of its method"
 
 
 def policy(method):
@@ -211,10 +211,13 @@ PAPERS = {
     "against": (against, WORDS),
     "nothing left open": (silent, WORDS),
     "the hash": (hashed, FORM),
-    "a figure's name": (lambda m, _: m["metrics"].update(p_one_has_d_three=1), "metrics are numbers"),
-    "a figure's digits": (lambda m, _: m["metrics"].update(discernibility=int("1" * 300)), "metrics are numbers"),
-    "a figure that is a word": (lambda m, _: m["metrics"].update(discernibility=True), "metrics are numbers"),
-    "a setting": (lambda m, _: m["explain"].update(loss="p1_has_d3"), "explain tells counts and settings only"),
+    "a figure's name": (lambda m, _: m["metrics"].update(p_one_has_d_three=1), "metrics contains only numbers"),
+    "a figure's digits": (
+        lambda m, _: m["metrics"].update(discernibility=int("1" * 300)),
+        "metrics contains only numbers",
+    ),
+    "a figure that is a word": (lambda m, _: m["metrics"].update(discernibility=True), "metrics contains only numbers"),
+    "a setting": (lambda m, _: m["explain"].update(loss="p1_has_d3"), "explain contains only counts and settings"),
     "a version": (lambda m, _: m["versions"].update(python="3.p1-d3"), FORM),
     "a moment": (lambda m, _: m.update(time="2026-99-99T99:99:99+00:00"), FORM),
     "the format": (lambda m, _: m.update(format=20), FORM),
@@ -272,7 +275,7 @@ def test_rows_do_not_stand_by_what_is_known_of_persons(tmp_path, what):
     assert verify(tmp_path / "release", rules, original=people).holds
     standing(tmp_path / "release", ORDERS[what])
     claims = refuted(tmp_path / "release", rules, original=people)
-    assert claims == {"rows stand in an order that tells nothing"}
+    assert claims == {"the order of rows discloses nothing"}
     standing(tmp_path / "release", lambda line: [str(cell) for cell in line.values()])
     assert verify(tmp_path / "release", rules, original=people).holds  # by what is published anyway
 
@@ -295,7 +298,7 @@ def test_a_manifest_that_lists_no_file_lets_none_lie_there(good, tmp_path):
     folder, rules = planted(good, tmp_path)
     (folder / "notes.txt").write_text("p1 has d3")
     stored(folder, "release.json", json.loads((folder / "release.json").read_text()) | {"files": {}})
-    assert "only files of the release lie in the folder" in refuted(folder, rules)
+    assert "the folder contains only files that the manifest lists" in refuted(folder, rules)
 
 
 @pytest.mark.parametrize("odd", [[], {}, [5], {"a": []}], ids=str)
@@ -317,4 +320,4 @@ def test_odd_entries_further_inside_are_refuted_too(good, tmp_path):
     manifest["guarantee"]["claims"]["l"] = {"persons": 5}
     manifest["explain"] |= {"batches": [5], "tried": [{"method": ["p1"]}]}
     stored(folder, "release.json", manifest)
-    assert {BOOK, "explain tells counts and settings only"} <= refuted(folder, rules)
+    assert {BOOK, "explain contains only counts and settings"} <= refuted(folder, rules)

@@ -127,7 +127,7 @@ def test_rows_in_the_order_of_their_values(planted, kind):
         return sorted(rows, key=lambda row: (int(row["group"]), ill[row["age"], row["sex"], row["ward"]]))
 
     table(out, "qit", by_truth)
-    assert refuted(out, policy) == {"rows of 'qit' stand by group and text"}
+    assert refuted(out, policy) == {"rows of 'qit' are sorted by group and text"}
 
 
 @pytest.mark.parametrize("kind", ["enc", "indexed"])
@@ -157,7 +157,7 @@ def test_values_of_another_group_are_seen_beside_the_input(planted):
         return sorted(rows, key=lambda row: (int(row["group"]), row["value"]))
 
     table(out, "st", turned)
-    claim = "every published record is one of the input"  # with its value among those of its group
+    claim = "every published record comes from the input"  # with its value among those of its group
     assert claim in refuted(out, policy, original=out.parent / "data.csv")
 
 
@@ -165,7 +165,7 @@ def test_cells_of_an_evolving_table_are_those_of_the_input(planted):
     out, policy = planted("enc")
     change = {"a": "b", "b": "c", "c": "a"}
     table(out, "qit", lambda rows: [row | {"ward": change[row["ward"]]} for row in rows])
-    claim = "every published record is one of the input"
+    claim = "every published record comes from the input"
     assert claim in refuted(out, policy, original=out.parent / "data.csv")
 
 
@@ -174,7 +174,7 @@ def test_lines_of_a_series_stand_by_group_and_text(planted, name, column):
     out, policy = planted("m-distinct")
     table(out, name, lambda rows: sorted(rows, key=lambda row: (int(row["group"]), row[column]), reverse=True)[::1])
     claims = refuted(out, policy)
-    assert f"rows of '{name}' stand by group and text" in claims
+    assert f"rows of '{name}' are sorted by group and text" in claims
 
 
 def test_numbers_of_groups_of_a_series_tell_nothing(planted):
@@ -200,7 +200,7 @@ def reversed_keys(line):
     return json.dumps(dict(reversed(json.loads(line).items())), separators=(",", ":"))
 
 
-WRITTEN = "every line is written in the one way"
+WRITTEN = "every line is in its canonical form"
 STREAM = {
     "keys": (one_in_three(reversed_keys), WRITTEN),
     "spaces": (one_in_three(lambda line: json.dumps(json.loads(line))), WRITTEN),
@@ -210,7 +210,7 @@ STREAM = {
     "escapes": (one_in_three(lambda line: line.replace('"f"', '"\\u0066"')), WRITTEN),
     "a cell left out": (
         one_in_three(lambda line: re.sub(r'"ward":"\w"', "", line)),
-        "only columns the policy releases",
+        "only columns that the policy releases are published",
     ),
 }
 
@@ -239,8 +239,8 @@ def names(lines, form):
 
 GROUPS = {
     "a note": (lambda lines: [line[:-1] + ',"note":1}' for line in lines], WRITTEN),
-    "names that tell": (lambda lines: names(lines, lambda at: f"p{at} has d3"), "names of groups are drawn by chance"),
-    "names in a row": (lambda lines: names(lines, lambda at: f"g{at:016x}"), "names of groups are drawn by chance"),
+    "names that tell": (lambda lines: names(lines, lambda at: f"p{at} has d3"), "group names look random"),
+    "names in a row": (lambda lines: names(lines, lambda at: f"g{at:016x}"), "group names look random"),
 }
 
 
@@ -266,7 +266,7 @@ def test_the_codebook_of_a_stream_is_written_in_one_way(planted, what):
     out, policy = planted("castle")
     book = out.with_name(out.name + ".codebook.json")
     book.write_text(BOOK[what](book.read_text()))
-    assert "every file is written in the one way" in refuted(out, policy)
+    assert "every file is in its canonical form" in refuted(out, policy)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_the_codebook_of_a_stream_is_closed(planted, change):
     book = json.loads(path.read_text())
     change(book)
     path.write_text(json.dumps(book, separators=(",", ":")) + "\n")
-    assert "the codebook of a stream is closed in every entry" in refuted(out, policy)
+    assert "every entry of the stream's codebook is known and well-formed" in refuted(out, policy)
 
 
 def moved(lines):
@@ -298,13 +298,13 @@ def test_a_stream_beside_its_input(planted, kind):
     out, policy = planted(kind)
     lines = out.read_text().split("\n")[:-1]
     out.write_text("\n".join(moved(lines)) + "\n")
-    assert "every published record is one of the input" in refuted(out, policy, original=out.parent / "data.csv")
+    assert "every published record comes from the input" in refuted(out, policy, original=out.parent / "data.csv")
 
 
 def test_values_of_castle_are_those_of_the_input(planted):
     out, policy = planted("castle")
     out.write_text(out.read_text().replace('"sensitive":"d1"', '"sensitive":"d2"'))
-    assert "every value is that of the input" in refuted(out, policy, original=out.parent / "data.csv")
+    assert "every sensitive value matches the input" in refuted(out, policy, original=out.parent / "data.csv")
 
 
 def test_candidates_of_another_group(planted):
@@ -315,6 +315,6 @@ def test_candidates_of_another_group(planted):
     for line, candidates in zip(groups, sets[1:] + sets[:1], strict=True):
         line["candidates"] = candidates
     out.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
-    claim = "every person's value is among those of the group"
+    claim = "every person's true value is among the values of their group"
     assert claim in refuted(out, policy, original=out.parent / "data.csv")
     assert claim not in refuted(out, policy)

@@ -104,9 +104,9 @@ def test_the_judge_on_spark_refutes_sets_that_no_row_gives_and_strange_columns(s
     names = made.frame.columns[first:]
     same = made.frame.select(*made.frame.columns[:first], *[F.lit("flu").alias(name) for name in names])
     told = on_spark.verify(replace(made, frame=same), wanted)
-    assert {finding.claim for finding in told.refuted} == {"every first sight is a set that its row can give"}
+    assert {finding.claim for finding in told.refuted} == {"the set of every first event is possible in its stratum"}
     named = on_spark.verify(replace(made, frame=made.frame.withColumn("person", F.lit("p"))), wanted)
-    assert {finding.claim for finding in named.refuted} == {"only columns the policy releases"}
+    assert {finding.claim for finding in named.refuted} == {"only columns that the policy releases are published"}
     assert not on_spark.verify(replace(made, frame=made.frame.limit(499)), wanted).holds
     later = on_spark.verify(replace(made, frame=made.frame.withColumn("event", F.lit(1))), wanted)
     assert {finding.claim for finding in later.refuted} == {"every record is its person's only event"}

@@ -153,7 +153,7 @@ def test_a_set_that_the_line_cannot_give_is_refuted(place):
         forged = forged.set_column(forged.column_names.index(name), name, pa.array(cells[name]))
     object.__setattr__(made, "tables", {"data": forged})
     refuted = [finding.claim for finding in verify(made, Policy.load(place / "policy.yaml")).refuted]
-    assert refuted == ["every first sight is a set that its row can give"]
+    assert refuted == ["the set of every first event is possible in its stratum"]
 
 
 def test_each_candidate_is_the_truth_as_often_as_it_says(tmp_path):
@@ -225,4 +225,4 @@ def test_a_link_that_the_policy_does_not_name_is_refuted(place):
     assert release(place, "a", policy="linked.yaml").exit_code == 0
     assert verify(place / "a", Policy.load(place / "linked.yaml")).holds
     refuted = [finding.claim for finding in verify(place / "a", Policy.load(place / "policy.yaml")).refuted]
-    assert "persons have pseudonyms if, and only if, the policy links them" in refuted
+    assert "records have pseudonyms if and only if the policy links persons" in refuted

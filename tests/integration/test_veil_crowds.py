@@ -34,8 +34,8 @@ table: {method: veil}
 series: {method: veil}
 """
 PRIOR = "sex,value,count\n" + "".join(f"{sex},{ill},{n}\n" for sex in ("f", "m", "*") for n, ill in enumerate(ILLS, 30))
-TRUTH = "every person's truth is among the candidates but for the stated share"
-ORIGIN = "every published record is one of the input"
+TRUTH = "the true value is among the candidates except at the stated omission rate"
+ORIGIN = "every published record comes from the input"
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_the_row_of_the_prior_counts_as_published(policy):
     rows = data["row"].to_pylist()
     wrong = with_column(release, "row", [2, *rows[1:]])
     assert "k = 5" in {finding.claim for finding in verify(wrong, policy, kind="table").refuted}
-    assert "a first sight has the row of its fields" in refuted(wrong, policy, original)[0]
+    assert "every first event has the stratum of its fields" in refuted(wrong, policy, original)[0]
 
 
 def test_lost_rows_are_missed(policy):
@@ -226,7 +226,7 @@ def test_lost_rows_are_missed(policy):
     short = replace(release, tables={"data": release.tables["data"].slice(10)})
     short = replace(short, counts=replace(release.records, rows_in=590, published=590))
     inside, outside = refuted(short, policy, original)
-    assert "rows in = rows of the input" in inside & outside
+    assert "the manifest states the rows of the input" in inside & outside
 
 
 def test_a_domain_with_two_spellings_of_a_value_is_refuted(policy):
@@ -235,4 +235,4 @@ def test_a_domain_with_two_spellings_of_a_value_is_refuted(policy):
     veil["domain"] = ["Flu", *veil["domain"][1:]]
     forged = replace(release, documents={"veil": veil})
     claims = {finding.claim for finding in verify(forged, policy, kind="table").refuted}
-    assert "no two values are spellings of one" in claims
+    assert "no two values are variants of one value" in claims

@@ -103,7 +103,7 @@ def test_every_release_quotes_it_and_the_judge_compares(place):
     document["figures"]["omission_rate"] = 0.0001
     forged = Release.from_dir(place / "out")
     object.__setattr__(forged, "metadata", {"veil": document})
-    assert "the figures are those of the prior's report" in [one.claim for one in verify(forged, policy).refuted]
+    assert "the figures match the prior's report" in [one.claim for one in verify(forged, policy).refuted]
 
 
 def test_without_a_report_the_release_says_that_nobody_measured_it(place):

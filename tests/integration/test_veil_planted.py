@@ -86,18 +86,21 @@ def refuted(folder, rules, **more):
 
 
 MANIFEST = {
-    "explain": (lambda m: m["explain"].update(cells=["p1", "d03"]), "explain tells counts and settings only"),
-    "metrics": (lambda m: m["metrics"].update(p1="d03"), "metrics are numbers"),
-    "names of metrics": (lambda m: m["metrics"].update({"p1 has d03": 1}), "metrics are numbers"),
-    "versions": (lambda m: m["versions"].update(p1="d03"), "every entry of the manifest has its form"),
-    "counts": (lambda m: m["counts"].update(p1=3), "every entry of the manifest has its form"),
-    "guarantee": (lambda m: m["guarantee"].update(p1="d03"), "every entry of the manifest has its form"),
-    "method": (lambda m: m.update(method="p1 d03"), "every entry of the manifest has its form"),
-    "time": (lambda m: m.update(time="p1 d03"), "every entry of the manifest has its form"),
-    "another kind": (lambda m: m.update(kind="series"), "the codebook repeats manifest, tables and policy"),
-    "l": (lambda m: m["guarantee"]["claims"].update(l=9), "the veil claims l and k, and nothing else"),
-    "t": (lambda m: m["guarantee"]["claims"].update(t=0.1), "the veil claims l and k, and nothing else"),
-    "words": (lambda m: m["guarantee"]["not_covered"].append("p1"), "the codebook repeats manifest, tables and policy"),
+    "explain": (lambda m: m["explain"].update(cells=["p1", "d03"]), "explain contains only counts and settings"),
+    "metrics": (lambda m: m["metrics"].update(p1="d03"), "metrics contains only numbers"),
+    "names of metrics": (lambda m: m["metrics"].update({"p1 has d03": 1}), "metrics contains only numbers"),
+    "versions": (lambda m: m["versions"].update(p1="d03"), "every entry of the manifest is well-formed"),
+    "counts": (lambda m: m["counts"].update(p1=3), "every entry of the manifest is well-formed"),
+    "guarantee": (lambda m: m["guarantee"].update(p1="d03"), "every entry of the manifest is well-formed"),
+    "method": (lambda m: m.update(method="p1 d03"), "every entry of the manifest is well-formed"),
+    "time": (lambda m: m.update(time="p1 d03"), "every entry of the manifest is well-formed"),
+    "another kind": (lambda m: m.update(kind="series"), "the codebook agrees with manifest, tables and policy"),
+    "l": (lambda m: m["guarantee"]["claims"].update(l=9), "the veil claims only l and k"),
+    "t": (lambda m: m["guarantee"]["claims"].update(t=0.1), "the veil claims only l and k"),
+    "words": (
+        lambda m: m["guarantee"]["not_covered"].append("p1"),
+        "the codebook agrees with manifest, tables and policy",
+    ),
 }
 
 
@@ -109,22 +112,25 @@ def test_the_manifest_is_closed_in_every_entry(folder, rules, what):
 
 
 VEIL = {
-    "a kernel": (lambda v: v.update(kernel={"p1": "d03"}), "the kernel is the policy's"),
-    "epsilon": (lambda v: v.update(epsilon=0.001), "epsilon is that of the prior's report or of the policy"),
-    "the house": (lambda v: v.update(house="p1 has d03"), "the house is the digest of what it pins"),
+    "a kernel": (lambda v: v.update(kernel={"p1": "d03"}), "the transition kernel is the policy's"),
+    "epsilon": (lambda v: v.update(epsilon=0.001), "epsilon matches the prior's report or the policy"),
+    "the house": (lambda v: v.update(house="p1 has d03"), "the digest matches the pinned veil parameters"),
     "eta of nobody": (
         lambda v: v["omission_rate"].append(0.123),
-        "every row of the prior has its share of truths that are not offered",
+        "every stratum of the prior states its omission rate",
     ),
     "cells in eta": (
         lambda v: v["omission_rate"].append("p1"),
-        "every row of the prior has its share of truths that are not offered",
+        "every stratum of the prior states its omission rate",
     ),
     "dear eta": (
         lambda v: v.update(eta_epsilon=9),
-        "every row of the prior has its share of truths that are not offered",
+        "every stratum of the prior states its omission rate",
     ),
-    "large eta": (lambda v: v.update(eta=[0.9] * len(v["omission_rate"])), "few truths are stated not to be offered"),
+    "large eta": (
+        lambda v: v.update(eta=[0.9] * len(v["eta"])),
+        "the stated omission rate is within the limit of one tenth",
+    ),
 }
 
 
@@ -138,15 +144,15 @@ def test_the_document_says_what_policy_and_prior_say(folder, rules, what):
 def test_codebook_and_page_say_no_more_than_the_release(folder, rules):
     page = folder / "README.txt"
     page.write_text(page.read_text() + "p1 has d03\n")
-    assert refuted(folder, rules) == {"README.txt is the page of the codebook"}
+    assert refuted(folder, rules) == {"README.txt matches the codebook"}
     papers(folder, "codebook.json", lambda book: book["columns"][0].update(meaning="p1 has d03"))
-    assert "the codebook repeats manifest, tables and policy" in refuted(folder, rules)
+    assert "the codebook agrees with manifest, tables and policy" in refuted(folder, rules)
 
 
 def test_a_file_is_none_of_the_release_because_the_manifest_lists_it(folder, rules, rows):
     pa.csv.write_csv(rows, folder / "input.csv")
     papers(folder, "release.json", lambda m: m["files"].update({"input.csv": ""}))
-    assert "the folder holds the files of its shape, each once" in refuted(folder, rules)
+    assert "the folder has only files of its shape, each once" in refuted(folder, rules)
 
 
 def test_a_table_stands_in_one_format(folder, rules, rows):
@@ -154,13 +160,13 @@ def test_a_table_stands_in_one_format(folder, rules, rows):
     pq.write_table(pa.csv.read_csv(folder / "data.csv"), folder / "data.parquet")
     pa.csv.write_csv(rows, folder / "data.csv")
     papers(folder, "release.json", lambda m: m["files"].update({"data.parquet": ""}))
-    assert "the folder holds the files of its shape, each once" in refuted(folder, rules)
+    assert "the folder has only files of its shape, each once" in refuted(folder, rules)
 
 
 def test_a_second_column_of_the_same_name_is_seen(folder, rules, rows):
     lines(folder, lambda head, cells: ([*head, "age"], [[*row, "p1"] for row in cells]))
-    assert "every column has a name of its own" in refuted(folder, rules)
-    assert "every column has a name of its own" in refuted(folder, rules, original=rows)
+    assert "no column name occurs twice in a table" in refuted(folder, rules)
+    assert "no column name occurs twice in a table" in refuted(folder, rules, original=rows)
 
 
 def test_numbers_are_written_in_one_way(folder, rules):
@@ -176,7 +182,7 @@ def test_numbers_are_written_in_one_way(folder, rules):
 
 def test_fields_stand_at_their_level(folder, rules):
     lines(folder, lambda head, cells: (head, [["33", *row[1:]] if row[0] == "[30, 40)" else row for row in cells]))
-    assert "published values stand at their level or above" in refuted(folder, rules)
+    assert "published values are at the policy's level or above" in refuted(folder, rules)
 
 
 def test_later_events_do_not_stand_where_nobody_has_any(folder, rules):
@@ -185,13 +191,15 @@ def test_later_events_do_not_stand_where_nobody_has_any(folder, rules):
         return head, [[*row[:at], "7", *sorted(rng.choice(VALUES, 4, replace=False))] for row in cells]
 
     lines(folder, change)
-    assert {"who has one record has no later event", "no set has moved without a kernel"} <= refuted(folder, rules)
+    assert {"persons with one record have no later event", "without a transition kernel, no set changes"} <= refuted(
+        folder, rules
+    )
 
 
 def test_persons_are_not_lost_as_suppressed_ones(folder, rules):
     lines(folder, lambda head, cells: (head, cells[:800]))
     papers(folder, "release.json", lambda m: m["counts"].update(published=800, suppressed=400))
-    assert "suppressed rows within the policy's limit" in refuted(folder, rules)
+    assert "suppressed rows are within the policy's limit" in refuted(folder, rules)
 
 
 def test_lines_in_the_order_of_the_truth_are_seen(good, folder, rules, rows, tmp_path):
@@ -207,7 +215,7 @@ def test_lines_in_the_order_of_the_truth_are_seen(good, folder, rules, rows, tmp
     names = json.loads((folder / "codebook.json").read_text())["columns"]
     head = [entry["name"] for entry in names]
     lines(folder, lambda _, __: (head, [[str(row[name]) for name in head] for row in shown]))
-    assert "lines stand in an order that tells nothing" in refuted(folder, rules)
+    assert "the order of records discloses nothing" in refuted(folder, rules)
 
 
 def test_a_folder_that_lacks_a_column_is_refuted_and_no_bug(folder, rules, rows):

@@ -73,8 +73,8 @@ def test_pseudonyms_of_other_persons(base, tmp_path):
         return [[*row[:at], name, *row[at + 1 :]] for row, name in zip(cells, names, strict=True)]
 
     folders = altered(base, tmp_path, change)
-    assert "a person keeps its row of the prior" in refuted(base, *folders)
-    claim = "a person has one pseudonym, and nobody else has it"
+    assert "every person keeps their stratum of the prior" in refuted(base, *folders)
+    claim = "every person has one pseudonym, and no two persons share one"
     assert claim in refuted(base, *folders, store=base / "series.db")
 
 
@@ -91,7 +91,7 @@ def test_pseudonyms_that_tell(base, tmp_path):
 
 def test_a_person_twice(base, tmp_path):
     folders = altered(base, tmp_path, lambda _, cells: [*cells[:-1], cells[0]])
-    assert "a person stands once in a release of a series" in refuted(base, *folders)
+    assert "a release of a series has each person once" in refuted(base, *folders)
 
 
 def test_releases_in_another_order(base):
@@ -111,7 +111,7 @@ def test_lines_of_a_stream(base, tmp_path, what):
         LINES[what](line)
     (tmp_path / "out.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
     shutil.copy(base / "out.ndjson.codebook.json", tmp_path)
-    assert "every line is a record as documented, with nothing beside it" in refuted(base, tmp_path / "out.ndjson")
+    assert "every line is a record with the documented keys only" in refuted(base, tmp_path / "out.ndjson")
 
 
 def test_a_key_that_stands_twice(base, tmp_path):
@@ -129,4 +129,4 @@ def test_the_codebook_of_a_stream(base, tmp_path, change):
     change(book)
     shutil.copy(base / "out.ndjson", tmp_path)
     (tmp_path / "out.ndjson.codebook.json").write_text(json.dumps(book))
-    assert "the codebook of a stream is closed in every entry" in refuted(base, tmp_path / "out.ndjson")
+    assert "every entry of the stream's codebook is known and well-formed" in refuted(base, tmp_path / "out.ndjson")

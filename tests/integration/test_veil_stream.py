@@ -195,13 +195,13 @@ def test_lines_verify_with_and_without_the_codebook(tmp_path, link):
 
 FORGED = {
     "every candidate is a value of the domain": lambda line: line | {"candidates": ["flu", "gout", "plague"]},
-    "candidates stand in canonical order": lambda line: line | {"candidates": line["candidates"][::-1]},
+    "candidates are in canonical order": lambda line: line | {"candidates": line["candidates"][::-1]},
     "every record has l candidates": lambda line: line | {"candidates": line["candidates"][:2]},
-    "every first sight is a set that its row can give": lambda line: line | {"candidates": ["hiv"] * 3},
-    "every record names a row of the prior": lambda line: line | {"row": 99},
-    "the events of a person count 0, 1, 2, ... under one row": lambda line: line | {"event": 4},
-    "every line is a record as documented, with nothing beside it": lambda line: line | {"truth": "flu"},
-    "only columns the policy releases": lambda line: line | {"quasi": line["quasi"] | {"who": "p1"}},
+    "the set of every first event is possible in its stratum": lambda line: line | {"candidates": ["hiv"] * 3},
+    "every record names a stratum of the prior": lambda line: line | {"row": 99},
+    "the events of a person count 0, 1, 2, ... in one stratum": lambda line: line | {"event": 4},
+    "every line is a record with the documented keys only": lambda line: line | {"truth": "flu"},
+    "only columns that the policy releases are published": lambda line: line | {"quasi": line["quasi"] | {"who": "p1"}},
     "a sequence number occurs once": lambda line: line | {"seq": 1},
 }
 

@@ -52,7 +52,7 @@ def test_the_release_carries_them_says_what_they_cost_and_is_verified(place):
     assert "counts by stratum and value were computed from the released persons, with noise of epsilon = 1" in words
     done = run("verify", place / "a", "-p", place / "policy.yaml", "--original", place / "now.csv", "--all")
     assert done.exit_code == 0, done.output
-    assert "totals have as much noise as they state" in done.output
+    assert "noisy counts have as much noise as stated" in done.output
 
 
 def test_a_persons_epsilon_is_spent_once(place):

@@ -157,7 +157,7 @@ class Doubling(Ungated):
 @pytest.mark.parametrize(
     ("bug", "claim"),
     [
-        (Ungated, "no candidate's share exceeds max_risk"),
+        (Ungated, "no candidate has a share above max_risk"),
         (Forgetful, "candidates are a legal update instance, one to one"),
         (Doubling, "no group shows a value twice"),
     ],

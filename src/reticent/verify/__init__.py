@@ -12,7 +12,7 @@ __all__ = ["Finding", "VerificationResult", "verify"]
 
 
 class _Callable(ModuleType):
-    """The package and the public function share a name: `reticent.verify(...)` calls `reticent.api.verify`."""
+    """A module that can be called: `reticent.verify(...)` calls `reticent.api.verify`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return import_module("reticent.api").verify(*args, **kwargs)

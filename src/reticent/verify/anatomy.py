@@ -1,8 +1,8 @@
-"""Anatomy-like releases: the table of quasi-identifiers and the table of sensitive values must agree per group.
+"""Verify releases in two tables (Anatomy): quasi-identifiers and sensitive values must agree in every group.
 
-Guarantee: what the findings say: both tables name the same groups, counts match (counterfeits only where the manifest
-    says so), every group holds l distinct values, and for Anatomy none of them above 1/l of the group.
-Not covered: how the groups came about, other releases of the same people.
+Guarantee: if all findings hold, both tables name the same groups and counts match (counterfeits only where the manifest
+    states them). An attacker who knows a person's group sees l distinct values; for Anatomy, none above 1/l of the group.
+Not covered: how the groups were formed; other releases of the same people.
 Cost: linear in the rows.
 Reference: X. Xiao, Y. Tao, "Anatomy: simple and effective privacy preservation", VLDB 2006.
 Differences from the paper: none.
@@ -34,10 +34,10 @@ from reticent.verify.result import Finding, VerificationResult, none_of
 from reticent.verify.row_order import check_row_order
 from reticent.verify.variants import check_variants
 
-POSTERIOR = "no value above the claimed posterior in any group"
+POSTERIOR = "no value has a larger share of a group than the claimed posterior"
 POSTERIOR_NOTE = (
-    "Posterior: the shares within every group are recomputed. That groups were formed as the proof of the method asks "
-    "cannot be seen from outside; `reticent audit` tries to break it."
+    "Posterior: the verifier recomputes the shares within every group. It cannot see whether the groups were formed as "
+    "the proof of the method requires. Run `reticent audit` to attack the release."
 )
 
 
@@ -51,7 +51,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
         or {"group", "value", "count"} - set(st.column_names)
     ):
         return VerificationResult(
-            (Finding("the tables 'qit' (group, ...) and 'st' (group, value, count) are there", holds=False),)
+            (Finding("the tables 'qit' (group, ...) and 'st' (group, value, count) exist", holds=False),)
         )
     findings = [
         check_columns(qit, policy.quasi + policy.plain, policy, extra=("group",)),
@@ -81,13 +81,13 @@ def _check_requirement(
         return check_l(groups, requirement, f"column '{column}'")
     if requirement.model == "t":
         return check_t(groups, requirement, groups.totals(), policy, column)
-    there = release.coded["qit"].column_names
-    rows, size = release.classes("qit", [name for name in policy.quasi if name in there])
-    return check_size(np.bincount(rows, minlength=size), requirement, "quasi-identifiers are published as they are")
+    columns = release.coded["qit"].column_names
+    rows, size = release.classes("qit", [name for name in policy.quasi if name in columns])
+    return check_size(np.bincount(rows, minlength=size), requirement, "quasi-identifiers are published unchanged")
 
 
 def claimed_posterior(release: Published) -> float | None:
-    """The bound a release claims on the posterior: a number, or {"at_most": number}."""
+    """Return the bound that a release claims on the posterior: a number, or {"at_most": number}."""
     claim = release.claims.get("posterior")
     claim = claim.get("at_most") if isinstance(claim, dict) else claim
     if claim is not None and (isinstance(claim, bool) or not isinstance(claim, int | float)):
@@ -96,21 +96,21 @@ def claimed_posterior(release: Published) -> float | None:
 
 
 def check_posterior(releases: Iterable[Published], worst: float) -> list[Finding]:
-    """The largest share that a value has of a group, where the releases claim a bound on the posterior."""
+    """Compare the largest share of a value in a group with the claimed bound on the posterior, if there is one."""
     claimed = [float(bound) for release in releases if (bound := claimed_posterior(release)) is not None]
-    # shares of small whole numbers: nothing but rounding lies within 1e-12
+    # Shares are ratios of small whole numbers: a difference below 1e-12 is rounding.
     return [Finding(POSTERIOR, worst <= min(claimed) + 1e-12, round(worst, 12), min(claimed))] if claimed else []
 
 
 def _requirements_of(release: Published, policy: Policy) -> list[Requirement]:
-    """The claims, and the l that the policy asks for whatever the release calls itself.
+    """Return the claims, and the l that the policy requires whatever kind the release states.
 
-    One table by Anatomy also promises that no value exceeds 1/l of its group. k and t speak of generalised classes: an
-    evolving table states in its guarantee that it does not meet them, and they are judged where they are claimed.
+    A single table by Anatomy also promises that no value exceeds 1/l of its group. k and t concern generalized classes:
+    the guarantee of an evolving table excludes them, so they are verified only where the release claims them.
     """
     rules = requirements(release.claims)
-    asked = policy_requirements(policy)
-    rules += [requirement for requirement in asked if requirement.model == "l" or release.kind in ("table", "")]
+    required = policy_requirements(policy)
+    rules += [requirement for requirement in required if requirement.model == "l" or release.kind in ("table", "")]
     rules.append(Requirement("l", "distinct", (Fraction(policy.l_of(_kind(release))),)))
     if release.kind in ("table", ""):
         levels = [requirement.numbers[-1] for requirement in rules if requirement.model == "l"]
@@ -119,25 +119,25 @@ def _requirements_of(release: Published, policy: Policy) -> list[Requirement]:
 
 
 def _kind(release: Published) -> str:
-    """What the release says it is may make the demand stricter, never laxer than `privacy`."""
+    """Return the kind to require l for: a stated kind may be stricter than `privacy`, never laxer."""
     return release.kind if release.kind in ("table", "evolving") else "evolving"
 
 
 def _groups(release: Published, st: pa.Table) -> tuple[Int64s, Groups, list[Finding]]:
-    """Rows per group of the first table, histograms of the second, and what is malformed."""
+    """Return rows per group of 'qit', histograms of 'st', and findings about malformed counts."""
     in_qit, in_st, size = release.group_codes
     counts = _whole_numbers(st["count"])
     value, values = arrow_codes(st["value"])
     key = in_st * max(1, len(values)) + value
-    if (key[1:] < key[:-1]).any():  # rows stand by group and value, as they should, or are brought into this order
+    if (key[1:] < key[:-1]).any():  # not sorted by group and value
         order = np.argsort(key, kind="stable")
         key, in_st, value, counts = key[order], in_st[order], value[order], counts[order]
-    twice = int((key[1:] == key[:-1]).sum())
-    some = counts > 0  # what is no count is reported below and counts for nothing
-    groups = Groups(in_st[some], value[some], counts[some], size, tuple(values.to_pylist()))
+    repeats = int((key[1:] == key[:-1]).sum())
+    valid = counts > 0  # invalid counts are reported below and left out here
+    groups = Groups(in_st[valid], value[valid], counts[valid], size, tuple(values.to_pylist()))
     broken = [
         none_of("counts are whole numbers of at least 1", int((counts < 1).sum()), "table 'st'"),
-        none_of("no value stands twice in a group", twice, "table 'st'"),
+        none_of("no group lists a value twice", repeats, "table 'st'"),
     ]
     return np.bincount(in_qit, minlength=size), groups, broken
 
@@ -145,19 +145,19 @@ def _groups(release: Published, st: pa.Table) -> tuple[Int64s, Groups, list[Find
 def _check_agreement(members: Int64s, slots: Int64s, counterfeits: float) -> list[Finding]:
     findings = [
         none_of("every group of 'qit' has its values in 'st'", int(((members > 0) & (slots == 0)).sum())),
-        none_of("no group holds more records than values", int((members > slots).sum())),
+        none_of("no group has more records than values", int((members > slots).sum())),
     ]
     if counterfeits == 0:
-        return [*findings, none_of("records and values agree in every group", int((members != slots).sum()))]
-    # stated as a number, or below 1 as a share of all values
+        return [*findings, none_of("every group has as many records as values", int((members != slots).sum()))]
+    # The manifest states a number, or a share of all values if it is below 1.
     spare = int(slots.sum() - members.sum())
     share = spare / max(1, int(slots.sum())) if counterfeits < 1 else spare
     stated = abs(share - counterfeits) < 1e-9
-    return [*findings, Finding("values without a record = counterfeits stated", stated, share, counterfeits)]
+    return [*findings, Finding("values without a record match the stated counterfeits", stated, share, counterfeits)]
 
 
 def _whole_numbers(column: pa.ChunkedArray) -> Int64s:
-    """The counts as numbers; -1 for what is none."""
+    """Return the counts as numbers; -1 for a cell that is no whole number."""
     code, texts = arrow_codes(column)
     try:
         counts = texts.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)

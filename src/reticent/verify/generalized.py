@@ -1,12 +1,12 @@
-"""Generalised releases: group by the published quasi-identifiers, then recompute k, l and t of every group.
+"""Verify generalized releases: group by the published quasi-identifiers, then recompute k, l and t of every group.
 
-Guarantee: what the findings say, about the files read and nothing else.
-Not covered: the original table (a release that kept every claim may still be useless), claims of
-    persons (see `reticent.verify.original.persons`), other releases of the same people.
+Guarantee: if all findings hold, an attacker who knows a person's quasi-identifiers sees a class that meets k, l and t.
+Not covered: how useful the release is; claims about persons (see `reticent.verify.original.persons`); other releases
+    of the same people.
 Cost: one sort of the rows; a million rows take seconds.
 Reference: the models' own papers, see docs/models.md.
-Differences from the paper: the t-closeness reference is the release's own distribution, and the distance may exceed t by
-    the share of suppressed records, which is as far as the input's distribution can lie from it.
+Differences from the paper: the t-closeness reference is the release's own distribution. The distance may exceed t by
+    the share of suppressed records, which bounds the distance to the input's distribution.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ from reticent.verify.result import Finding, VerificationResult, none_of
 from reticent.verify.variants import check_variants
 
 REFERENCE_NOTE = (
-    "t-closeness of '{}': the reference distribution is the release's own, which lies at most the share of suppressed "
-    "records away from the input's; the input's is compared with --original, and was when the release was made."
+    "t-closeness of '{}': the reference distribution is that of the release. It differs from the input's by at most the "
+    "share of suppressed records. Use --original to compare with the input's distribution."
 )
 
 INDEPENDENT_METHOD = "l-diversity"
-"""The method of a series whose releases know nothing of one another."""
+"""The method of a series whose releases are independent of each other."""
 _INDEPENDENT_NOTE = (
-    "Each release was judged by itself: l-diversity claims nothing against a reader of several releases."
+    "Each release was verified on its own: l-diversity claims nothing against an attacker who has several releases."
 )
 
 
 def verify_release(release: Published, policy: Policy) -> VerificationResult:
-    """Recompute every claim of a generalised release."""
+    """Recompute every claim of a generalized release."""
     if "data" not in release.tables:
-        return VerificationResult((Finding("the table 'data' is there", holds=False),))
+        return VerificationResult((Finding("the table 'data' exists", holds=False),))
     data = release.coded["data"]
     several = policy.person is not None and _has_repeated_persons(release)
     series = release.kind == "series"
-    asked = policy_requirements(policy, persons=several) + (requirements({"l": policy.m}) if series else [])
-    rules = record_requirements(requirements(release.claims) + asked)
+    required = policy_requirements(policy, persons=several) + (requirements({"l": policy.m}) if series else [])
+    rules = record_requirements(requirements(release.claims) + required)
     quasi = present_columns(policy.quasi, data)
     findings = [check_columns(data, policy.released, policy)]
-    if series:  # judged by itself: any other method of a series promises more than one release can show
+    if series:  # any other method promises more than one release can show
         findings.append(
-            Finding("the policy asks each release of the series by itself", policy.series.method == INDEPENDENT_METHOD)
+            Finding("the policy's series method makes independent releases", policy.series.method == INDEPENDENT_METHOD)
         )
-    if not release.no_manifest:  # others name their groups as they like
+    if not release.no_manifest:  # labels of a foreign table are free
         findings += [check_labels(codes(data[name])[1], policy, name, release.method) for name in quasi]
     rows, size = release.classes("data", quasi)
     sizes = np.bincount(rows, minlength=size)
@@ -92,40 +92,42 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     return VerificationResult(tuple(findings), tuple(dict.fromkeys(notes)), open_claims, measured)
 
 
-_NO_REQUIREMENT_NOTE = "The policy asks for neither k nor l nor t: nothing was required, see what was measured."
+_NO_REQUIREMENT_NOTE = "The policy sets neither k, l nor t, so nothing was required. See the measured figures."
 
 
 def _plain_notes(release: Published, policy: Policy) -> list[str]:
-    """What plain columns add to the quasi-identifiers: rows that only they make unique."""
+    """Note how many rows are unique when plain columns are added to the quasi-identifiers."""
     data = release.coded["data"]
     plain = present_columns(policy.plain, data)
     if not plain or not data.num_rows:
         return []
     alone = _count_unique_rows(release, [*policy.quasi, *plain]) / data.num_rows
     shown = ", ".join(plain[:5]) + (f" and {len(plain) - 5} more" if len(plain) > 5 else "")
-    words = f"Plain columns ({shown}) are in no class: with them {alone:.0%} of the published rows are unique."
-    return [f"{words} They are quasi-identifiers in disguise until shown otherwise."]
+    note = (
+        f"Plain columns ({shown}) are not part of the classes: with them, {alone:.0%} of the published rows are unique."
+    )
+    return [f"{note} Give them the role quasi if an attacker can know them."]
 
 
 def _count_unique_rows(release: Published, names: Sequence[str]) -> int:
-    """Published rows that read like no other in some columns."""
+    """Count the published rows that are unique in the given columns."""
     rows, size = release.classes("data", present_columns(names, release.coded["data"]))
     return int((np.bincount(rows, minlength=size) == 1).sum())
 
 
 def record_requirements(rules: list[Requirement]) -> list[Requirement]:
-    """What records must show, where the claim is of persons too: k persons have k records, l persons l values."""
+    """Return the requirements that records must meet too: k persons have k records, l persons have l values."""
     return list(dict.fromkeys(replace(requirement, persons=False) for requirement in rules if requirement.visible))
 
 
 def _person_demands(release: Published, policy: Policy) -> tuple[str, ...]:
-    """What the policy asks of persons, of a table that claims nothing."""
-    asked = policy_requirements(policy, persons=True) if release.no_manifest and policy.person is not None else []
-    return tuple(f"{requirement} (needs the original)" for requirement in asked)
+    """List what the policy requires of persons, for a table without a manifest."""
+    required = policy_requirements(policy, persons=True) if release.no_manifest and policy.person is not None else []
+    return tuple(f"{requirement} (needs the original)" for requirement in required)
 
 
 def count_policy_suppression(release: Published, policy: Policy) -> int:
-    """Records that the policy's choice of one per person leaves out, by the manifest; none where it makes no choice."""
+    """Return how many records the policy's choice of one per person suppressed, as the manifest states."""
     if policy.persons is None or policy.persons.records == "all":
         return 0
     number = release.explain.get("suppressed_further_records", 0)
@@ -133,48 +135,51 @@ def count_policy_suppression(release: Published, policy: Policy) -> int:
 
 
 def _has_repeated_persons(release: Published) -> bool:
-    """Whether the release says that some persons have several records: then also l and t are of persons."""
+    """Return whether the release claims l or t of persons, because some persons have several records."""
     return any(requirement.model != "k" for requirement in person_requirements(release.claims))
 
 
 def unchecked_claims(
     claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL_CLAIMS)
 ) -> tuple[str, ...]:
-    """Claims that the judge of this kind of release does not recompute, and those of persons: records show at most that they can hold."""
+    """List the claims that this verifier does not recompute, and claims about persons, which need the original."""
     hidden = (f"{requirement} (needs the original)" for requirement in person_requirements(claims))
     return (*(claim for claim in claims if claim not in known), *hidden)
 
 
 def check_columns(table: pa.Table, allowed: tuple[str, ...], policy: Policy, extra: tuple[str, ...] = ()) -> Finding:
-    """Only columns that the policy lets out are published."""
-    stray = [name for name in table.column_names if name not in allowed and name not in extra]
-    inside = sum(name in policy.identifiers for name in stray)
-    return none_of("only columns the policy releases", len(stray), f"{inside} of them identifiers" if stray else "")
+    """Check that the table has only columns that the policy releases."""
+    others = [name for name in table.column_names if name not in allowed and name not in extra]
+    identifiers = sum(name in policy.identifiers for name in others)
+    where = f"{identifiers} of them identifiers" if others else ""
+    return none_of("only columns that the policy releases are published", len(others), where)
 
 
 def check_counts(
     counts: Mapping[str, Any], rows: int, limit: float | None, policy_suppressed: int = 0
 ) -> list[Finding]:
-    """The numbers of the manifest agree with the tables and with each other."""
+    """Check that the counts of the manifest agree with the tables and with each other."""
     if not counts:
-        return [Finding("the manifest carries its counts", holds=False)]
+        return [Finding("the manifest has its counts", holds=False)]
     numbers = {key: counts.get(key) for key in ("input", "published", "withheld", "suppressed")}
     sums = [value if isinstance(value, int) and value >= 0 else -1 for value in numbers.values()]
     if min(sums) < 0:
         return [Finding("the manifest's counts are whole numbers", holds=False)]
-    came, out, held, gone = sums
+    given, published, withheld, suppressed = sums
+    total = published + withheld + suppressed
     findings = [
-        Finding("rows in the files = rows said to be published", rows == out, rows, out),
-        Finding("rows in = published + held + suppressed", came == out + held + gone, out + held + gone, came),
+        Finding("the tables have as many rows as the manifest says are published", rows == published, rows, published),
+        Finding("input rows = published + withheld + suppressed", given == total, total, given),
     ]
     if limit is not None:
-        allowed = math.floor(Fraction(str(limit)) * (came - policy_suppressed)) + policy_suppressed
-        findings.append(Finding("suppressed rows within the policy's limit", gone <= allowed, gone, allowed))
+        allowed = math.floor(Fraction(str(limit)) * (given - policy_suppressed)) + policy_suppressed
+        within = suppressed <= allowed
+        findings.append(Finding("suppressed rows are within the policy's limit", within, suppressed, allowed))
     return findings
 
 
 def _measure(release: Published, policy: Policy) -> dict[str, float]:
-    """What holds of a table, whoever made it: classes, the records that are alone, k, and per sensitive column distinct l, entropy l and t with equal distances."""
+    """Measure a foreign table: classes, unique records, k, and for each sensitive column distinct l, entropy l and t."""
     data = release.coded["data"]
     rows, size = release.classes("data", present_columns(policy.quasi, data))
     if not data.num_rows:
@@ -188,12 +193,12 @@ def _measure(release: Published, policy: Policy) -> dict[str, float]:
     for name in present_columns(policy.sensitive, data):
         groups = histograms(rows, size, data[name])
         whole = np.array(list(groups.totals().values()))
-        varied, _ = measures.entropy_l(groups, Fraction(1))
+        entropies, _ = measures.entropy_l(groups, Fraction(1))
         parts = measures.equal_parts(len(whole))
-        far, _ = measures.distance(groups, whole, np.arange(len(whole)), parts, Fraction(1))
+        distances, _ = measures.distance(groups, whole, np.arange(len(whole)), parts, Fraction(1))
         figures[f"l of '{name}'"] = int(groups.distinct().min())
-        figures[f"entropy l of '{name}'"] = round(float(varied.min()), 6)
-        figures[f"t of '{name}'"] = round(float(far.max()), 6)
+        figures[f"entropy l of '{name}'"] = round(float(entropies.min()), 6)
+        figures[f"t of '{name}'"] = round(float(distances.max()), 6)
     return figures
 
 
@@ -206,26 +211,30 @@ def check_sensitive(
     slack: Fraction,
     times: Int64s | None = None,
 ) -> list[Finding]:
-    """Spellings, diversity and closeness of the sensitive columns, in classes of rows that stand for several each where `times` says so."""
-    deep = [requirement for requirement in rules if requirement.model != "k"]
+    """Check label variants, diversity and closeness of the sensitive columns; `times` weights the rows."""
+    sensitive_rules = [requirement for requirement in rules if requirement.model != "k"]
     findings = []
-    if deep and not policy.sensitive:
-        findings += [Finding(str(r), holds=False, where="the policy names no sensitive column") for r in deep]
+    if sensitive_rules and not policy.sensitive:
+        findings += [
+            Finding(str(r), holds=False, where="the policy names no sensitive column") for r in sensitive_rules
+        ]
     for column in policy.sensitive:
         where = f"column '{column}'"
         if column not in data.column_names:
-            findings += [Finding(str(r), holds=False, where=f"{where} is not published") for r in deep]
+            findings += [Finding(str(r), holds=False, where=f"{where} is not published") for r in sensitive_rules]
             continue
         findings += [check_variants(codes(data[column])[1], where)]
-        if not deep:
+        if not sensitive_rules:
             continue
         groups = histograms(rows, size, data[column], times)
-        findings += [check_l(groups, r, where) for r in deep if r.model == "l"]
-        findings += [check_t(groups, r, groups.totals(), policy, column, slack=slack) for r in deep if r.model == "t"]
+        findings += [check_l(groups, r, where) for r in sensitive_rules if r.model == "l"]
+        findings += [
+            check_t(groups, r, groups.totals(), policy, column, slack=slack) for r in sensitive_rules if r.model == "t"
+        ]
     return findings
 
 
 def suppressed_share(counts: Mapping[str, Any], policy_suppressed: int = 0) -> Fraction:
-    """How far the release's own distribution can lie from that of the input: the share of records left out."""
-    came, gone = (n if isinstance(n := counts.get(name), int) else 0 for name in ("input", "suppressed"))
-    return Fraction(max(0, gone - policy_suppressed), max(1, came - policy_suppressed))
+    """Return the share of suppressed records: it bounds the distance between the release's and the input's distribution."""
+    given, suppressed = (n if isinstance(n := counts.get(name), int) else 0 for name in ("input", "suppressed"))
+    return Fraction(max(0, suppressed - policy_suppressed), max(1, given - policy_suppressed))

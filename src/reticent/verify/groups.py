@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from reticent.arrays import Floats, Int64s
 
 _NEAR_FACTOR = 4
-"""Whole numbers lie near each other if so many times as many would fit between them."""
+"""Whole numbers are dense if their range is at most this many times their count."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +36,7 @@ class Groups:
     def from_records(
         cls, group: Int64s, value: Int64s, size: int, values: tuple[str | None, ...], times: Int64s | None = None
     ) -> Groups:
-        """From the group and the value of every record, each counted once, or so many times."""
+        """Build from the group and value of every record, counted once or `times` times."""
         width = max(1, len(values))
         key = group * width + value
         if times is None:
@@ -61,7 +61,7 @@ class Groups:
         return out
 
     def shares(self) -> Floats:
-        """Per entry, the part of its group that has the value."""
+        """Return, for each entry, the share of its group that has the value."""
         return np.asarray(self.count / np.maximum(self.sizes(), 1)[self.group])
 
     def counts_of(self, group: int) -> list[int]:
@@ -87,18 +87,18 @@ class Groups:
 
 
 def present_columns(names: Iterable[str], table: pa.Table) -> list[str]:
-    """The names that are columns of a table."""
+    """Return the names that are columns of the table."""
     return [name for name in names if name in table.column_names]
 
 
 def codes(column: pa.ChunkedArray) -> tuple[Int64s, tuple[str | None, ...]]:
-    """Number the distinct values of a column; a missing value is a value of its own."""
+    """Number the distinct values of a column; a missing value has its own code."""
     code, values = arrow_codes(column)
     return code, tuple(values.to_pylist())
 
 
 def arrow_codes(column: pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
-    """`codes` with the values as they lie in Arrow: a column of days has tens of thousands."""
+    """Like `codes`, with the values as an Arrow array: a column of days has tens of thousands."""
     encoded = _dictionary_encode(column)
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
@@ -113,7 +113,7 @@ def _dictionary_encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def decode_table(table: pa.Table) -> pa.Table:
-    """The table with the cells of every column that came as numbers with their words."""
+    """Return the table with dictionary-encoded columns decoded."""
     for place, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):
             table = table.set_column(place, table.column_names[place], column.cast(column.type.value_type))
@@ -121,7 +121,7 @@ def decode_table(table: pa.Table) -> pa.Table:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column as text."""
+    """Return the column as text."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type):
@@ -130,22 +130,22 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def encode_table(table: pa.Table) -> pa.Table:
-    """The table as text, the texts of every column numbered, so that `codes` need not do it again."""
+    """Return the table as text with every column dictionary-encoded, so that `codes` is cheap."""
     return pa.table([encode_column(column) for column in table.columns], names=table.column_names)
 
 
 def encode_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Equal cells are equal texts: only the different ones are written out, and those that read alike get one number."""
-    if pa.types.is_dictionary(column.type) and (own := _reuse_codes(column)) is not None:
-        return pa.chunked_array([own])
+    """Dictionary-encode a column as text; cells with equal text share a code."""
+    if pa.types.is_dictionary(column.type) and (coded := _reuse_codes(column)) is not None:
+        return pa.chunked_array([coded])
     if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
         column = as_text(column)
-    if pa.types.is_int64(column.type) and (own := _encode_near_integers(column)) is not None:
-        return pa.chunked_array([own])
+    if pa.types.is_int64(column.type) and (coded := _encode_near_integers(column)) is not None:
+        return pa.chunked_array([coded])
     encoded, kind = _dictionary_encode(column), column.type
     if not pa.types.is_string(kind):
         texts = encoded.dictionary.cast(pa.string())
-        if pa.types.is_integer(kind) or pa.types.is_date32(kind):  # no two of them read alike
+        if pa.types.is_integer(kind) or pa.types.is_date32(kind):  # distinct values have distinct texts
             return pa.chunked_array([pa.DictionaryArray.from_arrays(encoded.indices, texts)])
         alike = pc.dictionary_encode(texts, null_encoding="encode")
         encoded = pa.DictionaryArray.from_arrays(alike.indices.take(encoded.indices), alike.dictionary)
@@ -153,31 +153,31 @@ def encode_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _reuse_codes(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
-    """A column that came with numbers, as they are if they are as good as those given here: each for one text that some cell has."""
+    """Return a dictionary-encoded column as it is if its texts are distinct and all used; else None."""
     if column.num_chunks != 1 or column.null_count or not pa.types.is_string(column.type.value_type):
         return None
     encoded = column.chunk(0)
     words, times = encoded.dictionary, np.bincount(encoded.indices.to_numpy(zero_copy_only=False))
-    alone = len(pc.unique(words)) == len(words)
-    return encoded if alone and len(times) == len(words) and times.all() else None
+    distinct = len(pc.unique(words)) == len(words)
+    return encoded if distinct and len(times) == len(words) and times.all() else None
 
 
 def _encode_near_integers(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
-    """Whole numbers that lie near each other, as those of groups: numbered by their size, without looking each up."""
+    """Encode dense whole numbers, such as group numbers, by size without a hash table; None if they are not dense."""
     if column.null_count or not len(column):
         return None
     cells = column.to_numpy()
     low = int(cells.min())
     if int(cells.max()) - low >= _NEAR_FACTOR * len(cells):
         return None
-    there = np.bincount(cells - low) > 0
-    place = (np.cumsum(there) - 1).astype(np.int32)
-    texts = pa.array(np.flatnonzero(there) + low).cast(pa.string())
+    present = np.bincount(cells - low) > 0
+    place = (np.cumsum(present) - 1).astype(np.int32)
+    texts = pa.array(np.flatnonzero(present) + low).cast(pa.string())
     return pa.DictionaryArray.from_arrays(place[cells - low], texts)
 
 
 def common_codes(*columns: pa.Array) -> list[Int64s]:
-    """Texts under common numbers, a missing one as one more."""
+    """Return codes for several columns from one common dictionary; a missing text has its own code."""
     texts = pa.concat_arrays([column.cast(pa.string()) for column in columns])
     code = pc.dictionary_encode(texts, null_encoding="encode").indices.to_numpy(zero_copy_only=False)
     ends = np.cumsum([len(column) for column in columns])
@@ -185,7 +185,7 @@ def common_codes(*columns: pa.Array) -> list[Int64s]:
 
 
 def number_rows(table: pa.Table, columns: Sequence[str]) -> tuple[Int64s, int]:
-    """The group of every row: rows alike in all the columns share a number."""
+    """Number the rows by group: rows that agree in all columns share a number."""
     key, cardinality = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in columns:
         code, values = arrow_codes(table[name])
@@ -197,7 +197,7 @@ def number_rows(table: pa.Table, columns: Sequence[str]) -> tuple[Int64s, int]:
 
 
 def rank_texts(texts: Sequence[str | None], *, missing_last: bool = False) -> Int64s:
-    """The place of each text among all: as numbers where all are, else by their text; a missing one first, or last."""
+    """Rank texts: as numbers if all are numbers, else by text; missing texts come first, or last."""
     try:
         keys = [((text is None) == missing_last, float(text or 0), "") for text in texts]
     except ValueError:
@@ -208,13 +208,13 @@ def rank_texts(texts: Sequence[str | None], *, missing_last: bool = False) -> In
 
 
 def rank_cells(column: pa.ChunkedArray, *, missing_last: bool = False) -> Int64s:
-    """The place of each cell among the different ones of its column, as `by_size` has them."""
+    """Rank each cell among the distinct values of its column, as `rank_texts` does."""
     code, texts = codes(encode_column(column))
     return rank_texts(texts, missing_last=missing_last)[code]
 
 
 def distinct_numbers(key: Int64s) -> Int64s:
-    """The different numbers, sorted."""
+    """Return the distinct numbers, sorted."""
     ordered = np.sort(key)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
@@ -226,7 +226,7 @@ def histograms(rows: Int64s, size: int, column: pa.ChunkedArray, times: Int64s |
 
 
 def normalize_rows(weights: Floats) -> Floats:
-    """Rows that sum to one; a row of zeros stays."""
+    """Scale rows to sum to one; rows of zeros stay zero."""
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 

@@ -1,7 +1,7 @@
-"""The judge's own arithmetic for k, l and t, written apart from the models the engines use.
+"""The verifier's own arithmetic for l and t, which shares no code with the models of the engines.
 
-Each measure gives one double per group. Where a double is too close to the bound to be trusted the group is
-decided again in exact rationals.
+Each measure returns one double per group. Groups whose double is too close to the bound are decided again in exact
+rationals.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from numpy.typing import NDArray
 from reticent.arrays import Bools, Floats, Int32s, Int64s
 from reticent.verify.groups import Groups
 
-_CLOSE = 1e-9  # doubles nearer to the bound than this are decided again, exactly
+_CLOSE = 1e-9  # doubles closer to the bound than this are decided again, exactly
 
 
 def entropy_l(groups: Groups, bound: Fraction) -> tuple[Floats, Bools]:
-    """exp(entropy) of each group, and whether it reaches l."""
+    """Return exp(entropy) of each group, and whether it reaches l."""
     share = groups.count / groups.sizes()[groups.group]
     entropy = -np.bincount(groups.group, weights=share * np.log(share), minlength=groups.size)
-    reached, distinct = np.exp(entropy), groups.distinct()
+    exp_entropy, distinct = np.exp(entropy), groups.distinct()
     even = groups.largest() * distinct == groups.sizes()  # then exp(entropy) is the number of values
     gap = np.where(even, np.inf, np.abs(entropy - math.log(bound)))
-    holds = np.where(even, distinct >= math.ceil(bound), reached >= float(bound))
-    return reached, _decide(holds, gap, lambda group: _group_reaches(groups, group, bound))
+    holds = np.where(even, distinct >= math.ceil(bound), exp_entropy >= float(bound))
+    return exp_entropy, _decide(holds, gap, lambda group: _group_reaches(groups, group, bound))
 
 
 def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[Floats, Bools]:
-    """f1 / (f_l + ... + f_m) of each group, and whether it stays below c."""
+    """Return f1 / (f_l + ... + f_m) of each group, and whether it is below c."""
     order = np.lexsort((-groups.count, groups.group))
     rank = np.arange(len(order)) - np.searchsorted(groups.group, groups.group)
     tail = np.bincount(groups.group, weights=np.where(rank >= level - 1, groups.count[order], 0), minlength=groups.size)
@@ -50,7 +50,7 @@ def recursive_l(groups: Groups, level: int, c: Fraction) -> tuple[Floats, Bools]
 
 
 def largest_share(groups: Groups, limit: Fraction) -> tuple[Floats, Bools]:
-    """The largest share one value has of each group, and whether it stays within the limit."""
+    """Return the largest share of a value in each group, and whether it is within the limit."""
     largest, sizes = groups.largest(), groups.sizes()
     shares = largest / np.maximum(sizes, 1)
     if int(sizes.max(initial=0)) * max(limit.numerator, limit.denominator) < 2**62:
@@ -67,8 +67,8 @@ class Part:
     all values up to each step (ordered), over the leaves below each node (hierarchical).
 
     Attributes:
-        weight: what a unit moved costs here.
-        order: the values in the order they are summed.
+        weight: cost of moving one unit of mass.
+        value_order: the values in the order of summation.
         starts: where each sum starts in that order; None for running sums.
     """
 
@@ -77,7 +77,7 @@ class Part:
     starts: Int64s | None
 
     def moved_mass(self, extra: NDArray[Any]) -> NDArray[Any]:
-        """Sum of absolute sums, per row."""
+        """Return the sum of absolute sums, per row."""
         sorted_ = extra[:, self.value_order]
         if self.starts is None:
             sums = np.cumsum(sorted_, axis=1)[:, :-1]
@@ -92,7 +92,7 @@ def equal_parts(width: int) -> list[Part]:
 
 
 def ordered_parts(value_order: Int64s) -> list[Part]:
-    """Ordered distance: differences of the cumulative shares over the m - 1 steps; order sorts the values."""
+    """Ordered distance: differences of the cumulative shares over the m - 1 steps; `value_order` sorts the values."""
     return [Part(Fraction(1, max(1, len(value_order) - 1)), value_order, None)]
 
 
@@ -109,7 +109,7 @@ def tree_parts(tables: tuple[Int32s, ...]) -> list[Part]:
 def distance(
     groups: Groups, reference: Int64s, places: Int64s, parts: list[Part], bound: Fraction
 ) -> tuple[Floats, Bools]:
-    """The distance of each group from the reference, and whether it stays within t; places maps value codes."""
+    """Return the distance of each group from the reference, and whether it is within t; `places` maps value codes."""
     table = reference / reference.sum()
     out = np.zeros(groups.size)
     for first, shares in groups.iter_shares(len(reference), places):
@@ -124,7 +124,7 @@ def distance(
 
 
 def _decide(holds: Bools, gap: Floats, again: Callable[[int], bool]) -> Bools:
-    """Replace the answers within a hair of the bound by exact ones."""
+    """Replace the answers that are too close to the bound by exact ones."""
     holds = holds.copy()
     for group in np.flatnonzero(gap < _CLOSE):
         holds[group] = again(int(group))
@@ -148,7 +148,7 @@ def _group_reaches(groups: Groups, group: int, bound: Fraction) -> bool:
 
 @lru_cache(maxsize=4096)
 def _entropy_reaches(counts: tuple[int, ...], bound: Fraction) -> bool:
-    """n^n >= l^n prod f^f: in whole numbers while they fit a page, else to 120 digits."""
+    """Decide n^n >= l^n prod f^f: in whole numbers up to 5,000 records, else with 120 digits."""
     size = sum(counts)
     if size <= 5000:
         spent: int = math.prod(count**count for count in counts)

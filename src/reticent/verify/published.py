@@ -1,7 +1,7 @@
-"""What a release looks like from outside: its tables as text, its manifest, nothing else.
+"""A release as a recipient sees it: its tables as text, its manifest, nothing else.
 
-A folder is read as a stranger would read it. A file that no longer matches the digest in its manifest is not an
-error here but a finding: the judge then goes on with what is there.
+A file that does not match its digest in the manifest is no error here but a finding: the verifier continues with the
+files as they are.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _STREAM_SUFFIXES = (".ndjson", ".jsonl")
 _LINE_TYPES = ("codebook", "group", "tuple", "record")
 _MAX_LINE = 1 << 20
 CODEBOOK_SUFFIX = ".codebook.json"
-"""Behind the name of a stream's file: what a recipient needs to read it."""
+"""Suffix that turns the name of a stream's file into the name of its codebook."""
 
 
 class TextTables(Mapping[str, pa.Table]):
-    """Tables as text, each written out when somebody reads it: most judges look at numbered texts alone."""
+    """Tables as text, decoded on first use: most verifiers need only the dictionary codes."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
-        self._given, self._texts = tables, dict[str, pa.Table]()
+        self._tables, self._texts = tables, dict[str, pa.Table]()
 
     @cached_property
     def raw(self) -> dict[str, pa.Table]:
-        """The tables as they came, texts that came as numbers with their words written out."""
-        return {name: decode_table(table) for name, table in self._given.items()}
+        """The tables with their original types, dictionaries decoded."""
+        return {name: decode_table(table) for name, table in self._tables.items()}
 
     @cached_property
     def coded(self) -> dict[str, pa.Table]:
-        """The tables with their texts numbered."""
-        return {name: encode_table(table) for name, table in self._given.items()}
+        """The tables as dictionary-encoded text."""
+        return {name: encode_table(table) for name, table in self._tables.items()}
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._texts:
@@ -59,35 +59,35 @@ class TextTables(Mapping[str, pa.Table]):
         return self._texts[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._given
+        return name in self._tables
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
+        return iter(self._tables)
 
     def __len__(self) -> int:
-        return len(self._given)
+        return len(self._tables)
 
 
 @dataclass(frozen=True, repr=False)
 class Published:
-    """One release as the world sees it.
+    """One release as a recipient sees it.
 
     Attributes:
-        name: how to call it in findings.
-        shape: generalised, anatomy, m-distinct, veil, linked or stream.
-        kind: table, evolving, series or stream by the manifest, "" when there is none.
-        method: the algorithm named by the manifest, "" when there is none.
+        name: its name in findings.
+        shape: the form of the release, such as anatomy, m-distinct, veil, linked or stream.
+        kind: table, evolving, series or stream as the manifest states, "" without a manifest.
+        method: the algorithm that the manifest names, "" without a manifest.
         tables: table name -> columns as text, null where a value is missing.
-        documents: what stands beside the tables, such as `veil`.
-        wire: a stream as a file of JSON lines, instead of tables.
+        metadata: JSON files next to the tables, such as `veil`.
+        stream_file: a stream as a file of JSON lines, instead of tables.
         claims, counts, metrics, explain, policy_hash: as in the manifest.
-        altered: how many files differ from the digest recorded for them.
-        bare: somebody's table without a manifest: nothing is claimed, so everything is measured.
-        strays: names in the folder that its manifest does not list.
-        keys: entries of the manifest.
-        doubled: columns that have the name of an earlier one in their table.
-        odd: files whose bytes are not those that their content has.
-        manifest, codebook, readme: the papers of a folder as they are; None where there are none.
+        altered_files: number of files that differ from their digest in the manifest.
+        no_manifest: a foreign table: it claims nothing, so the verifier measures it.
+        unlisted_files: names in the folder that the manifest does not list.
+        manifest_keys: entries of the manifest.
+        duplicate_columns: number of columns that repeat the name of an earlier column of their table.
+        noncanonical_files: files whose bytes are not the canonical form of their content.
+        manifest, codebook, readme: the metadata files of a folder as they are; None if missing.
     """
 
     name: str
@@ -114,12 +114,12 @@ class Published:
 
     @property
     def raw(self) -> Mapping[str, pa.Table]:
-        """The tables as they came."""
+        """The tables with their original types."""
         return self.tables.raw if isinstance(self.tables, TextTables) else self.tables
 
     @cached_property
     def coded(self) -> Mapping[str, pa.Table]:
-        """The tables with their texts numbered, once for all judges."""
+        """The tables as dictionary-encoded text, shared by all verifiers."""
         return self.tables.coded if isinstance(self.tables, TextTables) else TextTables(self.tables).coded
 
     @cached_property
@@ -128,13 +128,13 @@ class Published:
 
     @cached_property
     def group_codes(self) -> tuple[Int64s, Int64s, int]:
-        """The group of every row of 'qit' and of 'st' under common numbers, and how many there are; found once for all judges."""
-        (shown, names), (listed, others) = (arrow_codes(self.coded[table]["group"]) for table in ("qit", "st"))
+        """Common group numbers for the rows of 'qit' and 'st', and the number of groups."""
+        (qit, names), (st, others) = (arrow_codes(self.coded[table]["group"]) for table in ("qit", "st"))
         here, there = [np.arange(len(names))] * 2 if names.equals(others) else common_codes(names, others)
-        return here[shown], there[listed], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
+        return here[qit], there[st], int(max(here.max(initial=-1), there.max(initial=-1))) + 1
 
     def classes(self, table: str, columns: Sequence[str]) -> tuple[Int64s, int]:
-        """The class of every row of a table and how many there are, by some of its columns; found once for all judges."""
+        """Return the class of every row by the given columns, and the number of classes; results are cached."""
         key = (table, *columns)
         if key not in self._classes:
             self._classes[key] = number_rows(self.coded[table], columns)
@@ -142,7 +142,7 @@ class Published:
 
 
 def read_release(source: str | Path | Release | pa.Table | Published, name: str) -> Published:
-    """Read a folder, a file of JSON lines, or a Release in memory; a table stands for anybody's file."""
+    """Read a folder, a file of JSON lines, or a Release in memory; a table is a foreign file without a manifest."""
     if isinstance(source, Published):
         return replace(source, name=name)
     if isinstance(source, pa.Table):
@@ -153,53 +153,55 @@ def read_release(source: str | Path | Release | pa.Table | Published, name: str)
     if is_stream_file(path):
         return _from_stream_file(path, name)
     if not path.is_dir():
-        raise DataError(f"{path} is not a release.", hint="Give the folder of a release, or a stream's .ndjson file.")
+        raise DataError(
+            f"{path} is not a release.", hint="Give the folder of a release, or the .ndjson file of a stream."
+        )
     return _from_folder(path, name)
 
 
 def is_stream_file(path: Path) -> bool:
-    """Whether a file holds a stream's lines; other JSON lines are anybody's table."""
+    """Return whether a file contains a stream's lines; other JSON lines are a foreign table."""
     if not path.is_file() or path.suffix not in _STREAM_SUFFIXES:
         return False
     with path.open("rb") as lines:
         try:
             first = json.loads(lines.readline(_MAX_LINE))
         except (ValueError, RecursionError):
-            return True  # a damaged stream is a stream
+            return True  # a corrupt stream is a stream
     return not isinstance(first, dict) or first.get("type") in _LINE_TYPES
 
 
 def _from_stream_file(path: Path, name: str) -> Published:
-    """A file of lines, with the codebook beside it where there is one."""
+    """Read a file of lines, with its codebook if there is one."""
     try:
-        written = content_of(path.with_name(path.name + CODEBOOK_SUFFIX))
-        codebook = json.loads(written)
-        documents = {"veil": dict(codebook["veil"])} if "veil" in codebook else {}
+        content = content_of(path.with_name(path.name + CODEBOOK_SUFFIX))
+        codebook = json.loads(content)
+        metadata = {"veil": dict(codebook["veil"])} if "veil" in codebook else {}
         claims = dict(codebook["guarantee"]["claims"])
     except FileNotFoundError:
         return Published(name, "stream", stream_file=path)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Published(name, "stream", stream_file=path, altered_files=1)
-    plainly = orjson.dumps(codebook) + b"\n" == written and has_codebook_order(codebook)
+    canonical = orjson.dumps(codebook) + b"\n" == content and has_codebook_order(codebook)
     return Published(
         name,
         "stream",
         kind="stream",
         stream_file=path,
-        metadata=documents,
+        metadata=metadata,
         claims=claims,
         codebook=codebook,
-        noncanonical_files=() if plainly else ("the codebook",),
+        noncanonical_files=() if canonical else ("the codebook",),
     )
 
 
 def text_table(table: pa.Table) -> pa.Table:
-    """The table with every column as text."""
+    """Return the table with every column as text."""
     return pa.Table.from_arrays([as_text(column) for column in table.columns], names=table.column_names)
 
 
 def cell_text(value: Any) -> str | None:
-    """One value as the tables show it."""
+    """Return one value as the tables show it."""
     if value is None or isinstance(value, str):
         return value
     return str(value) if type(value) is int else str(pa.scalar(value).cast(pa.string()).as_py())
@@ -230,7 +232,7 @@ def _from_folder(path: Path, name: str) -> Published:
     files = [file for file in files if file.is_file()]
     read = {file.stem: _read_table(file) for file in files}
     tables = {table: _drop_duplicate_columns(columns) for table, columns in read.items()}
-    wires = sorted(file for file in path.iterdir() if file.suffix in _STREAM_SUFFIXES)
+    stream_files = sorted(file for file in path.iterdir() if file.suffix in _STREAM_SUFFIXES)
     return Published(
         name=name,
         shape=str(manifest.get("shape") or _guess_shape(set(tables))),
@@ -238,7 +240,7 @@ def _from_folder(path: Path, name: str) -> Published:
         method=str(manifest.get("method", "")),
         tables=tables,
         metadata={n: text for n in _METADATA if (text := _read_metadata(path / f"{n}.json")) is not None},
-        stream_file=wires[0] if wires and not tables else None,
+        stream_file=stream_files[0] if stream_files and not tables else None,
         claims=_sub_dict(_sub_dict(manifest, "guarantee"), "claims"),
         counts=_sub_dict(manifest, "records"),
         metrics=_sub_dict(manifest, "metrics"),
@@ -258,13 +260,13 @@ def _from_folder(path: Path, name: str) -> Published:
 
 
 def _drop_duplicate_columns(table: pa.Table) -> pa.Table:
-    """The table without columns that have the name of an earlier one: they cannot be asked for, and are counted instead."""
+    """Drop columns that repeat an earlier name: they cannot be selected by name. The caller counts them."""
     names = table.column_names
     return table.select([at for at, name in enumerate(names) if names.index(name) == at])
 
 
 def _read_metadata(file: Path) -> Mapping[str, Any] | None:
-    """What stands beside the tables; empty where it cannot be read, None where it is not there."""
+    """Read a JSON file next to the tables; empty if it is unreadable, None if it is missing."""
     try:
         content = json.loads(content_of(file))
     except FileNotFoundError:
@@ -287,14 +289,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     except OSError:
         raise DataError(f"{path} has no readable release.json.", hint="Give the folder of a release.") from None
     except (ValueError, RecursionError):
-        raise DataError(f"{path}: release.json is damaged.", hint="Restore the folder, or release again.") from None
+        raise DataError(
+            f"{path}: release.json is corrupt.", hint="Restore the folder, or make the release again."
+        ) from None
     if not isinstance(manifest, dict):
-        raise DataError(f"{path}: release.json is not an object.", hint="Restore the folder, or release again.")
+        raise DataError(
+            f"{path}: release.json is not a JSON object.", hint="Restore the folder, or make the release again."
+        )
     return manifest
 
 
 def _unlisted_files(path: Path, digests: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of all that lies in the folder and is no file of the manifest."""
+    """Return the names in the folder that the manifest does not list."""
     known = {"release.json", *(Path(file).name for file in digests)}
     return tuple(sorted(file.name for file in path.iterdir() if file.name not in known))
 
@@ -316,13 +322,13 @@ def _read_table(file: Path) -> pa.Table:
     try:
         return _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
     except (OSError, pa.ArrowException):
-        raise DataError(f"{file} cannot be read.", hint="Restore the folder, or release again.") from None
+        raise DataError(f"{file} cannot be read.", hint="Restore the folder, or make the release again.") from None
 
 
 def _read_parquet(file: Path) -> pa.Table:
-    import pyarrow.parquet as pq  # few releases are written so, and it takes longer to load than to read one
+    import pyarrow.parquet as pq  # slow to import, and few releases use it
 
-    with pq.ParquetFile(file) as source:  # which reads columns of the same name, too: they are counted
+    with pq.ParquetFile(file) as source:  # unlike read_table, it reads columns with the same name
         return text_table(source.read())
 
 

@@ -1,10 +1,10 @@
-"""Requirements: what a release claims and what its policy asks for, brought to one form and checked on groups.
+"""Requirements: what a release claims and what its policy requires, in one form and checked on groups.
 
-What all classes must keep together, and beside a population (average risk, population uniqueness, k-map), is recomputed from the
-published rows: each demand of the policy, and each claim of the release where it is stricter.
+Requirements on all classes together, or on a population (average risk, population uniqueness, k-map), are recomputed
+from the published rows: each requirement of the policy, and each claim of the release where it is stricter.
 
-Not covered: that the population of k-map is the real one; persons with several records, who are counted as records there.
-Cost: for k-map, the pairs of classes and people of the population that fit (`meeting`).
+Not covered: whether the population of k-map is the real one; k-map counts records, not persons.
+Cost: for k-map, the pairs of classes and people of the population that fit (`row_matching`).
 Reference: see `reticent.policy.models`.
 """
 
@@ -36,10 +36,10 @@ _KINDS = {"l": ("distinct", "entropy", "recursive", "frequency"), "t": ("equal",
 
 
 class UnreadableClaimError(DataError):
-    """A claim of a release that nobody can read; the judge refutes whoever makes it."""
+    """A claim of a release is malformed; the verifier refutes the release."""
 
     def __init__(self) -> None:
-        super().__init__("A claim of the manifest cannot be read.", hint="Restore release.json, or release again.")
+        super().__init__("release.json: a claim is malformed.", hint="Restore release.json, or make the release again.")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Requirement:
 
     @property
     def visible(self) -> bool:
-        """Whether records show at least whether it can hold: k persons have k records, l persons l values."""
+        """Whether records can refute the requirement: k persons have k records, l persons have l values."""
         return not self.persons or self.model == "k" or self.kind == "distinct"
 
     def _words(self) -> str:
@@ -86,12 +86,12 @@ def requirements(claims: Mapping[str, Any]) -> list[Requirement]:
 
 
 def person_requirements(claims: Mapping[str, Any]) -> list[Requirement]:
-    """The claims that speak of persons; the release alone cannot show them."""
+    """Return the claims about persons; the release alone cannot show them."""
     return [requirement for requirement in requirements(claims) if requirement.persons]
 
 
 def policy_requirements(policy: Policy, *, persons: bool = False) -> list[Requirement]:
-    """What the privacy section of the policy asks for, of records or of persons."""
+    """Return what the privacy section of the policy requires, of records or of persons."""
     privacy = policy.privacy
     claims: dict[str, Any] = {"k": privacy.k}
     if privacy.l is not None:
@@ -119,26 +119,26 @@ def _requirement(model: str, kind: str, numbers: Any) -> Requirement:
 
 
 def _exact_fraction(number: Any) -> Fraction:
-    """A number as it is written. A text is none: of "1e999999999" nobody sees the end."""
+    """Return a number exactly as written. Texts are refused: "1e999999999" would take forever."""
     if isinstance(number, str):
         raise TypeError
     return Fraction(str(number))
 
 
 def check_size(sizes: Int64s, requirement: Requirement, where: str) -> Finding:
-    """Whether every group is as large as required: k records or persons, or a matching of l persons with l values."""
+    """Check that every group is large enough: k records or persons, or a matching of l persons with l values."""
     least = math.ceil(requirement.numbers[0])
     return _check_groups(str(requirement), sizes, sizes >= least, float(least), where, worst=np.min)
 
 
 def check_l(groups: Groups, requirement: Requirement, where: str) -> Finding:
-    """Whether every group is diverse as required."""
+    """Check that every group is as diverse as required."""
     figures, holds, required, worst = diversity(groups, requirement)
     return _check_groups(str(requirement), figures, holds, required, where, worst=worst)
 
 
 def diversity(groups: Groups, requirement: Requirement) -> tuple[NDArray[Any], Bools, float, Any]:
-    """Per group the figure of a kind of l-diversity and whether it is enough; the bound, and which figure is the worst."""
+    """Return the l-diversity figure of each group, whether it is enough, the bound, and how to pick the worst figure."""
     number, distinct = requirement.numbers[-1], groups.distinct()
     enough = distinct >= math.ceil(number)
     if requirement.kind == "distinct":
@@ -160,26 +160,26 @@ def check_t(
     *,
     slack: Fraction | int = 0,
 ) -> Finding:
-    """Whether every group is as close to the reference distribution as required."""
+    """Check that every group is as close to the reference distribution as required."""
     where = f"column '{column}'"
     known = [value for value in reference if reference[value] > 0]
     place = {value: i for i, value in enumerate(known)}
-    # Values of records that the policy leaves out stand in no group.
-    strangers = sum(times > 0 and value not in place for value, times in groups.totals().items())
-    if strangers or not known:
+    # Values that occur only in records that the policy suppresses are in no group.
+    unknown = sum(times > 0 and value not in place for value, times in groups.totals().items())
+    if unknown or not known:
         return Finding(
             str(requirement),
             holds=False,
-            measured=strangers,
+            measured=unknown,
             required=0,
-            where=f"{where}: values outside the reference distribution",
+            where=f"{where}: values are not in the reference distribution",
         )
     places = np.array([place.get(value, 0) for value in groups.values], dtype=np.int64)
     counts = np.array([reference[value] for value in known], dtype=np.int64)
     parts = _distance_parts(requirement.kind, known, policy, column)
     bound = requirement.numbers[0] + slack
-    far, holds = measures.distance(groups, counts, places, parts, bound)
-    return _check_groups(str(requirement), far, holds, float(bound), where, worst=np.max)
+    distances, holds = measures.distance(groups, counts, places, parts, bound)
+    return _check_groups(str(requirement), distances, holds, float(bound), where, worst=np.max)
 
 
 def _distance_parts(kind: str, known: list[str | None], policy: Policy, column: str) -> list[measures.Part]:
@@ -208,7 +208,7 @@ OVERALL_CLAIMS = ("average_risk", "population_uniqueness", "k_map")
 
 
 def check_overall(data: pa.Table, rows: Int64s, size: int, claims: Mapping[str, Any], policy: Policy) -> list[Finding]:
-    """One finding for each demand."""
+    """Check each requirement on all classes together."""
     sizes = np.bincount(rows, minlength=size).astype(np.int64)
     privacy = policy.privacy
     findings = []
@@ -216,11 +216,11 @@ def check_overall(data: pa.Table, rows: Int64s, size: int, claims: Mapping[str, 
     if any(risk is not None for risk in risks):
         findings.append(_check_average_risk(sizes, min(_number(risk) for risk in risks if risk is not None)))
     uniqueness = privacy.population_uniqueness
-    asked = claims.get("population_uniqueness")
+    claim = claims.get("population_uniqueness")
     if uniqueness is not None:
         findings.append(_check_uniqueness(sizes, uniqueness.share, uniqueness.population))
-    elif isinstance(asked, dict):
-        findings.append(_check_uniqueness(sizes, _number(asked.get("share")), int(_number(asked.get("population")))))
+    elif isinstance(claim, dict):
+        findings.append(_check_uniqueness(sizes, _number(claim.get("share")), int(_number(claim.get("population")))))
     if privacy.k_map is not None:
         findings.append(_check_k_map(data, policy))
     elif "k_map" in claims:
@@ -235,14 +235,14 @@ def _number(value: Any) -> float:
 
 
 def _check_average_risk(sizes: Int64s, threshold: float) -> Finding:
-    # Over the records: one in its class each. Not the engines' way, which counts classes.
+    # The mean over records; the engines count classes instead.
     risks = np.repeat(1.0 / sizes, sizes)
     mean = float(risks.mean()) if len(risks) else 0.0
     return Finding(f"average risk = {threshold:g}", mean <= threshold * (1 + 1e-12), round(mean, 9), threshold)
 
 
 def _check_uniqueness(sizes: Int64s, share: float, population: int) -> Finding:
-    from reticent.verify.uniqueness import zayatz  # brings every measure of risk with it
+    from reticent.verify.uniqueness import zayatz  # imports every risk measure
 
     rows = int(sizes.sum())
     alone = float((sizes == 1).sum()) if population <= rows else zayatz(sizes, rows / population)
@@ -251,16 +251,16 @@ def _check_uniqueness(sizes: Int64s, share: float, population: int) -> Finding:
 
 
 def _check_k_map(data: pa.Table, policy: Policy) -> Finding:
-    """Whether every published combination fits k people; person by person, each label by the policy's hierarchy."""
+    """Check that every published combination fits k people of the population, by the policy's hierarchies."""
     spec = policy.privacy.k_map
-    assert spec is not None  # noqa: S101 - the caller looked
+    assert spec is not None  # noqa: S101 - checked by the caller
     names = present_columns(policy.quasi, data)
     people = _read_population(policy, names)
     fields = [Field.from_labels(people, data, policy, name) for name in names]
     fits = match_rows(fields, people.num_rows, data.num_rows).candidate_counts
     first = np.unique(number_rows(data, names)[0], return_index=True)[1]
     least, bad = int(fits.min(initial=spec.k)), int((fits[first] < spec.k).sum())
-    where = f"{bad} of {len(first)} classes fit fewer" if bad else ""
+    where = f"{bad} of {len(first)} classes fit fewer people" if bad else ""
     return Finding(f"k-map = {spec.k}", bad == 0, least, spec.k, where)
 
 
@@ -272,7 +272,7 @@ def _read_population(policy: Policy, names: list[str]) -> pa.Table:
         table = pacsv.read_csv(policy.path(spec.file), convert_options=options)
     except (OSError, pa.ArrowException, KeyError):
         raise DataError(
-            "privacy.k_map: the population cannot be read.",
+            "privacy.k_map: the population file cannot be read.",
             hint="Give a CSV file with a column for each quasi-identifier.",
         ) from None
     return text_table(table)

@@ -1,4 +1,4 @@
-"""What the judge says: one finding per claim, and the verdict over all of them."""
+"""The result of a verification: one finding per claim, and the overall result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 _REFUTED_LIMIT = 10
-"""Refuted claims that a repr lists."""
+"""Number of refuted claims that a repr lists."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Finding:
     Attributes:
         claim: what was checked, in plain words.
         holds: whether the recomputed figure meets the requirement.
-        measured: the recomputed figure: the worst group's, or a count of offences.
-        required: what the claim or the policy asks for.
-        where: the place: release, column, number of groups that fail. Never a cell value.
+        measured: the recomputed figure: that of the worst group, or the number of violations.
+        required: what the claim or the policy requires.
+        where: the release, the column, the number of groups that fail. Never a cell value.
     """
 
     claim: str
@@ -34,10 +34,10 @@ class VerificationResult:
     """All findings over one or more releases.
 
     Attributes:
-        findings: every check, in the order it was made.
-        notes: what a reader should know and is not itself a claim, such as a reference distribution's origin.
-        unchecked: claims that cannot be recomputed from what was released.
-        measured: of a table without a manifest, what holds of it whatever is asked.
+        findings: every check, in the order of execution.
+        notes: facts that are no claim, such as the origin of a reference distribution.
+        unchecked: claims that cannot be recomputed from the release.
+        measured: figures of a table without a manifest.
     """
 
     findings: tuple[Finding, ...]
@@ -47,7 +47,7 @@ class VerificationResult:
 
     @property
     def holds(self) -> bool:
-        """Whether something was checked and nothing was refuted."""
+        """Whether at least one claim was checked and none was refuted."""
         return bool(self.findings) and all(finding.holds for finding in self.findings)
 
     @property
@@ -58,10 +58,10 @@ class VerificationResult:
     def __repr__(self) -> str:
         claims = "".join(f"\n  refuted: {f.claim} {f.where}".rstrip() for f in self.refuted[:_REFUTED_LIMIT])
         word = "holds" if self.holds else f"{len(self.refuted)} refuted"
-        return f"Verdict({word}, {len(self.findings)} checks){claims}"
+        return f"VerificationResult({word}, {len(self.findings)} checks){claims}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: one row per check."""
+        """Return an HTML table for notebooks, one row per check."""
         from reticent.notebook import table_html
 
         rows = [("holds" if f.holds else "REFUTED", f.claim, f.measured, f.required, f.where) for f in self.findings]
@@ -69,7 +69,7 @@ class VerificationResult:
         return table_html(heading, ("", "claim", "measured", "required", "where"), rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "holds": self.holds,
             "findings": [asdict(finding) for finding in self.findings],
@@ -80,5 +80,5 @@ class VerificationResult:
 
 
 def none_of(claim: str, violations: int, where: str = "") -> Finding:
-    """A finding that holds when an offence was found nowhere."""
+    """Return a finding that holds if there are no violations."""
     return Finding(claim, violations == 0, int(violations), 0, where)

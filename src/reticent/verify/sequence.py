@@ -1,14 +1,14 @@
-"""Several publications of one changing table: intersection and subtraction, as a reader would do them.
+"""Several publications of one evolving table: intersection and subtraction, as an attacker would do them.
 
-Every person starts with all values of its group. Publication by publication the values are intersected. Where a group of
-one publication and a group of the next share members, the difference of their value counts belongs to those who came or
-went. What becomes certain is taken out of the group, and so on until nothing changes any more.
+Every person starts with all values of their group. The values of later groups are intersected. If a group and a group of
+the next publication share members, the difference of their value counts belongs to the persons who joined or left.
+Values that become certain are removed from the other members, until nothing changes.
 
-Guarantee: no candidate is struck out wrongly as long as a person's value stays the same, so a person left with fewer than l
-    candidates really is: the claim is refuted. Persons are linked by quasi-identifiers that occur once per publication, or by
-    the private ledger, which links all.
+Guarantee: as long as a person's value stays the same, no candidate is removed wrongly. If an attacker with all publications
+    leaves a person fewer than l candidates, the claim is refuted. Persons are linked by quasi-identifiers that occur once
+    per publication, or by the private ledger, which links all.
 Not covered: joint reasoning over many persons beyond certainty; weights (a candidate is possible, however improbable).
-Cost: linear in the rows of all publications per round; certainty is carried on for a few rounds.
+Cost: linear in the rows of all publications per round; at most eight rounds.
 Reference: X. Xiao, Y. Tao, "m-invariance", SIGMOD 2007 (the attack); O. Temuujin and others, IEEE Access 2019 (the victim).
 Differences from the paper: none.
 """
@@ -29,26 +29,26 @@ from reticent.verify.published import Published
 from reticent.verify.result import VerificationResult, none_of
 
 _ROUNDS = 8
-_ONE_ONLY = "the method is safe for one publication only; more than one was made"
+_ONE_ONLY = "The method is safe for one publication only, but there are several."
 
 
 @dataclass(frozen=True, repr=False)
 class Publication:
-    """One publication: who stands in which group, and the value counts of each group."""
+    """One publication: the group of each person, and the value counts of each group."""
 
     group_of: Mapping[Hashable, str]
     counts: Mapping[str, Counter[str | None]]
 
     @classmethod
     def from_tables(cls, qit: pa.Table, st: pa.Table, subjects: Sequence[Hashable]) -> Publication:
-        """From the two tables, and the name of the person behind each row of the first (None: cannot be linked)."""
+        """Build from the two tables and the person of each row of 'qit' (None: cannot be linked)."""
         groups = (str(group) for group in _text_list(qit["group"]))
         named = {who: group for who, group in zip(subjects, groups, strict=True) if who is not None}
         return cls(named, _counts(st))
 
     @classmethod
     def from_ledger(cls, st: pa.Table, persons: UInt64s, groups: Int64s) -> Publication:
-        """From the values of the groups and the ledger; who stands in several groups has no one value to narrow."""
+        """Build from the values of the groups and the ledger; a person in several groups is left out."""
         alone, first, often = np.unique(persons, return_index=True, return_counts=True)
         named = zip(alone[often == 1].tolist(), map(str, groups[first[often == 1]].tolist()), strict=True)
         return cls(dict(named), _counts(st))
@@ -62,7 +62,7 @@ def _counts(st: pa.Table) -> dict[str, Counter[str | None]]:
 
 
 class CandidateElimination:
-    """Candidates of every person, narrowed publication by publication."""
+    """Narrow the candidates of every person, publication by publication."""
 
     def __init__(self) -> None:
         self._bits: dict[str | None, int] = {}
@@ -70,7 +70,7 @@ class CandidateElimination:
         self._seen: list[tuple[Publication, dict[str, list[Hashable]]]] = []
 
     def add(self, publication: Publication) -> None:
-        """Takes the next publication into account."""
+        """Narrow the candidates by the next publication."""
         members: dict[str, list[Hashable]] = defaultdict(list)
         masks = {group: self._mask(counts) for group, counts in publication.counts.items()}
         for who, group in publication.group_of.items():
@@ -82,11 +82,11 @@ class CandidateElimination:
             self._eliminate()
 
     def candidates(self) -> dict[Hashable, int]:
-        """How many values remain possible for each person."""
+        """Return how many values remain possible for each person."""
         return {who: mask.bit_count() for who, mask in self._possible.items()}
 
     def values(self) -> dict[Hashable, set[str | None]]:
-        """Which values remain possible for each person."""
+        """Return the values that remain possible for each person."""
         names = list(self._bits)
         return {who: {name for i, name in enumerate(names) if mask >> i & 1} for who, mask in self._possible.items()}
 
@@ -105,7 +105,7 @@ class CandidateElimination:
     ) -> None:
         pairs = {(old.group_of[who], group) for who, group in new.group_of.items() if who in old.group_of}
         for was, now in pairs:
-            # Seats without a record hide whose values are shown, so such groups cannot be subtracted.
+            # Counterfeits hide whose values are shown, so groups with counterfeits cannot be subtracted.
             if _has_spare_seats(old, before, was) or _has_spare_seats(new, after, now):
                 continue
             left, joined = set(before[was]) - set(after[now]), set(after[now]) - set(before[was])
@@ -119,7 +119,7 @@ class CandidateElimination:
             self._possible[who] &= mask
 
     def _eliminate(self) -> None:
-        """What is certain in one group narrows the others, until nothing changes any more."""
+        """Let what is certain in one group narrow the others, until nothing changes."""
         for _ in range(_ROUNDS):
             changed = False
             for publication, members in self._seen:
@@ -130,7 +130,7 @@ class CandidateElimination:
                 return
 
     def _exhaust(self, counts: Counter[str | None], persons: list[Hashable]) -> bool:
-        """Each value belongs to exactly as many members as the group counts."""
+        """Use that each value belongs to exactly as many members as the group counts; return whether this narrowed any."""
         possible, changed = self._possible, False
         for value, count in counts.items():
             bit = 1 << self._bits[value]
@@ -138,9 +138,9 @@ class CandidateElimination:
             sure = sum(possible[who] == bit for who in holders)
             if sure == len(holders):
                 continue
-            if sure >= count:  # all of them are found: nobody else has it
+            if sure >= count:  # all holders are known: nobody else has the value
                 keep = ~bit
-            elif len(holders) == count:  # nobody else can have it: all these do
+            elif len(holders) == count:  # as many possible holders as the count: all of them have the value
                 keep = bit
             else:
                 continue
@@ -152,20 +152,19 @@ class CandidateElimination:
 
 
 def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
-    """Whether anyone is left with fewer than l candidates, given all publications of an evolving table."""
-    ours = [release for release in releases if release.shape == "anatomy" and {"qit", "st"} <= set(release.tables)]
-    if len(ours) < 2:
+    """Check that all publications together leave every person at least l candidates."""
+    anatomies = [release for release in releases if release.shape == "anatomy" and {"qit", "st"} <= set(release.tables)]
+    if len(anatomies) < 2:
         return VerificationResult(())
     attack = CandidateElimination()
-    for publication in link_publications(ours, policy, ledger):
+    for publication in link_publications(anatomies, policy, ledger):
         attack.add(publication)
     candidates = list(attack.candidates().values())
     l = policy.l_of("evolving")
     below = sum(count < l for count in candidates)
-    notes = [
-        f"Worst case over {len(ours)} publications: {min(candidates, default=0)} candidates; {below} persons below {l}."
-    ]
-    if any(release.claims.get("publications") == 1 for release in ours):
+    worst = f"Worst case over {len(anatomies)} publications: {min(candidates, default=0)} candidates."
+    notes = [f"{worst} {below} persons have fewer than {l}."]
+    if any(release.claims.get("publications") == 1 for release in anatomies):
         notes.append(_ONE_ONLY)
     return VerificationResult(
         (none_of("no person has fewer than l candidates, given all publications", below),), tuple(notes)
@@ -173,7 +172,7 @@ def verify_sequence(releases: Sequence[Published], policy: Policy, ledger: Ledge
 
 
 def link_publications(releases: Sequence[Published], policy: Policy, ledger: Ledger | None) -> list[Publication]:
-    """Releases in two tables, in order: a ledger of them all links all persons; otherwise those whose quasi-identifiers occur once."""
+    """Link persons over releases: all of them by a complete ledger, else those with unique quasi-identifiers."""
     tables = [(release.tables["qit"], release.tables["st"]) for release in releases]
     if ledger is None or len(ledger) != len(tables) or not all(map(len, ledger.persons)):
         return [Publication.from_tables(qit, st, unique_keys(qit, policy)) for qit, st in tables]
@@ -182,7 +181,7 @@ def link_publications(releases: Sequence[Published], policy: Policy, ledger: Led
 
 
 def unique_keys(qit: pa.Table, policy: Policy) -> list[Hashable]:
-    """The quasi-identifiers of each row where they occur once, else None."""
+    """Return the quasi-identifiers of each row if they occur once, else None."""
     columns = [_text_list(qit[name]) for name in policy.quasi if name in qit.column_names]
     tuples = list(zip(*columns, strict=True))
     often = Counter(tuples)

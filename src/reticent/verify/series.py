@@ -1,13 +1,15 @@
-"""The judge of a series: m-unique groups, legal update instances, and the risk of every person, from what was published.
+"""Verify a series: m-unique groups, legal update instances, and the risk of every person.
 
-Which person stood in which group is not in a release. A reader who knows the quasi-identifiers can often tell; the judge is told, by the private ledger (keyed hashes and group
-numbers, no values). Without a ledger it judges each release by itself and says what it left unchecked.
+A release does not state the group of each person. An attacker who knows the quasi-identifiers often knows the group; the
+verifier reads it from the private ledger (keyed hashes and group numbers, no values). Without a ledger it verifies each
+release on its own and lists what it could not check.
 
-Guarantee: a release that rules a candidate out, or lets a candidate's share grow above the policy's limit, is refuted.
-Not covered: whether the ledger is true to the input.
+Guarantee: a release is refuted if an attacker who knows every person's groups can rule out a candidate, or if a candidate's
+    share exceeds the policy's limit.
+Not covered: whether the ledger agrees with the input.
 Cost: O(persons * releases * m^2), in numpy; one bipartite matching per distinct pair of consecutive groups.
 Reference: F. Li, S. Zhou, 2008, Definitions 14 and 15, equation (2); the one-to-one condition is ours.
-Differences from the paper: the largest share of any candidate stands for the risk, since the judge does not know the true values.
+Differences from the paper: the risk is the largest share of any candidate, since the verifier does not know true values.
 """
 
 from __future__ import annotations
@@ -34,76 +36,78 @@ from reticent.verify.variants import check_variants
 
 CandidatesByGroup = dict[int, tuple[int, ...]]
 GroupPath = tuple[tuple[int, tuple[int, ...]], ...]
-"""Where a person stood: the place of each release in the series, and the candidates of the group."""
+"""The groups of a person: for each release, its position in the series and the candidates of the group."""
 SHAPE = "m-distinct"
 _LABELS = "published values are nodes of the hierarchy or ranges"
 _STATIC_METHOD = "m-invariance"
-"""The method under which nobody's value changes."""
+"""The method that assumes that sensitive values never change."""
 TOLERANCE = 1e-7
-NEEDS_LEDGER = "legal update instances and risk over several releases (give the ledger: --ledger STORE)"
+NEEDS_LEDGER = "legal update instances and risk over several releases (needs the ledger: --ledger STORE)"
 
 
 def verify_release(release: Published, policy: Policy) -> VerificationResult:
-    """One release by itself: m-unique, one generalisation per group, counterfeits accounted for."""
-    data, m, odd_fakes = release.coded["data"], policy.m, _check_counterfeits(release)
-    if not all(finding.holds for finding in odd_fakes):
-        return VerificationResult(tuple(odd_fakes))
-    fakes = _counterfeits(release)
+    """Verify one release on its own: m-unique groups, one generalization per group, counterfeits accounted for."""
+    data, m, form_findings = release.coded["data"], policy.m, _check_counterfeits(release)
+    if not all(finding.holds for finding in form_findings):
+        return VerificationResult(tuple(form_findings))
+    counterfeits = _counterfeits(release)
     row, names = codes(data["group"])
     groups, size = [int(name or "") for name in names], len(names)
     values = histograms(row, size, data[policy.sensitive[0]])
     sizes, distinct = dict(zip(groups, values.sizes().tolist(), strict=True)), values.distinct()
     least = int(distinct.min()) if size else 0
-    odd = sum(not 0 < n < sizes.get(group, 0) for group, n in fakes.items())
+    odd = sum(not 0 < n < sizes.get(group, 0) for group, n in counterfeits.items())
     kind, kinds = number_rows(data, policy.quasi)
     of_class = distinct_numbers(row * max(1, kinds) + kind) // max(1, kinds)
     return VerificationResult(
         (
             check_columns(data, policy.quasi + policy.sensitive, policy, extra=("group",)),
-            *odd_fakes,
-            *check_counts(release.counts, data.num_rows - sum(fakes.values()), None),
-            *_check_plain_table(release, policy, {g: n - fakes.get(g, 0) for g, n in sizes.items()}),
+            *form_findings,
+            *check_counts(release.counts, data.num_rows - sum(counterfeits.values()), None),
+            *_check_plain_table(release, policy, {g: n - counterfeits.get(g, 0) for g, n in sizes.items()}),
             *(check_labels(codes(data[name])[1], policy, name, release.method, _LABELS) for name in policy.quasi),
-            Finding("every group shows at least m different values", least >= m, least, m),
+            Finding("every group shows at least m distinct values", least >= m, least, m),
             none_of("no group shows a value twice", int((distinct < values.sizes()).sum())),
             *(check_variants(codes(data[name])[1], f"column '{name}'") for name in policy.sensitive),
-            none_of("a group has one generalisation", int((np.bincount(of_class, minlength=size) > 1).sum())),
+            none_of("every group has one generalization", int((np.bincount(of_class, minlength=size) > 1).sum())),
             *_check_row_order(release, policy, sorted(groups)),
             none_of("counterfeits are fewer than the records of their group", odd),
             none_of(
-                "no group of one person shows exact quasi-identifiers",
-                _count_exposed_groups(release, policy, {g for g, n in fakes.items() if sizes.get(g, 0) - n == 1}),
+                "no group with a single person shows exact quasi-identifiers",
+                _count_exposed_groups(
+                    release, policy, {g for g, n in counterfeits.items() if sizes.get(g, 0) - n == 1}
+                ),
             ),
         )
     )
 
 
 def _check_counterfeits(release: Published) -> list[Finding]:
-    """What the table of counterfeits says besides a number for a group."""
-    fakes = release.coded["counterfeits"]
-    strange = {"group", "count"} ^ set(fakes.column_names)
-    findings = [none_of("the table 'counterfeits' has a group and a count", len(strange))]
-    if strange:
+    """Check that the table of counterfeits has one count per group and nothing else."""
+    counterfeits = release.coded["counterfeits"]
+    unexpected = {"group", "count"} ^ set(counterfeits.column_names)
+    findings = [none_of("the table 'counterfeits' has the columns group and count", len(unexpected))]
+    if unexpected:
         return findings
-    again = fakes.num_rows - len(codes(fakes["group"])[1])
+    repeats = counterfeits.num_rows - len(codes(counterfeits["group"])[1])
     return [
         *findings,
-        none_of("the counterfeits of a group stand once", again),
-        check_number_notation(fakes["group"], fakes["count"]),
+        none_of("the table 'counterfeits' lists a group once", repeats),
+        check_number_notation(counterfeits["group"], counterfeits["count"]),
     ]
 
 
 def _counterfeits(release: Published) -> dict[int, int]:
-    """The counterfeits of each group that has some."""
+    """Return the number of counterfeits of each group that has any."""
     columns = (map(int, release.tables["counterfeits"].column(name).to_pylist()) for name in ("group", "count"))
     return dict(zip(*columns, strict=True))
 
 
 def _check_row_order(release: Published, policy: Policy, groups: list[int]) -> list[Finding]:
-    """Lines stand by group and text, so that their order says nothing of persons; groups have the numbers from 1."""
+    """Check that rows are sorted by group and text, so that their order discloses nothing, and groups numbered from 1."""
     tables = {"data": [policy.sensitive[0]], "counterfeits": [], "plain": list(policy.plain)}
-    strange = sum(group != place for place, group in enumerate(groups, 1))
-    findings = [none_of("groups are numbered from 1", strange)]
+    unexpected = sum(group != place for place, group in enumerate(groups, 1))
+    findings = [none_of("groups are numbered from 1", unexpected)]
     for name, columns in tables.items():
         table = release.tables.get(name)
         if table is not None and {"group", *columns} <= set(table.column_names):
@@ -112,43 +116,44 @@ def _check_row_order(release: Published, policy: Policy, groups: list[int]) -> l
 
 
 def _check_plain_table(release: Published, policy: Policy, records: Mapping[int, int]) -> list[Finding]:
-    """The table of the plain columns: these and the group, a line for each record, by group."""
+    """Check the table of plain columns: the plain columns and the group, one row per record of a group."""
     plain = release.tables.get("plain")
     if plain is None:
-        return [none_of("plain columns stand in a table of their own", len(policy.plain))]
+        return [none_of("plain columns are in a separate table", len(policy.plain))]
     names = {"group", *policy.plain}
     lines = Counter(map(int, plain.column("group").to_pylist() if "group" in plain.column_names else ()))
     return [
-        none_of("the table 'plain' has the plain columns and the group", len(names ^ set(plain.column_names))),
+        none_of("the table 'plain' has the columns group and all plain columns", len(names ^ set(plain.column_names))),
         none_of(
-            "a group has a plain line for each record", sum(lines[g] != records.get(g, 0) for g in {*lines, *records})
+            "the table 'plain' has a row for each record of a group",
+            sum(lines[g] != records.get(g, 0) for g in {*lines, *records}),
         ),
     ]
 
 
 def verify_series(releases: Sequence[Published], policy: Policy, ledger: Ledger | None = None) -> VerificationResult:
-    """Several releases side by side, persons linked by the ledger."""
+    """Verify several releases together, with persons linked by the ledger."""
     series = [release for release in releases if release.shape == SHAPE]
     if not series:
         return VerificationResult(())
     if ledger is None:
         return VerificationResult((), unchecked=(NEEDS_LEDGER,) if len(series) > 1 else ())
     views, updates = link_releases(series, policy, ledger)
-    back = sum(later.number <= before.number for before, later in pairwise(views))
+    reversals = sum(later.number <= before.number for before, later in pairwise(views))
     findings = [
-        none_of("the ledger counts the persons of each release", sum(v.miscounts for v in views)),
-        none_of("releases stand in the order of their numbers", back),  # what may follow what has a direction
+        none_of("the ledger matches the persons of each release", sum(v.miscounts for v in views)),
+        none_of("releases are given in the order of their numbers", reversals),  # updates have a direction
     ]
     if not all(finding.holds for finding in findings):
         return VerificationResult(
-            tuple(findings), notes=("The ledger is not that of these releases; persons cannot be linked.",)
+            tuple(findings), notes=("The ledger does not belong to these releases, so persons cannot be linked.",)
         )
     findings += _check_persons(views, updates, policy, still=series[-1].method == _STATIC_METHOD)
     return VerificationResult(tuple(replace(f, where=f.where or "over the series") for f in findings))
 
 
 def link_releases(series: Sequence[Published], policy: Policy, ledger: Ledger) -> tuple[list[LinkedRelease], Updates]:
-    """All releases with their persons, and what may follow what."""
+    """Return the releases with their persons, and the possible updates of values."""
     column = policy.sensitive[0]
     values = dict.fromkeys(value for release in series for value in codes(release.coded["data"][column])[1])
     updates = updates_of(policy, column, values, constant=series[-1].method == _STATIC_METHOD)
@@ -157,7 +162,7 @@ def link_releases(series: Sequence[Published], policy: Policy, ledger: Ledger) -
 
 @dataclass(frozen=True, repr=False)
 class LinkedRelease:
-    """One release as a reader sees it who can tell in which group each person stands."""
+    """One release as seen by an attacker who knows the group of each person."""
 
     number: int
     person: UInt64s
@@ -167,7 +172,7 @@ class LinkedRelease:
 
 
 def _link_release(release: Published, policy: Policy, ledger: Ledger, updates: Updates, place: int) -> LinkedRelease:
-    """One release, persons placed by the ledger; without them where it does not know the release."""
+    """Link one release to its persons by the ledger; without persons if the ledger does not have the release."""
     number = release.explain.get("release", place + 1)
     data = release.coded["data"]
     (row, names), (place_of, values) = codes(data["group"]), codes(data[policy.sensitive[0]])
@@ -182,70 +187,72 @@ def _link_release(release: Published, policy: Policy, ledger: Ledger, updates: U
     person, group = ledger.persons[number - 1], ledger.groups[number - 1]
     fake = _counterfeits(release)
     seen = dict(zip(*(part.tolist() for part in np.unique(group, return_counts=True)), strict=True))
-    off = sum(seen.get(g, 0) + fake.get(g, 0) != len(values) for g, values in groups.items())
-    off += sum(g not in groups for g in seen) + len(person) - len(np.unique(person))
-    return LinkedRelease(number, person, group, groups, off)
+    miscounts = sum(seen.get(g, 0) + fake.get(g, 0) != len(values) for g, values in groups.items())
+    miscounts += sum(g not in groups for g in seen) + len(person) - len(np.unique(person))
+    return LinkedRelease(number, person, group, groups, miscounts)
 
 
 def _group_paths(views: list[LinkedRelease]) -> tuple[UInt64s, Int64s, list[GroupPath]]:
-    """All persons, the way that each went, and the ways: many persons went the same one."""
+    """Return all persons, the path number of each, and the paths; many persons share a path."""
     persons = np.unique(np.concatenate([view.person for view in views]))
-    way, ways = np.zeros(len(persons), dtype=np.int64), [GroupPath()]
+    path, paths = np.zeros(len(persons), dtype=np.int64), [GroupPath()]
     for place, view in enumerate(views):
         at, (groups, group) = np.searchsorted(persons, view.person), np.unique(view.group, return_inverse=True)
         numbers: dict[tuple[int, ...], int] = {}
         shown = [numbers.setdefault(view.groups[group], len(numbers)) for group in groups.tolist()]
-        further, own = np.unique(way[at] * len(groups) + np.array(shown, dtype=np.int64)[group], return_inverse=True)
-        way[at] = len(ways) + own
+        steps_taken, own = np.unique(
+            path[at] * len(groups) + np.array(shown, dtype=np.int64)[group], return_inverse=True
+        )
+        path[at] = len(paths) + own
         candidates = list(numbers)
-        steps = (divmod(step, len(groups)) for step in further.tolist())
-        ways += [(*ways[before], (place, candidates[now])) for before, now in steps]
-    last, way = np.unique(way, return_inverse=True)
-    return persons, way, [ways[at] for at in last.tolist()]
+        steps = (divmod(step, len(groups)) for step in steps_taken.tolist())
+        paths += [(*paths[before], (place, candidates[now])) for before, now in steps]
+    last, path = np.unique(path, return_inverse=True)
+    return persons, path, [paths[at] for at in last.tolist()]
 
 
 def _check_persons(views: list[LinkedRelease], updates: Updates, policy: Policy, *, still: bool) -> list[Finding]:
     rows = updates.matrix
     sets = [frozenset(rows.indices[rows.indptr[v] : rows.indptr[v + 1]].tolist()) for v in range(len(updates))]
     known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
-    _, way, ways = _group_paths(views)
+    _, path, paths = _group_paths(views)
     illegal = 0
-    for steps, persons in zip(ways, np.bincount(way).tolist(), strict=True):
+    for steps, persons in zip(paths, np.bincount(path).tolist(), strict=True):
         for pair in pairwise(candidates for _, candidates in steps):
             if pair not in known:
                 known[pair] = can_match([sets[value] for value in pair[0]], pair[1])
             illegal += 0 if known[pair] else persons
-    what = "a person's groups show the same values" if still else "candidates are a legal update instance, one to one"
-    top = float(_largest_path_shares(ways, views, updates).max(initial=0.0))
+    claim = "a person's groups show the same values" if still else "candidates are a legal update instance, one to one"
+    largest = float(_largest_path_shares(paths, views, updates).max(initial=0.0))
     limit = policy.series.limit
     return [
-        none_of(what, illegal),
-        Finding("no candidate's share exceeds max_risk", top <= limit + TOLERANCE, round(top, 9), limit),
+        none_of(claim, illegal),
+        Finding("no candidate has a share above max_risk", largest <= limit + TOLERANCE, round(largest, 9), limit),
     ]
 
 
 def can_match(sets: Sequence[frozenset[int]], values: Sequence[int]) -> bool:
-    """Whether the values can be matched one to one to the sets that contain them."""
+    """Return whether the values can be matched one to one to the sets that contain them."""
     places = [[at for at, value in enumerate(values) if value in one] for one in sets]
     return len(sets) == len(values) == matching_size(places)
 
 
 def largest_shares(views: list[LinkedRelease], updates: Updates) -> dict[int, float]:
-    """Per person the largest share of any candidate in any version (equation (2), by forward and backward sums)."""
-    persons, way, ways = _group_paths(views)
-    return dict(zip(persons.tolist(), _largest_path_shares(ways, views, updates)[way].tolist(), strict=True))
+    """Return for each person the largest share of a candidate in any release (equation (2), forward-backward sums)."""
+    persons, path, paths = _group_paths(views)
+    return dict(zip(persons.tolist(), _largest_path_shares(paths, views, updates)[path].tolist(), strict=True))
 
 
-def _largest_path_shares(ways: list[GroupPath], views: list[LinkedRelease], updates: Updates) -> Floats:
-    """The same per way."""
+def _largest_path_shares(paths: list[GroupPath], views: list[LinkedRelease], updates: Updates) -> Floats:
+    """Return the largest share of a candidate for each path."""
     shapes: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for at, way in enumerate(ways):
-        shape = tuple((views[place].number, len(candidates)) for place, candidates in way)
+    for at, path in enumerate(paths):
+        shape = tuple((views[place].number, len(candidates)) for place, candidates in path)
         shapes.setdefault(shape, []).append(at)
     powers: dict[int, Floats] = {1: updates.matrix.toarray()}
-    worst = np.zeros(len(ways))
+    worst = np.zeros(len(paths))
     for shape, alike in shapes.items():
-        layers = [np.array([ways[at][step][1] for at in alike]) for step in range(len(shape))]
+        layers = [np.array([paths[at][step][1] for at in alike]) for step in range(len(shape))]
         gaps = [b[0] - a[0] for a, b in pairwise(shape)]
         for gap in gaps:
             if gap not in powers:
@@ -255,7 +262,7 @@ def _largest_path_shares(ways: list[GroupPath], views: list[LinkedRelease], upda
 
 
 def _forward_backward(layers: list[Int64s], steps: list[Floats]) -> Floats:
-    """Many persons at once whose graphs have the same shape; a person without a feasible path counts as disclosed."""
+    """Compute largest shares for paths of the same shape; a path without a feasible update counts as disclosed."""
     edges = [step[a[:, :, None], b[:, None, :]] for step, a, b in zip(steps, layers[:-1], layers[1:], strict=True)]
     forward = [np.full(layers[0].shape, 1.0)]
     for edge in edges:
@@ -265,22 +272,22 @@ def _forward_backward(layers: list[Int64s], steps: list[Floats]) -> Floats:
     for i in range(len(layers) - 1, -1, -1):
         weight = forward[i] * backward
         total = weight.sum(axis=1)
-        top = np.divide(weight.max(axis=1), total, out=np.ones_like(total), where=total > 0)
-        worst = np.maximum(worst, top)
+        largest = np.divide(weight.max(axis=1), total, out=np.ones_like(total), where=total > 0)
+        worst = np.maximum(worst, largest)
         if i:
             backward = normalize_rows(np.einsum("nuv,nv->nu", edges[i - 1], backward))
     return worst
 
 
 def _count_exposed_groups(release: Published, policy: Policy, lone: set[int]) -> int:
-    """Lone persons' groups that generalise no quasi-identifier; one that is the same in the whole release needs no hiding."""
+    """Count groups of one person whose varying quasi-identifiers are all exact."""
     data = release.coded["data"]
     row, names = codes(data["group"])
     first = dict(zip((int(name or "") for name in names), np.unique(row, return_index=True)[1].tolist(), strict=True))
     columns = {name: codes(data[name]) for name in policy.quasi}
-    telling = {name: cells for name, cells in columns.items() if len(cells[1]) > 1}
+    varying = {name: cells for name, cells in columns.items() if len(cells[1]) > 1}
     return sum(
-        bool(telling)
-        and all(is_exact(values[code[first[group]]], policy, name) for name, (code, values) in telling.items())
+        bool(varying)
+        and all(is_exact(values[code[first[group]]], policy, name) for name, (code, values) in varying.items())
         for group in lone
     )

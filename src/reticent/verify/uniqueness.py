@@ -1,11 +1,11 @@
-"""Uniqueness: records alone in their class, and how many of them are alone in the population too.
+"""Uniqueness: records that are alone in their class, and how many of them are unique in the population too.
 
 Guarantee: sample uniqueness is exact; population uniqueness is an estimate by a model of class sizes.
-Not covered: populations that the data is not a random sample of.
-Cost: linear in the distinct class sizes, for Pitman times the steps of a small optimisation.
+Not covered: data that is no random sample of the population.
+Cost: linear in the distinct class sizes, for Pitman times the steps of a small optimization.
 Reference: L. Zayatz, US Bureau of the Census report 91/08 (1991); N. Hoshino, "Applying Pitman's sampling formula to
     microdata disclosure risk assessment", J. Off. Stat. 17 (2001); choice: F. Dankar et al., BMC Med. Inform. 12 (2012).
-Differences from the paper: Pitman's parameters are found by minimising its likelihood directly.
+Differences from the paper: Pitman's parameters are found by maximizing its likelihood directly.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from reticent.arrays import Floats, Int64s
 
 
 def sample_uniques(sizes: Int64s) -> int:
-    """Records that are alone in their class."""
+    """Count the records that are alone in their class."""
     return int((sizes == 1).sum())
 
 
 def population_uniques(sizes: Int64s, population: int) -> dict[str, float]:
-    """Estimated number of population uniques by each model, and the one to believe under `chosen`."""
+    """Estimate the number of population uniques by each model; `chosen` is the recommended estimate."""
     rows = int(sizes.sum())
     if rows == 0 or population <= rows:
         return {"chosen": float(sample_uniques(sizes))}
@@ -33,7 +33,7 @@ def population_uniques(sizes: Int64s, population: int) -> dict[str, float]:
 
 
 def zayatz(sizes: Int64s, fraction: float) -> float:
-    """Population uniques if the population's class sizes are distributed as the sample's."""
+    """Estimate population uniques, assuming that the population's class sizes are distributed as the sample's."""
     unique = sample_uniques(sizes)
     if not unique:
         return 0.0
@@ -44,14 +44,14 @@ def zayatz(sizes: Int64s, fraction: float) -> float:
 
 
 def pitman(sizes: Int64s, population: int) -> float:
-    """Population uniques under Pitman's sampling formula, its two parameters by maximum likelihood."""
+    """Estimate population uniques by Pitman's sampling formula with maximum likelihood parameters."""
     from scipy.optimize import minimize
     from scipy.special import gammaln
 
     if not sample_uniques(sizes):
         return 0.0
     rows, classes = int(sizes.sum()), len(sizes)
-    if classes == rows:  # the likelihood has no maximum: everybody is alone, however large the population
+    if classes == rows:  # all records are unique: the likelihood has no maximum
         return float(population)
     size, many = np.unique(sizes, return_counts=True)
 

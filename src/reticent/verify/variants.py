@@ -1,4 +1,4 @@
-"""Spellings: values that a reader takes for one must not be counted as several."""
+"""Variants: several written forms of one value must not count as several values."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _GAPS = re.compile(r"\s+")
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Signs that nobody sees, though they are letters and marks by their kind."""
+"""Invisible characters that Unicode classifies as letters and marks."""
 _ICD10 = re.compile(r"([a-z]\d[0-9a-z])\.([0-9a-z]{1,4})")
 _WHOLE = re.compile(r"([-+]?[0-9]+)[.]0+")
 _NOT_PLAIN = r"[^!-\-/-~]|^$"
-"""What a name must have to be written in several ways, or to be none."""
+"""Matches names that may have several written forms, and empty names."""
 _FOREIGN = re.compile(r"\S*[A-Za-z]\S*")
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405\u0408\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0455\u0458\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
@@ -33,13 +33,12 @@ _LOOKALIKES = str.maketrans(
 
 
 def canonical_text(value: str | None) -> str:
-    """One form for all spellings: compatible characters, case, spaces and the dot of an ICD-10 code are no difference; nothing is empty.
+    """Return one form for all variants of a value; a missing value is the empty text.
 
-    Nor are signs that nobody sees, and letters of other scripts inside a Latin word that look like Latin ones.
+    Ignores compatibility characters, case, spaces, the dot of an ICD-10 code, invisible characters, and look-alike
+    letters of other scripts inside a Latin word.
     """
-    if (
-        value is not None and value.isascii() and value.isprintable()
-    ):  # its own compatible form, with no gaps but spaces
+    if value is not None and value.isascii() and value.isprintable():  # needs no Unicode normalization
         text = " ".join(value.lower().split())
     else:
         latin = _FOREIGN.sub(lambda word: word[0].translate(_LOOKALIKES), normalize("NFKC", value or ""))
@@ -51,23 +50,23 @@ def canonical_text(value: str | None) -> str:
 
 
 def canonical_name(name: str | None) -> str | None:
-    """One form for all spellings of a person's name: signs, spaces and the zeros behind a whole number are no other person; case is.
+    """Return one form for all variants of a person's identifier; None if nothing visible remains.
 
-    A name of which nothing is seen is missing.
+    Ignores compatibility and invisible characters, spaces, and zero decimals of a whole number. Case distinguishes.
     """
     if not name:
         return None
     text = name
     if not (name.isascii() and name.isprintable()):
-        shown = _INVISIBLE.sub("", normalize("NFKC", name))
-        text = normalize("NFKC", "".join(s for s in shown if s.isspace() or category(s) not in ("Cf", "Cc")))
+        visible = _INVISIBLE.sub("", normalize("NFKC", name))
+        text = normalize("NFKC", "".join(s for s in visible if s.isspace() or category(s) not in ("Cf", "Cc")))
     text = _GAPS.sub(" ", text).strip()
     number = _WHOLE.fullmatch(text)
     return number[1] if number else text or None
 
 
 def merge_person_names(table: pa.Table, person: str | None) -> pa.Table:
-    """The input with every person under one name; the judge takes nobody's word for who is who."""
+    """Return the input with one identifier per person; the verifier merges variants itself."""
     if person is None or person not in table.column_names or pa.types.is_integer(table[person].type):
         return table
     names = as_text(table[person])
@@ -79,8 +78,10 @@ def merge_person_names(table: pa.Table, person: str | None) -> pa.Table:
 
 
 def check_variants(values: Iterable[str | None], where: str) -> Finding:
-    """No two published values are spellings of one."""
+    """Check that no two published values are variants of one value."""
     distinct = set(values)
     return none_of(
-        "no two values are spellings of one", len(distinct) - len({canonical_text(value) for value in distinct}), where
+        "no two values are variants of one value",
+        len(distinct) - len({canonical_text(value) for value in distinct}),
+        where,
     )

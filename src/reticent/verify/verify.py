@@ -1,12 +1,12 @@
-"""verify: recompute every claim of a release, or of a series of releases, from what was published alone.
+"""Verify: recompute every claim of a release, or of a series of releases, from the published files alone.
 
-Guarantee: a claim that does not follow from the published files is refuted; nothing else is trusted, not the manifest's
-    figures and not the code that made the release. Releases of one publication that are given together follow one another, each naming
-    the digest of the one before it where that is given too; with the ledger, number, digest and predecessor are those that the store keeps.
-Not covered: claims about what cannot be seen from outside (a loss, a secret key); they are listed as unchecked. Without the ledger, a
-    release by itself says of its store what it likes.
+Guarantee: a claim that does not follow from the published files is refuted. The verifier trusts neither the figures of the
+    manifest nor the code that made the release. Releases of one publication must follow one another; each names the digest
+    of its predecessor. With the ledger, number, digest and predecessor must be those of the store.
+Not covered: claims that the files cannot show (a loss, a secret key), which are listed as unchecked. Without the ledger, a
+    single release can state any number and predecessor.
 Cost: linear in the rows up to one sort; a million rows take seconds.
-Reference: see the judge of each kind: `generalised`, `anatomy`, `stream`.
+Reference: see the verifier of each shape: `generalized`, `anatomy`, `stream`.
 """
 
 from __future__ import annotations
@@ -70,49 +70,51 @@ def verify(
     """Recompute every claim of one release, or of several in the order they were published.
 
     Args:
-        sources: folders, files of JSON lines, Release values (or as the judge sees them), or tables of whatever origin.
-        policy: the roles, hierarchies and requirements to judge by.
-        ledger: who stood in which group or line, to link persons over several releases.
-        kind: table, evolving, series or stream, by somebody who knows; otherwise the releases are asked.
-        original: the input of a table, to recompute what the release alone cannot show: the claims of persons.
-        fresh: how many of the last ones are judged by themselves too; the others were before. All are seen side by side.
+        sources: folders, files of JSON lines, Release or Published values, or tables of any origin.
+        policy: the roles, hierarchies and requirements to verify against.
+        ledger: the group of every person, to link persons over several releases.
+        kind: table, evolving, series or stream if the caller knows it; otherwise as the releases state.
+        fresh: number of last releases to verify on their own too; the earlier ones were verified before.
+        original: the input of a table, to recompute what the release alone cannot show: claims about persons.
 
     Returns:
-        The findings; `Verdict.holds` is False as soon as one claim is refuted.
+        The findings; `VerificationResult.holds` is False if any claim is refuted.
     """
     several = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str) else [sources]
     releases = [read_release(source, f"release {i}" if len(several) > 1 else "") for i, source in enumerate(several, 1)]
     if kind is not None:
         releases = [replace(release, kind=kind) for release in releases]
     streams = [release for release in releases if release.shape == "stream"]
-    verdicts = [_verify_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
-    verdicts += (
+    results = [_verify_one(release, policy) for release in releases[-fresh if fresh else 0 :]]
+    results += (
         [_run_safely(streams, partial(load_verifier("stream.verifier", "verify_stream"), streams, policy))]
         if streams
         else []
     )
     if original is not None and releases:
-        verdicts = _compare_with_original(releases, verdicts, policy, original)
-    verdicts.append(check_chain(releases, ledger))
+        results = _compare_with_original(releases, results, policy, original)
+    results.append(check_chain(releases, ledger))
     shapes = {release.shape for release in releases}
-    beside = [place for shape, place in SEQUENCE_VERIFIERS.items() if shape in shapes]
-    verdicts += [_run_safely(releases, partial(load_verifier(*place), releases, policy, ledger)) for place in beside]
+    locations = [place for shape, place in SEQUENCE_VERIFIERS.items() if shape in shapes]
+    results += [_run_safely(releases, partial(load_verifier(*place), releases, policy, ledger)) for place in locations]
     return VerificationResult(
-        tuple(finding for verdict in verdicts for finding in verdict.findings),
-        tuple(dict.fromkeys(note for verdict in verdicts for note in verdict.notes)),
-        tuple(dict.fromkeys(claim for verdict in verdicts for claim in verdict.unchecked)),
-        {key: figure for verdict in verdicts for key, figure in verdict.measured.items()},
+        tuple(finding for result in results for finding in result.findings),
+        tuple(dict.fromkeys(note for result in results for note in result.notes)),
+        tuple(dict.fromkeys(claim for result in results for claim in result.unchecked)),
+        {key: figure for result in results for key, figure in result.measured.items()},
     )
 
 
 _SEPARATOR = " | "
-_NOT_COMPARED = "comparison with the original (a release of this shape is compared while it is made)"
+_NOT_COMPARED = (
+    "comparison with the original (Reticent compares a release of this shape only when it makes the release)"
+)
 
 
 def _compare_with_original(
     releases: Sequence[Published], results: list[VerificationResult], policy: Policy, original: Input
 ) -> list[VerificationResult]:
-    """The verdicts with that on the last release, or the stream, beside its input; what it shows is no longer unchecked."""
+    """Add the comparison of the last release, or of the stream, with its input; drop the unchecked claims that it covers."""
     shape, original = releases[-1].shape, replace(original, table=_combine_columns(_cast_views(original.table), policy))
     if shape == "stream" and any(release.stream_file is not None for release in releases):
         compare = partial(load_verifier("stream.original", "compare_with_original"), releases, policy, original)
@@ -125,12 +127,12 @@ def _compare_with_original(
         )
     else:
         return [*results, VerificationResult((), (), (_NOT_COMPARED,))]
-    shown = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in results]
-    return [*shown, _run_safely(releases, compare)]
+    remaining = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in results]
+    return [*remaining, _run_safely(releases, compare)]
 
 
 def _cast_views(table: pa.Table) -> pa.Table:
-    """The input with its views of texts as texts: Arrow takes no rows of views."""
+    """Return the input with string views as strings: Arrow cannot take rows of string views."""
     views = [at for at, column in enumerate(table.columns) if pa.types.is_string_view(column.type)]
     for at in views:
         table = table.set_column(at, table.column_names[at], table.column(at).cast(pa.string()))
@@ -138,7 +140,7 @@ def _cast_views(table: pa.Table) -> pa.Table:
 
 
 def _combine_columns(table: pa.Table, policy: Policy) -> pa.Table:
-    """The input with the columns that the policy combines; an engine that knows them already has handed them in."""
+    """Return the input with the policy's combined columns, unless it has them already."""
     for name, column in policy.columns.items():
         parts = column.combine or ()
         if parts and (name in parts or name not in table.column_names) and set(parts) <= set(table.column_names):
@@ -148,58 +150,64 @@ def _combine_columns(table: pa.Table, policy: Policy) -> pa.Table:
 
 
 def _run_safely(releases: Sequence[Published], verifier: Callable[[], VerificationResult]) -> VerificationResult:
-    """A verdict. Files of anybody may lack what every release of ours has: that refutes them, and is no bug of the judge."""
+    """Run a verifier; a malformed file refutes the release instead of raising an error."""
     try:
         return verifier()
     except UnreadableClaimError:
-        return VerificationResult((Finding("every claim can be read", holds=False),))
+        return VerificationResult((Finding("every claim is well-formed", holds=False),))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException):
         if all(release.manifest is None and release.stream_file is None for release in releases):
             raise
-        return VerificationResult((Finding("tables and documents have the form of their shape", holds=False),))
+        return VerificationResult((Finding("tables and metadata files have the format of their shape", holds=False),))
 
 
 def _verify_one(release: Published, policy: Policy) -> VerificationResult:
     place = VERIFIERS.get(release.shape)
     if release.shape == "stream":
-        verdict = VerificationResult(())  # its parts are judged together
+        result = VerificationResult(())  # the parts of a stream are verified together
     elif place is None:
-        verdict = VerificationResult((Finding("the shape of the release is known", holds=False),))
+        result = VerificationResult((Finding("the shape of the release is known", holds=False),))
     else:
-        verdict = _run_safely([release], partial(load_verifier(*place), release, policy))
-    findings = list(verdict.findings)
-    if release.shape != "generalized" and (demands := policy.privacy.overall):  # of all classes; others have none
-        findings.append(none_of("what the policy asks of all classes together", len(demands), ", ".join(demands)))
+        result = _run_safely([release], partial(load_verifier(*place), release, policy))
+    findings = list(result.findings)
+    if release.shape != "generalized" and (demands := policy.privacy.overall):  # other shapes have no classes
+        findings.append(
+            none_of(
+                "the release meets the policy's requirements on all classes together", len(demands), ", ".join(demands)
+            )
+        )
     if not release.no_manifest:
         findings[:0] = [
-            none_of("files are as they were released", release.altered_files),
+            none_of("files match the digests in the manifest", release.altered_files),
             *check_closed_lists(release, policy),
         ]
-    notes = list(verdict.notes)
+    notes = list(result.notes)
     if release.policy_hash is not None and release.policy_hash != policy.hash:
-        notes.append("The release was made under another policy; it is judged by the one given.")
+        notes.append("The release was made under another policy. It was verified against the given policy.")
     if release.name:
         findings = [replace(f, where=f"{release.name}{': ' if f.where else ''}{f.where}") for f in findings]
-    return VerificationResult(tuple(findings), tuple(notes), verdict.unchecked, verdict.measured)
+    return VerificationResult(tuple(findings), tuple(notes), result.unchecked, result.measured)
 
 
-_UNKNOWN = "number and predecessor in the store (give the ledger: --ledger STORE)"
+_UNKNOWN = "number and predecessor in the store (needs the ledger: --ledger STORE)"
 
 
 def check_chain(releases: Sequence[Published], ledger: Ledger | None) -> VerificationResult:
-    """The findings about releases that come from a store; nothing about others."""
-    places = [place for release in releases if (place := _store_entry(release)) is not None]
-    if not places:
+    """Check the order and digests of releases that come from a store."""
+    entries = [place for release in releases if (place := _store_entry(release)) is not None]
+    if not entries:
         return VerificationResult(())
-    broken = sum(not _follows(before, after) for before, after in pairwise(places))
-    findings = [none_of("releases follow one another as their store numbers them", broken)] if len(places) > 1 else []
+    broken = sum(not _follows(before, after) for before, after in pairwise(entries))
+    findings = [none_of("releases follow one another as their store numbers them", broken)] if len(entries) > 1 else []
     if ledger is None or not len(ledger):
         return VerificationResult(
-            tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in places) else ()
+            tuple(findings), (), (_UNKNOWN,) if any(place.get("number") != 1 for place in entries) else ()
         )
     digests = ledger.digests
-    odd = sum(not _matches_ledger(place, digests) for place in places)
-    return VerificationResult((*findings, none_of("number, digest and predecessor are those of the ledger", odd)))
+    mismatches = sum(not _matches_ledger(place, digests) for place in entries)
+    return VerificationResult(
+        (*findings, none_of("number, digest and predecessor are those of the ledger", mismatches))
+    )
 
 
 def _store_entry(release: Published) -> Mapping[str, Any] | None:
@@ -208,8 +216,8 @@ def _store_entry(release: Published) -> Mapping[str, Any] | None:
 
 
 def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether one release of a publication may stand behind another; those of two publications may anyhow."""
-    if any(before.get(word) != after.get(word) for word in ("publisher", "epoch")):
+    """Return whether one release may follow another; releases of different publications always may."""
+    if any(before.get(key) != after.get(key) for key in ("publisher", "epoch")):
         return True
     first, second = before.get("number"), after.get("number")
     if not isinstance(first, int) or not isinstance(second, int) or first >= second:

@@ -62,7 +62,9 @@ def test_a_person_alone_among_counterfeits_shows_no_exact_quasi_identifiers(monk
     policy, engine = series()
     publish(engine, FIRST)
     verdict = verify([publish(engine, table)], policy)
-    assert "no group of one person shows exact quasi-identifiers" in {finding.claim for finding in verdict.refuted}
+    assert "no group with a single person shows exact quasi-identifiers" in {
+        finding.claim for finding in verdict.refuted
+    }
 
 
 def test_the_nearest_record_that_differs_most_lends_its_place():

@@ -49,4 +49,4 @@ def test_the_judge_refutes_groups_of_spellings():
     ills = pa.array(["Flu" if ill == "gout" else ill for ill in data["ill"].to_pylist()])
     forged = {**release.tables, "data": data.set_column(data.column_names.index("ill"), "ill", ills)}
     claims = {finding.claim for finding in verify(replace(release, tables=forged), policy).refuted}
-    assert "no two values are spellings of one" in claims
+    assert "no two values are variants of one value" in claims

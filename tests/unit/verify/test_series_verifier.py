@@ -71,4 +71,4 @@ def test_a_candidate_that_nobody_can_have_come_to_is_refuted(tmp_path, then, ill
     found = {finding.claim: finding for finding in verdict.findings}
     legal = found["candidates are a legal update instance, one to one"]
     assert (legal.holds, legal.measured) == (not illegal, illegal)
-    assert found["no candidate's share exceeds max_risk"].holds
+    assert found["no candidate has a share above max_risk"].holds

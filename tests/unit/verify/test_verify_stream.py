@@ -178,4 +178,4 @@ def test_records_without_plain_columns_do_not_say_so_now_and_then(tmp_path, more
     book = CODEBOOK | {"method": "castle"}
     path.with_name("out.ndjson.codebook.json").write_text(json.dumps(book, separators=(",", ":")) + "\n")
     claims = {f.claim for f in verify(path, rules).refuted}
-    assert ("every line is written in the one way" in claims) == bool(more)
+    assert ("every line is in its canonical form" in claims) == bool(more)

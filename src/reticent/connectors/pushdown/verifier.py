@@ -45,7 +45,7 @@ def verify_rows(
     rules = record_requirements(requirements(claims) + policy_requirements(policy, persons=several))
     rows, size = number_rows(data, quasi)
     stray = [name for name in names if name not in policy.released]
-    findings = [none_of("only columns the policy releases", len(stray))]
+    findings = [none_of("only columns that the policy releases are published", len(stray))]
     findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
     findings += [check_labels(codes(data[name])[1], policy, name, method) for name in quasi]
     sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)

@@ -62,10 +62,10 @@ _NOISE_FACTS = ("__fact_low", "__fact_high")
 _LOW = np.uint64(0xFFFFFFFF)
 _CHECKS = (
     "every candidate is a value of the domain",
-    "candidates stand in canonical order",
-    "every record names a row of the prior",
+    "candidates are in canonical order",
+    "every record names a stratum of the prior",
     "every record is its person's only event",
-    "every first sight is a set that its row can give",
+    "the set of every first event is possible in its stratum",
 )
 
 
@@ -193,7 +193,7 @@ def verify_frame(
     own = {"stratum", "event", *(f"{line.sensitive}_{slot}" for slot in range(1, line.l + 1))}
     allowed = {*own, *policy.quasi, *policy.plain}
     findings += [
-        none_of("only columns the policy releases", len(set(frame.columns) - allowed)),
+        none_of("only columns that the policy releases are published", len(set(frame.columns) - allowed)),
         none_of("row, event, l candidates and all fields are there", len(allowed - set(frame.columns))),
     ]
     if not all(finding.holds for finding in findings):  # no sets can be told from such a line

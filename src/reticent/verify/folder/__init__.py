@@ -1,1 +1,1 @@
-"""What lies in the folder of a release besides its tables, and how its files are written."""
+"""The folder of a release: its metadata files, and the canonical form of its files."""

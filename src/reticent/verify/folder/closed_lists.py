@@ -1,7 +1,8 @@
-"""Closed lists: what a release may hold besides its tables. What is not on a list may be anything, and is refuted by name.
+"""Closed lists: what a release may contain besides its tables. Anything else is refuted by name.
 
-Guarantee: a folder holds the files of its manifest and nothing else; the manifest has the keys it may have; what a table's
-    release says of its making are counts and settings, never cells, and nothing about single suppressed records.
+Guarantee: if the findings hold, the folder has only the files of its manifest, and the manifest has only known keys. What it
+    explains about a table are counts and settings, never cells and nothing about single suppressed records. So an attacker
+    finds no hidden message there.
 Not covered: digits of figures that cannot be recomputed.
 Cost: reads names only.
 """
@@ -39,34 +40,36 @@ _METRICS = (
     *("withheld", "clusters", "reusable_clusters", "average_wait"),
 )
 _MAX_METHODS, _MAX_LEVELS = 10, 256
-"""Five ways to make a table, with and without emphasis; no hierarchy is as high."""
+"""Limits: five methods for a table, with and without weights; no hierarchy has so many levels."""
 _ATTRIBUTE = ("level", "height", "loss", "records_per_level", "exact_records")
 
 
 def check_closed_lists(release: Published, policy: Policy) -> list[Finding]:
-    """Files, manifest keys, and for releases of one table what is explained."""
-    findings = [finding_of_names("only files of the release lie in the folder", release.unlisted_files)]
+    """Check the files, the manifest keys, `explain` and the metrics against closed lists."""
+    findings = [finding_of_names("the folder contains only files that the manifest lists", release.unlisted_files)]
     findings += [
-        finding_of_names("only known entries stand in the manifest", sorted(set(release.manifest_keys) - _MANIFEST))
+        finding_of_names("the manifest has only known entries", sorted(set(release.manifest_keys) - _MANIFEST))
     ]
-    findings += [finding_of_names("every file is written in the one way", release.noncanonical_files)]
+    findings += [finding_of_names("every file is in its canonical form", release.noncanonical_files)]
     findings += [
-        none_of("every column has a name of its own", release.duplicate_columns),
+        none_of("no column name occurs twice in a table", release.duplicate_columns),
         *check_metadata(release, policy),
     ]
-    if release.shape != "linked":  # whose judge has a list of its own
+    if release.shape != "linked":  # its verifier has a list of its own
         forms = _table_explain_forms(release, policy) if _is_table_release(release) else _EXPLAIN_FORMS
-        odd = [key for key, value in release.explain.items() if key not in forms or not _has_form(forms[key], value)]
-        findings.append(finding_of_names("explain tells counts and settings only", odd))
-    odd = [key for key, value in release.metrics.items() if key not in _METRICS or not is_figure(value)]
-    findings.append(finding_of_names("metrics are numbers", odd))
+        unknown = [
+            key for key, value in release.explain.items() if key not in forms or not _has_form(forms[key], value)
+        ]
+        findings.append(finding_of_names("explain contains only counts and settings", unknown))
+    unknown = [key for key, value in release.metrics.items() if key not in _METRICS or not is_figure(value)]
+    findings.append(finding_of_names("metrics contains only numbers", unknown))
     return findings
 
 
 def _has_form(form: Callable[[Any], bool], value: Any) -> bool:
     try:
         return form(value)
-    except (KeyError, TypeError):  # counts that the manifest lacks, or that are none
+    except (KeyError, TypeError):  # counts are missing or malformed in the manifest
         return False
 
 
@@ -83,9 +86,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _table_explain_forms(release: Published, policy: Policy) -> Mapping[str, Callable[[Any], bool]]:
-    """What `explain` of a table may hold, in which form, and how much of it: a list without an end has room for anything."""
+    """Return the allowed form of each `explain` entry of a table; lists are bounded so that they cannot carry messages."""
     quasi, counts = policy.quasi, release.counts
-    left_out = release.explain.get("suppressed_further_records", 0)
+    by_policy = release.explain.get("suppressed_further_records", 0)
 
     def batches(value: Any) -> bool:
         named = [name for batch in value for name in batch] if _is_list_of_lists(value) else [None]
@@ -93,7 +96,9 @@ def _table_explain_forms(release: Published, policy: Policy) -> Mapping[str, Cal
 
     return {
         **dict.fromkeys(_EXPLAIN_NUMBERS, _is_number),
-        "suppressed": lambda value: is_count(value) and is_count(left_out) and value + left_out == counts["suppressed"],
+        "suppressed": lambda value: (
+            is_count(value) and is_count(by_policy) and value + by_policy == counts["suppressed"]
+        ),
         "loss": lambda value: value in _LOSSES,
         "cuts": lambda value: value in ("strict", "relaxed"),
         "nodes": _tally_form(*_NODES),
@@ -119,7 +124,7 @@ def _is_list_of_lists(value: Any) -> bool:
 
 
 def _is_ordered_subset(words: str, names: Iterable[str]) -> bool:
-    """Whether the words are some of the names, each once and in their order; names may have blanks."""
+    """Return whether the words are a subset of the names, in order; names may contain blanks."""
     rests = {f"{words} " if words else ""}
     for name in names:
         rests |= {rest.removeprefix(f"{name} ") for rest in rests}
@@ -131,7 +136,7 @@ def _has_only_keys(value: Any, known: Iterable[str]) -> bool:
 
 
 def _is_method_entry(value: Any) -> bool:
-    """The figures of one method among those that were tried."""
+    """Return whether the value has the figures of one method of the method selection."""
     if not _has_only_keys(value, {"method", *_METHOD_FIGURES}) or value.get("method") not in METHODS:
         return False
     return all(_is_number(number) for name, number in value.items() if name != "method")
@@ -145,15 +150,15 @@ def _is_attribute_entry(value: Any, published: int) -> bool:
 
 
 def _has_valid_levels(value: Mapping[str, Any], published: int) -> bool:
-    """Records by level: a number for each level of the hierarchy, all records together."""
+    """Return whether records per level has a count for each level, and sums to the published records."""
     levels = value.get("records_per_level")
     if levels is None:
         return "records_per_level" not in value
-    counted = isinstance(levels, list) and all(map(is_count, levels))
-    return counted and sum(levels) == published and len(levels) == value.get("height", -1) + 1 <= _MAX_LEVELS
+    valid = isinstance(levels, list) and all(map(is_count, levels))
+    return valid and sum(levels) == published and len(levels) == value.get("height", -1) + 1 <= _MAX_LEVELS
 
 
-_EXPLAIN_FORMS: Mapping[str, Callable[[Any], bool]] = {  # of a veil, an evolving table, a series or a stream
+_EXPLAIN_FORMS: Mapping[str, Callable[[Any], bool]] = {  # for a veil, an evolving table, a series or a stream
     **dict.fromkeys(
         (
             "strata",

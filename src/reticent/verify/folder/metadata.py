@@ -1,10 +1,10 @@
-"""What lies beside the tables of a folder: manifest, codebook and README, closed in every entry.
+"""Metadata files of a folder: manifest, codebook and README, each entry from a closed list.
 
-Guarantee: the folder holds the tables of its shape, each once, and no other file, whatever the manifest lists; every entry of the
-    manifest is known and has its form (a number, a digest, a time, a word of a closed list); the codebook says of each column what
-    table and policy say and repeats the manifest; README.txt is the page of that codebook.
+Guarantee: if the findings hold, the folder has the tables of its shape, each once, and no other file. Every entry of the
+    manifest is known and well-formed (a number, a digest, a time, a word of a closed list). The codebook agrees with tables,
+    policy and manifest, and README.txt is generated from it. So an attacker finds no hidden message there.
 Not covered: the name of a publication, which its custodian chose; digits of figures that cannot be recomputed.
-Cost: reads the papers, and the different labels of each column.
+Cost: reads the metadata files and the distinct labels of each column.
 """
 
 from __future__ import annotations
@@ -63,18 +63,22 @@ _VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}((a|b|rc|\.dev|\.post)\d{1,4})?")
 _EPOCH = re.compile(r"[0-9a-f]{16}-[1-9]\d{0,5}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _MAX_FIGURE = 2**53
-"""Beyond it a number has digits that no figure needs."""
+"""Larger numbers have more digits than a figure needs."""
 
 
 def check_metadata(release: Published, policy: Policy) -> list[Finding]:
-    """The findings about a folder; none about a release in memory, which has no papers yet."""
+    """Check the metadata files of a folder; a release in memory has none yet."""
     manifest = release.manifest
     if manifest is None:
-        loose = None if release.codebook is None else malformed_codebook_entries(release.codebook, policy)
-        return [] if loose is None else [finding_of_names("the codebook of a stream is closed in every entry", loose)]
+        malformed = None if release.codebook is None else malformed_codebook_entries(release.codebook, policy)
+        return (
+            []
+            if malformed is None
+            else [finding_of_names("every entry of the stream's codebook is known and well-formed", malformed)]
+        )
     findings = [
-        finding_of_names("the folder holds the files of its shape, each once", _unexpected_files(release, policy)),
-        finding_of_names("every entry of the manifest has its form", _malformed_entries(manifest)),
+        finding_of_names("the folder has only files of its shape, each once", _unexpected_files(release, policy)),
+        finding_of_names("every entry of the manifest is well-formed", _malformed_entries(manifest)),
     ]
     guarantee = _as_dict(manifest.get("guarantee"))
     findings.append(
@@ -83,38 +87,38 @@ def check_metadata(release: Published, policy: Policy) -> list[Finding]:
     if release.codebook is not None:
         findings.append(
             finding_of_names(
-                "the codebook repeats manifest, tables and policy", _wrong_codebook_entries(release, policy)
+                "the codebook agrees with manifest, tables and policy", _wrong_codebook_entries(release, policy)
             )
         )
     if release.readme is not None:
         same = release.codebook is not None and _render_readme(release.codebook) == release.readme
-        findings.append(Finding("README.txt is the page of the codebook", same))
+        findings.append(Finding("README.txt matches the codebook", same))
     return findings
 
 
-_WORDS_CLAIM = "the guarantee is in the words of its method"
+_WORDS_CLAIM = "the guarantee uses the sentences of its method"
 
 
 def wording_errors(guarantee: Mapping[str, Any], method: str, kind: str, policy: Policy) -> list[str]:
-    """Sentences of a guarantee that no method says, and how many are lacking that this one must."""
+    """List unknown and repeated sentences of a guarantee, and the number of required sentences that are missing."""
     words = guarantee.get("not_covered", [])
     if not _is_word_list(words):
         return ["not_covered"]
     uncounted = policy.tables.uncounted if policy.tables is not None else ()
-    unit = policy.household is not None
-    lost = count_absent_sentences(method, kind, words, household=unit)
+    household = policy.household is not None
+    absent = count_absent_sentences(method, kind, words, household=household)
     odd = find_unknown_sentences(str(guarantee.get("against", "")), words, [*policy.columns, *uncounted])
     odd += [f"{len(words) - len(set(words))} repeated"] if len(set(words)) < len(words) else []
-    return odd + ([f"{lost} lacking"] if lost else [])
+    return odd + ([f"{absent} missing"] if absent else [])
 
 
 def finding_of_names(claim: str, names: Collection[str]) -> Finding:
-    """A finding that names some of the offences."""
+    """Return a finding that names the first few violations."""
     return none_of(claim, len(names), ", ".join(name[:60] for name in list(names)[:5]))
 
 
 def _claim_sentences(claims: Mapping[str, Any]) -> list[str] | None:
-    """The sentences of some claims; None where nobody can read them."""
+    """Return the sentences of the claims; None if a claim is malformed."""
     try:
         return claims_in_words(claims)
     except (TypeError, ValueError, AttributeError):
@@ -129,7 +133,7 @@ def _render_readme(codebook: Mapping[str, Any]) -> str | None:
 
 
 def _unexpected_files(release: Published, policy: Policy) -> list[str]:
-    """Files that the shape does not have, and tables that stand in two formats."""
+    """List files that the shape does not have, and tables in two formats."""
     known, tables = {"README.txt", "codebook.json"}, _TABLES.get(release.shape, set())
     listed = [str(name) for name in _as_dict((release.manifest or {}).get("files"))]
     if release.shape == "linked" and policy.tables is not None:
@@ -148,12 +152,12 @@ def _as_dict(value: Any) -> Mapping[str, Any]:
 
 
 def is_figure(value: Any) -> bool:
-    """Whether it is a number, and one that a figure may be."""
+    """Return whether the value is a number of allowed size."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_FIGURE
 
 
 def is_count(value: Any) -> bool:
-    """Whether it is a whole number that counts something."""
+    """Return whether the value is a count: a whole number of at least 0."""
     return isinstance(value, int) and is_figure(value) and value >= 0
 
 
@@ -187,7 +191,7 @@ def _is_claim_dict(value: Any) -> bool:
 
 
 def _is_claim(value: Any) -> bool:
-    """A number, several, or numbers by the kinds of a model."""
+    """Return whether the value is a number, a list of numbers, or numbers by kind of a model."""
     if isinstance(value, dict):
         return set(value) <= _CLAIM_FIELDS and all(map(_is_claim, value.values()))
     return all(map(is_figure, value)) if isinstance(value, list) else is_figure(value)
@@ -198,7 +202,7 @@ ENTRY_FORMS: Mapping[str, Callable[[Any], bool]] = {
     "shape": _word_form(HOW_TO_READ),
     "policy_hash": _text_form(_OPTIONAL_DIGEST),
     "seeded": lambda value: isinstance(value, bool),
-    "metrics": lambda value: isinstance(value, dict),  # whose entries have lists of their own
+    "metrics": lambda value: isinstance(value, dict),  # entries are checked in closed_lists
     "explain": lambda value: isinstance(value, dict),
     "format": lambda value: value == FORMAT and is_figure(value),
     "time": _is_time,
@@ -219,14 +223,14 @@ ENTRY_FORMS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def _malformed_entries(manifest: Mapping[str, Any]) -> list[str]:
-    """Entries that are not of their form; unknown ones are named elsewhere."""
+    """List malformed entries; unknown entries are a finding of their own."""
     odd = [key for key, fits in ENTRY_FORMS.items() if key in manifest and not fits(manifest[key])]
     fits = manifest.get("method") in METHODS.get(str(manifest.get("kind")), ())
     return odd + ([] if fits or "method" not in manifest else ["method"])
 
 
 def _wrong_codebook_entries(release: Published, policy: Policy) -> list[str]:
-    """Entries of the codebook that are not those of the release."""
+    """List entries of the codebook that differ from the release."""
     codebook, manifest = release.codebook or {}, release.manifest or {}
     guarantee = _as_dict(manifest.get("guarantee"))
     claims = _as_dict(guarantee.get("claims"))
@@ -250,12 +254,12 @@ def _wrong_codebook_entries(release: Published, policy: Policy) -> list[str]:
 
 
 def _is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are the same in a file, where 0, 0.0 and false are three."""
+    """Return whether two values have the same JSON text: 0, 0.0 and false differ."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _wrong_columns(release: Published, policy: Policy) -> list[str]:
-    """Columns that the codebook describes otherwise than table and policy have them, or not once each."""
+    """List columns that the codebook describes differently from table and policy, or not exactly once."""
     columns = (release.codebook or {}).get("columns")
     listed = [entry for entry in columns if isinstance(entry, dict)] if isinstance(columns, list) else []
     if not isinstance(columns, list) or len(listed) < len(columns):
@@ -274,14 +278,14 @@ def _wrong_columns(release: Published, policy: Policy) -> list[str]:
 
 
 def _is_same_column(entry: Mapping[str, Any], known: Mapping[str, Any], rows: int) -> bool:
-    """A column may be called coarser than it is: whole numbers are numbers, and all of them are text; one without a cell anything."""
+    """Compare column entries; the stated type may be wider (integer, number, text), or any if all cells are missing."""
     wider = {"integer": {"integer", "number", "text"}, "number": {"number", "text"}, "date": {"date", "text"}}
     types = wider.get(str(known.get("type")), {"text"}) if known["missing"] < rows else {"text", *wider}
     return str(entry.get("type")) in types and _is_same_json({**entry, "type": ""}, {**known, "type": ""})
 
 
 def malformed_codebook_entries(book: Mapping[str, Any], policy: Policy) -> list[str]:
-    """Entries of a stream's codebook that are unknown, or not of their form; what it says of a veil is judged elsewhere."""
+    """List unknown or malformed entries of a stream's codebook; the veil verifier checks the entry `veil`."""
     claims = _as_dict(_as_dict(book.get("guarantee")).get("claims"))
     forms: dict[str, Callable[[Any], bool]] = {
         "type": lambda value: value == "codebook",

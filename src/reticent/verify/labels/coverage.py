@@ -1,7 +1,7 @@
-"""What a published label may stand for, as the policy's hierarchy says: the value itself, values below a node, in a range or in a set, or all.
+"""Which values a published label covers by the policy's hierarchy: itself, values below a node, in a range, in a set, or all.
 
-What a label stands for is told as stretches of the values in order: a range is one stretch, however many values it holds; what all
-ranges hold, pair by pair, would be too much to list.
+A label's values are stored as segments of the sorted values: a range is one segment, however many values it contains.
+Listing all pairs of values and ranges would take too much memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _OR_MISSING = " or missing"
 _TEXTS = re.compile(r"\[(.+?), (.+)\]")
 _LAST_CHARACTER = "\uffff"
-"""Comes after everything that may follow a day: hours, minutes, seconds."""
+"""Sorts after everything that may follow a day: hours, minutes, seconds."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _RANGE = re.compile(rf"\[({_NUMBER}), ?({_NUMBER})([\])])")
 _WHOLE = r"\d{1,15}"
@@ -41,27 +41,28 @@ _INFINITY = float("inf")
 
 
 def stands_for(cells: pa.ChunkedArray, shown: pa.ChunkedArray, policy: Policy, column: str) -> Bools:
-    """Row by row, whether what is shown may stand for the cell. Most cells stand for themselves; only the others are looked up."""
+    """Return, row by row, whether the published label covers the cell. Equal texts need no hierarchy lookup."""
     (value, values), (label, labels) = arrow_codes(cells), arrow_codes(shown)
     own, alike, (root,) = common_codes(values, labels, pa.array([ROOT]))
     holds = np.asarray((own[value] == alike[label]) | (alike == root)[label])
     rest = np.flatnonzero(~holds)
     if len(rest):
-        (some, value), (few, label) = _used_codes(value[rest]), _used_codes(label[rest])
-        fits = Segments.from_labels(values.take(some).to_pylist(), labels.take(few).to_pylist(), policy, column)
+        (used_values, value), (used_labels, label) = _used_codes(value[rest]), _used_codes(label[rest])
+        texts = values.take(used_values).to_pylist(), labels.take(used_labels).to_pylist()
+        fits = Segments.from_labels(*texts, policy, column)
         holds[rest] = fits.covers(value, label)
     return holds
 
 
 def _used_codes(code: Int64s) -> tuple[Int64s, Int64s]:
-    """The numbers that occur, and their places in it."""
-    there = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.bool_)
-    there[code] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[code]
+    """Return the codes that occur, and each code's position among them."""
+    used = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.bool_)
+    used[code] = True
+    return np.flatnonzero(used), (np.cumsum(used) - 1)[code]
 
 
 def coverage_matrix(values: Texts, labels: Texts, policy: Policy, column: str) -> csr_array:
-    """Values x labels: whether the one may hide behind the other. Sparse: a column of dates may have tens of thousands of both."""
+    """Return a values x labels matrix of coverage; sparse, since a column of dates may have tens of thousands of both."""
     from scipy.sparse import csr_array  # of the extra `audit`
 
     pairs = Segments.from_labels(values, labels, policy, column).pairs()
@@ -70,12 +71,12 @@ def coverage_matrix(values: Texts, labels: Texts, policy: Policy, column: str) -
 
 @dataclass(frozen=True, repr=False)
 class Segments:
-    """Per label the stretches of values that it may stand for; no two of one label meet.
+    """The segments of sorted values that each label covers; segments of a label are disjoint.
 
     Attributes:
-        rank: the place of every value in the order.
-        first: where the stretches of each label begin, and where the last ones end.
-        low, high: the ranks that each stretch holds.
+        rank: the rank of every value.
+        first: where the segments of each label begin, and where the last ones end.
+        low, high: the ranks of each segment, from low up to but not including high.
     """
 
     rank: Int64s
@@ -85,14 +86,14 @@ class Segments:
 
     @classmethod
     def from_labels(cls, values: Texts, labels: Texts, policy: Policy, column: str) -> Segments:
-        """Values and what is published of them: themselves, nodes above them, sets, ranges; before "or missing", or alone."""
-        bare, beside = _split_missing_suffix(pa.array(labels, pa.string()))
-        # The ranges of one kind are stretches; those of the other, which are few beside them or empty, are listed.
+        """Build from values and labels: the value itself, nodes above it, sets, ranges; with or without "or missing"."""
+        bare, or_missing = _split_missing_suffix(pa.array(labels, pa.string()))
+        # Only one sort order is possible: ranges of the larger kind become segments, the others are listed as pairs.
         few, many = sorted(
             _ranges(_normalize_dates(values, policy, column), bare.to_pylist()),
             key=lambda ranges: int((ranges.high - ranges.low).sum()),
         )
-        listed = [*_explicit_pairs(values, bare, beside, policy, column), few.pairs()]
+        listed = [*_explicit_pairs(values, bare, or_missing, policy, column), few.pairs()]
         value, label = (np.concatenate(part) for part in zip(*listed, strict=True))
         rank = _ranks(many.value_order, len(values))
         ends = [rank[value], many.low], [rank[value] + 1, many.high]
@@ -100,21 +101,21 @@ class Segments:
 
     @classmethod
     def from_equal_texts(cls, values: Texts, labels: Texts) -> Segments:
-        """Values that are published as they are."""
+        """Build for values that are published unchanged."""
         own, shown = common_codes(pa.array(values, pa.string()), pa.array(labels, pa.string()))
-        known = np.flatnonzero(shown < len(own))  # different values: their numbers come first
+        known = np.flatnonzero(shown < len(own))  # values are distinct: their codes come first
         return cls.from_pairs(shown[known], known, own, len(shown))
 
     @classmethod
     def from_pairs(cls, value: Int64s, label: Int64s, rank: Int64s, labels: int) -> Segments:
-        """Pairs, told one by one; the fewer stretches, the better the order."""
+        """Build from explicit pairs; a good rank order gives few segments."""
         return cls._merge(rank, labels, label, rank[value], rank[value] + 1)
 
     @classmethod
     def _merge(cls, rank: Int64s, labels: int, label: Int64s, low: Int64s, high: Int64s) -> Segments:
-        """Stretches of a label that touch become one."""
-        some = low < high
-        label, low, high = label[some], low[some], high[some]
+        """Merge segments of a label that touch or overlap."""
+        nonempty = low < high
+        label, low, high = label[nonempty], low[nonempty], high[nonempty]
         width = len(rank) + 1
         order = np.argsort(label * width + low, kind="stable")
         begin, end = (label * width + low)[order], np.maximum.accumulate((label * width + high)[order])
@@ -129,12 +130,12 @@ class Segments:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def pairs(self) -> tuple[Int64s, Int64s]:
-        """All values and labels that fit, pair by pair."""
-        stretch, at = expand_counts(self.high - self.low)
-        return np.argsort(self.rank)[self.low[stretch] + at], self._label[stretch]
+        """Return all pairs of a value and a label that covers it."""
+        segment, at = expand_counts(self.high - self.low)
+        return np.argsort(self.rank)[self.low[segment] + at], self._label[segment]
 
     def covers(self, value: Int64s, label: Int64s) -> Bools:
-        """Pair by pair, whether the label may stand for the value."""
+        """Return, pair by pair, whether the label covers the value."""
         if not len(self.low):
             return np.zeros(len(value), dtype=np.bool_)
         width, whose = len(self.rank) + 1, self._label
@@ -143,7 +144,7 @@ class Segments:
         return np.asarray((at >= 0) & (key < end[at]))
 
     def fit_probability(self, values: Int64s, labels: Int64s) -> float:
-        """How likely one of these values is to fit one of these labels."""
+        """Return the probability that a random label of these covers a random value of these."""
         below = np.append(0, np.cumsum(np.bincount(self.rank[values], minlength=int(self.high.max(initial=0)))))
         inside = np.append(0, np.cumsum(below[self.high] - below[self.low]))
         fits = inside[self.first[1:]] - inside[self.first[:-1]]
@@ -151,9 +152,9 @@ class Segments:
 
 
 def expand_counts(counts: Int64s) -> tuple[Int64s, Int64s]:
-    """So many of each: whose each is, and the how manieth of those.
+    """Repeat each index by its count; return the indexes, and the position of each within its repeats.
 
-    >>> [part.tolist() for part in stretched(np.array([2, 0, 1]))]
+    >>> [part.tolist() for part in expand_counts(np.array([2, 0, 1]))]
     [[0, 0, 2], [0, 1, 0]]
     """
     whose = np.repeat(np.arange(len(counts)), counts)
@@ -161,7 +162,7 @@ def expand_counts(counts: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _ranks(value_order: Int64s, size: int) -> Int64s:
-    """The place of every value; those without one come last."""
+    """Return the rank of every value; values outside the order come last."""
     rest = np.ones(size, dtype=np.bool_)
     rest[value_order] = False
     rank = np.empty(size, dtype=np.int64)
@@ -170,17 +171,17 @@ def _ranks(value_order: Int64s, size: int) -> Int64s:
 
 
 def _split_missing_suffix(labels: pa.Array) -> tuple[pa.Array, Bools]:
-    """Labels without "or missing", and which had it."""
-    beside = pc.ends_with(labels, _OR_MISSING).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
-    if not beside.any():
-        return labels, beside
-    return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), beside
+    """Return labels without "or missing", and which labels had it."""
+    or_missing = pc.ends_with(labels, _OR_MISSING).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
+    if not or_missing.any():
+        return labels, or_missing
+    return pa.array([text and text.removesuffix(_OR_MISSING) for text in labels.to_pylist()], pa.string()), or_missing
 
 
 def _explicit_pairs(
     values: Texts, labels: pa.Array, or_missing: Bools, policy: Policy, column: str
 ) -> list[tuple[Int64s, Int64s]]:
-    """Pairs of a value and a label that is it, a node above it, a set with it or `*`; or of a missing value and a label for those."""
+    """List pairs of a value and its label, node, set or `*`, and of a missing value and a label "or missing"."""
     texts = pa.array(values, pa.string())
     above = levels(texts, policy, column)
     shown, (root,), *names = common_codes(labels, pa.array([ROOT]), *(names for _, names in above))
@@ -195,7 +196,7 @@ def _explicit_pairs(
 
 
 def _equal_pairs(values: Int64s, labels: Int64s) -> tuple[Int64s, Int64s]:
-    """The pairs that have the same number."""
+    """Return the pairs of a value and a label with the same code."""
     order = np.argsort(labels, kind="stable")
     first, last = (np.searchsorted(labels[order], values, side=side) for side in ("left", "right"))
     row, at = expand_counts(last - first)
@@ -203,11 +204,11 @@ def _equal_pairs(values: Int64s, labels: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _set_pairs(values: Texts, labels: Texts) -> set[tuple[int, int]]:
-    """Sets as Mondrian publishes them: {a, b}; a value may hold a comma itself."""
+    """Return pairs of a value and a Mondrian set that contains it, {a, b}; a value may contain a comma."""
     sets = [
         (place, f", {label[1:-1]}, ") for place, label in enumerate(labels) if label and label[0] + label[-1] == "{}"
     ]
-    # Splitting finds most members at once; only values with a comma must be looked for one by one.
+    # Splitting finds most members at once; values with a comma are searched one by one.
     number = {value: row for row, value in enumerate(values) if value is not None}
     odd = [(row, f", {value}, ") for value, row in number.items() if ", " in value]
     pairs = {(number[part], place) for place, text in sets for part in text[2:-2].split(", ") if part in number}
@@ -215,7 +216,7 @@ def _set_pairs(values: Texts, labels: Texts) -> set[tuple[int, int]]:
 
 
 def _normalize_dates(values: Texts, policy: Policy, column: str) -> Texts:
-    """Dates that the policy lets a column write in another way, with the year first, as ranges have them; all else as it is."""
+    """Return dates in the policy's format with the year first, as ranges write them; other values unchanged."""
     spec = policy.columns[column].hierarchy if column in policy.columns else None
     if spec is None or spec.dates is None:
         return values
@@ -224,12 +225,12 @@ def _normalize_dates(values: Texts, policy: Policy, column: str) -> Texts:
     )
     parts = (f"(?P<{part[0]}>{digits[part[0]]})" for part in re.findall("D+|M+|Y+", spec.format or "YYYYMMDD"))
     shape = re.compile((r"\D" if spec.format else "").join(parts) + r"(?!\d)")
-    found = (shape.match((value or "").strip()) for value in values)
-    return [f"{m['Y']}-{m['M']:0>2}-{m['D']:0>2}" if m else value for m, value in zip(found, values, strict=True)]
+    matches = (shape.match((value or "").strip()) for value in values)
+    return [f"{m['Y']}-{m['M']:0>2}-{m['D']:0>2}" if m else value for m, value in zip(matches, values, strict=True)]
 
 
 class _Ranges(NamedTuple):
-    """Labels that are ranges: each begins at a place of the values in order, and ends before another."""
+    """Labels that are ranges: each covers the sorted values from low up to but not including high."""
 
     value_order: Int64s
     label: Int64s
@@ -237,13 +238,13 @@ class _Ranges(NamedTuple):
     high: Int64s
 
     def pairs(self) -> tuple[Int64s, Int64s]:
-        """All values in them, each with its label."""
+        """Return all pairs of a value and a range that contains it."""
         whose, at = expand_counts(self.high - self.low)
         return self.value_order[self.low[whose] + at], self.label[whose]
 
 
 def _ranges(values: Texts, labels: Texts) -> tuple[_Ranges, _Ranges]:
-    """The ranges of numbers, over the values that are some; the ranges of texts (dates, codes), over all that are not missing."""
+    """Return the ranges of numbers over numeric values, and the ranges of texts (dates, codes) over all values."""
     ends = [(place, end) for place, label in enumerate(labels) if (end := _ends(label or "")) is not None]
     number = np.array([_number(value) for value in values], dtype=np.float64)
     finite = np.flatnonzero(np.isfinite(number))
@@ -265,9 +266,9 @@ def _ranges(values: Texts, labels: Texts) -> tuple[_Ranges, _Ranges]:
 
 
 def _ends(label: str) -> tuple[float, float, bool] | tuple[str, str, bool] | None:
-    """The ends of a range, as numbers or as texts, and whether the upper one belongs to it; None for other labels.
+    """Return the ends of a range, as numbers or texts, and whether it includes the upper end; None for other labels.
 
-    Ranges as others write them, too: 20-29, which holds whatever is below 30, <30, 30+.
+    Accepts common notations of other tools, too: 20-29 (up to but not including 30), <30, 30+.
     """
     if match := _RANGE.fullmatch(label):
         return float(match[1]), float(match[2]), match[3] == "]"
@@ -285,7 +286,7 @@ def _ends(label: str) -> tuple[float, float, bool] | tuple[str, str, bool] | Non
 
 
 def _last_text(end: str) -> str:
-    """The last text that an upper end admits: a day holds all of its hours."""
+    """Return the last text that an upper end includes: a day includes all of its hours."""
     return end + _LAST_CHARACTER if _DAY.fullmatch(end) else end
 
 
@@ -300,13 +301,13 @@ Levels = list[tuple[Integers, pa.Array]]
 
 
 def levels(values: pa.Array, policy: Policy, column: str) -> Levels:
-    """Level by level, from the values themselves to the root: the node of every value, by its place among the names of the level.
+    """Return for each level, from the values to the root, the node of every value and the names of the nodes.
 
-    A value that the hierarchy does not know is its own node on every level.
+    A value that is not in the hierarchy is its own node on every level.
     """
     try:
         steps = build_levels(policy.columns[column].hierarchy, values, column=column, base=policy.base)
-    except DataError:  # one stranger spoils the lot: take the values one by one
+    except DataError:  # at least one value is not in the hierarchy: take them one by one
         if len(values) == 1:
             return [(np.zeros(1, dtype=np.int64), values)]
         single = [levels(values.slice(at, 1), policy, column) for at in range(len(values))]

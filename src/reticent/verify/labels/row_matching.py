@@ -1,9 +1,9 @@
-"""Rows of an input meet the published rows that may stand for them, without comparing each with each.
+"""Match rows of an input with published rows that cover them, without comparing all pairs.
 
-Both sides are trees, a column at each depth: rows that are the same in the first columns are one node. Only children of nodes that fit
-are compared, and the children of a row's node that a label may stand for lie side by side.
+Both sides become trees with one column per depth: rows that agree in the first columns share a node. Only children of
+matching nodes are compared, and the children that a label covers are adjacent.
 
-Cost: the pairs that fit in the first columns, the choosiest of which come first.
+Cost: the number of pairs that match in the first columns; the most selective columns come first.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from reticent.verify.groups import codes
 from reticent.verify.labels.coverage import Segments, expand_counts
 
 _CHUNK = 1 << 18
-"""Pairs that are followed into the next column together."""
+"""Pairs that are extended to the next column together."""
 
 
 @dataclass(frozen=True, repr=False)
 class Field:
-    """A column of both sides: codes of values and of labels by row, and which labels may stand for which values."""
+    """A column of both sides: codes of values and of labels by row, and which labels cover which values."""
 
     values: Int64s
     labels: Int64s
@@ -33,24 +33,24 @@ class Field:
 
     @classmethod
     def from_labels(cls, source: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:
-        """A quasi-identifier of an input and of a release, by the policy's hierarchy."""
+        """Build for a quasi-identifier of an input and of a release, by the policy's hierarchy."""
         (value, values), (label, labels) = codes(source[name]), codes(shown[name])
         return cls(value, label, Segments.from_labels(values, labels, policy, name))
 
     @classmethod
     def from_equal_texts(cls, cells: pa.ChunkedArray, shown: pa.ChunkedArray) -> Field:
-        """A column that is published as it is."""
+        """Build for a column that is published unchanged."""
         (value, values), (label, labels) = codes(cells), codes(shown)
         return cls(value, label, Segments.from_equal_texts(values, labels))
 
 
 @dataclass(frozen=True, repr=False)
 class RowMatch:
-    """Kinds of rows of the input, kinds of published rows, and which of them fit.
+    """Kinds of input rows, kinds of published rows, and which of them match; equal rows are one kind.
 
     Attributes:
-        row, place: the kind of each row, and of each published row.
-        pairs: the kinds that fit, a row of the input's above and a published row's below.
+        source_kind, published_kind: the kind of each input row, and of each published row.
+        pairs: the kinds that match, input kinds in the first row and published kinds in the second.
     """
 
     source_kind: Int64s
@@ -59,23 +59,23 @@ class RowMatch:
 
     @property
     def source_counts(self) -> Int64s:
-        """How many rows of the input each kind has."""
+        """Number of input rows of each kind."""
         return np.bincount(self.source_kind)
 
     @property
     def candidate_counts(self) -> Int64s:
-        """How many rows of the input each published row may be."""
+        """Number of input rows that each published row may come from."""
         fit = np.bincount(self.pairs[1], self.source_counts[self.pairs[0]], minlength=len(self.published_counts))
         return fit.astype(np.int64)[self.published_kind]
 
     @property
     def published_counts(self) -> Int64s:
-        """How many published rows each kind has."""
+        """Number of published rows of each kind."""
         return np.bincount(self.published_kind)
 
 
 def match_rows(fields: list[Field], source_size: int, published_size: int) -> RowMatch:
-    """All kinds that fit in all fields."""
+    """Return all pairs of kinds that match in all fields."""
     fields = sorted(fields, key=lambda field: field.fits.fit_probability(field.values, field.labels))
     ours = _Tree.of([field.fits.rank[field.values] for field in fields], source_size)
     theirs = _Tree.of([field.labels for field in fields], published_size)
@@ -86,7 +86,7 @@ def match_rows(fields: list[Field], source_size: int, published_size: int) -> Ro
 
 @dataclass(frozen=True, repr=False)
 class _Tree:
-    """Different rows as a tree.
+    """Distinct rows as a tree.
 
     Attributes:
         parents, codes: per column, the parent of every node and its code in the column; sorted by both.
@@ -116,7 +116,7 @@ class _Tree:
 
 
 def _descend(fits: list[Segments], ours: _Tree, theirs: _Tree, mine: Int64s, shown: Int64s) -> Iterator[Int64s]:
-    """From pairs of nodes that fit, the pairs of leaves below them."""
+    """Yield the pairs of matching leaves below pairs of matching nodes."""
     depth = len(ours.parents) - len(fits)
     if not fits:
         yield np.stack([mine, shown])
@@ -130,16 +130,16 @@ def _descend(fits: list[Segments], ours: _Tree, theirs: _Tree, mine: Int64s, sho
 def _children(
     fits: Segments, ours: _Tree, theirs: _Tree, depth: int, pairs: tuple[Int64s, Int64s]
 ) -> tuple[Int64s, Int64s]:
-    """The children of each pair that fit in the column of this depth."""
+    """Return the children of each pair that match in the column of this depth."""
     mine, shown = pairs
     begin, end = (np.searchsorted(theirs.parents[depth], shown, side=side) for side in ("left", "right"))
     pair, at = expand_counts(end - begin)
     child = begin[pair] + at
     label = theirs.codes[depth][child]
     one, at = expand_counts(fits.first[label + 1] - fits.first[label])
-    stretch, parent = fits.first[label[one]] + at, mine[pair[one]]
+    segment, parent = fits.first[label[one]] + at, mine[pair[one]]
     width = len(fits.rank) + 1
     keys = ours.parents[depth] * width + ours.codes[depth]
-    low = np.searchsorted(keys, parent * width + fits.low[stretch])
-    which, at = expand_counts(np.searchsorted(keys, parent * width + fits.high[stretch]) - low)
+    low = np.searchsorted(keys, parent * width + fits.low[segment])
+    which, at = expand_counts(np.searchsorted(keys, parent * width + fits.high[segment]) - low)
     return low[which] + at, child[one[which]]

@@ -1,9 +1,8 @@
-"""Whether a published value is a legal node of its column's hierarchy.
+"""Check that a published value is a node of its column's hierarchy.
 
-Trees list their nodes. For hierarchies that a value carries in itself (intervals, prefixes, dates, ICD-9, ICD-10) a value
-that the label would stand for is put through the hierarchy of the policy, and the label must come out on some level.
-Methods that cut columns freely publish closed intervals, `[20, 37]`, also of days and of codes, and sets of leaves, `{a, b}`, which
-are no nodes and are allowed there, as is `or missing` after anything.
+Trees list their nodes. For computed hierarchies (intervals, prefixes, dates, ICD-9, ICD-10), the verifier generalizes an
+example value that the label covers; the label must occur on some level. Methods that cut columns freely may also publish
+closed intervals such as `[20, 37]` (also of days and codes), sets of leaves such as `{a, b}`, and a suffix `or missing`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _QUARTER = re.compile(r"(\d{4})-Q([1-4])")
 def count_invalid_labels(
     values: Iterable[str | None], policy: Policy, column: str, method: str = "", *, level: int = 0
 ) -> int:
-    """How many of the distinct published values the column's hierarchy does not know, from a level upwards."""
+    """Count the published values that are no node of the column's hierarchy at or above a level."""
     spec = policy.columns[column].hierarchy
     shown = [value for value in values if value is not None and value != ROOT]
     if spec is None:
@@ -64,12 +63,12 @@ def check_labels(
     *,
     level: int = 0,
 ) -> Finding:
-    """Whether the hierarchy knows all published values of a column."""
+    """Check that all published values of a column are nodes of its hierarchy."""
     return none_of(claim, count_invalid_labels(labels, policy, column, method, level=level), f"column '{column}'")
 
 
 def is_exact(value: str | None, policy: Policy, column: str) -> bool:
-    """Whether a published value is a leaf of the column's hierarchy and stands for itself alone."""
+    """Return whether a published value is exact: a leaf that covers only itself."""
     spec = policy.columns[column].hierarchy
     if value is None or value == ROOT:
         return value is None
@@ -85,7 +84,7 @@ def is_exact(value: str | None, policy: Policy, column: str) -> bool:
 
 
 def _tree_nodes(spec: HierarchySpec, policy: Policy, column: str, level: int = 0) -> tuple[set[str], set[str]]:
-    """The leaves of a tree, and all its nodes from a level upwards."""
+    """Return the leaves of a tree, and all its nodes at or above a level."""
     if spec.kind == "file":
         tree = read_tree(policy.base / str(spec.file), column=column)
     else:
@@ -95,7 +94,7 @@ def _tree_nodes(spec: HierarchySpec, policy: Policy, column: str, level: int = 0
 
 
 def _is_leaf_set(value: str, leaves: set[str]) -> bool:
-    """Whether a value is a set of different leaves."""
+    """Return whether a value is a set of distinct leaves."""
     members = value[1:-1].split(", ")
     bracketed = value.startswith("{") and value.endswith("}")
     return bracketed and 1 < len(members) == len(set(members)) and set(members) <= leaves
@@ -105,7 +104,7 @@ def _valid_labels(values: list[str], spec: HierarchySpec, policy: Policy, column
     examples = [_example(value, spec.kind) for value in values]
     try:
         steps = build_levels(spec, pa.array(examples, pa.string()), column=column, base=policy.base)
-    except DataError:  # some value is unknown: ask for each by itself
+    except DataError:  # at least one value is unknown: split to find it
         if len(values) <= 1:
             return np.zeros(len(values), dtype=np.bool_)
         half = len(values) // 2
@@ -121,7 +120,7 @@ def _valid_labels(values: list[str], spec: HierarchySpec, policy: Policy, column
 
 
 def _example(value: str, kind: str) -> str:
-    """A leaf that the label stands for, if it is a label; else the value itself."""
+    """Return a leaf that the label covers, if it is a label; else the value itself."""
     if kind == "prefix":
         return value.replace("*", "0")
     if kind == "dates":
@@ -151,7 +150,7 @@ def _first_day(value: str) -> str:
 
 
 def _both_ends(value: str) -> tuple[str, ...]:
-    """The ends of an interval in the order of their texts, which must be legal themselves; else the value."""
+    """Return both ends of an interval whose ends are in text order; else the value itself."""
     match = _ENDS.fullmatch(value)
     return (match[1], match[2]) if match is not None and match[1] <= match[2] else (value,)
 

@@ -1,1 +1,1 @@
-"""Linked tables: their judge, beside their input too, and whether the dates of a person moved together."""
+"""Linked tables: their verifier, the comparison with their input, and the check of shifted dates."""

@@ -1,7 +1,7 @@
-"""Shifted dates: whether all dates of a person moved by one number of days, as far as the published labels tell.
+"""Shifted dates: check that all dates of a person were shifted by the same number of days.
 
-A label stands for the days from its first to its last; together with the true day it says by how many days that date may have
-moved. The dates of a person moved together if one number of days fits all of them.
+A label covers the days from its first to its last. With the true day, this bounds the shift of the date. The dates of a
+person were shifted together if one number of days fits all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANY = "*"
 
 
 class DateShifts:
-    """Collects, person by person, between which numbers of days all dates may have moved."""
+    """Narrow the possible date shift of each person, column by column."""
 
     def __init__(self, max_days: int, persons: int) -> None:
         self._low = np.full(persons, -max_days, dtype=np.int64)
@@ -28,20 +28,20 @@ class DateShifts:
         self._wrong = 0
 
     def add(self, person: Int64s, true_days: pa.ChunkedArray, label: pa.ChunkedArray) -> None:
-        """Takes in one column: whose each row is, the true day and the published label."""
+        """Add one column: the person, the true day and the published label of each row."""
         (day, days), (name, names) = codes(true_days), codes(label)
         known = np.array([_ordinal(text) for text in days], dtype=np.int64)[day]
         spans = np.array([_span(text) for text in names], dtype=np.int64).reshape(-1, 2)[name]
         masked = np.array([text == _ANY for text in names], dtype=np.bool_)[name]
-        there = (known >= 0) & (spans[:, 0] >= 0)
-        # A missing day may be masked or missing; nothing else may stand for it, nor may it stand for a day.
-        self._wrong += int((~there & ~masked & ((known >= 0) | (spans[:, 0] >= 0))).sum())
-        np.maximum.at(self._low, person[there], spans[there, 0] - known[there])
-        np.minimum.at(self._high, person[there], spans[there, 1] - known[there])
+        dated = (known >= 0) & (spans[:, 0] >= 0)
+        # A missing day may be published as missing or masked, never as a day; a day never as missing.
+        self._wrong += int((~dated & ~masked & ((known >= 0) | (spans[:, 0] >= 0))).sum())
+        np.maximum.at(self._low, person[dated], spans[dated, 0] - known[dated])
+        np.minimum.at(self._high, person[dated], spans[dated, 1] - known[dated])
 
     @property
     def broken(self) -> int:
-        """How many persons' dates did not move together, and cells that stand for no day of their person."""
+        """Number of persons whose dates have no common shift, plus cells that do not fit their true day."""
         return self._wrong + int((self._low > self._high).sum())
 
 
@@ -53,7 +53,7 @@ def _ordinal(text: str | None) -> int:
 
 
 def _span(text: str | None) -> tuple[int, int]:
-    """The first and the last day of a label; -1 where it is none."""
+    """Return the first and the last day of a label; -1 if it is no label of days."""
     for pattern, parts in _PARTS:
         if match := pattern.fullmatch(text or ""):
             try:

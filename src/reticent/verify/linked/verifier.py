@@ -1,11 +1,12 @@
-"""Judge of linked tables: joins everything that joins, and looks at the persons who are left alike.
+"""Verify linked tables: join all tables, and group the persons with the same joined view.
 
-The attack of this judge is its check: a reader who knows all quasi-identifiers of all records of a person lays the tables
-side by side, visit by visit, and keeps the persons who fit.
+The check is the attack: an attacker who knows all quasi-identifiers of all records of a person joins the tables, visit by
+visit, and keeps the persons who match.
 
-Guarantee: a release passes only if its tables hold the policy's columns alone, pseudonyms are numbers by which rows stand, every
-    reference leads somewhere, counts are those of the tables, every person has k - 1 others with the same joined view, and no sensitive value is published of more than 1/l of such persons.
-Not covered: whether the rows are those of the input; `compare` shows that, inside.
+Guarantee: against this attacker, every person shares the joined view with k - 1 others, and no sensitive value belongs to more
+    than 1/l of them. Tables have only the policy's columns, pseudonyms are sorted numbers, references are valid, and counts
+    match the tables.
+Not covered: whether the rows come from the input; `compare_with_original` checks that.
 Cost: one sort of the rows of each table.
 Reference: docs/linked.md.
 """
@@ -46,9 +47,9 @@ _EXPLAIN = {"persons", "classes", *_ROWS}
 
 
 def verify_release(release: Published, policy: Policy) -> VerificationResult:
-    """Recompute what a release of linked tables claims."""
+    """Recompute every claim of a release of linked tables."""
     if policy.tables is None:
-        return VerificationResult((Finding("the policy speaks of several tables", holds=False),))
+        return VerificationResult((Finding("the policy describes several tables", holds=False),))
     layout = layout_of(policy)
     columns = [(table, name) for table, one in layout.items() for name in one.columns]
     findings = [_check_columns(release, layout), _check_explain(release, layout), _check_dates(release, layout, policy)]
@@ -69,25 +70,25 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
         return VerificationResult(tuple(findings))
     persons, kinds = joined_view(release.tables, policy)
     sizes = np.bincount(kinds)
-    asked = (*requirements(release.claims), *policy_requirements(policy, persons=True))
-    for k in {math.ceil(one.numbers[-1]) for one in asked if one.model == "k"}:
+    required = (*requirements(release.claims), *policy_requirements(policy, persons=True))
+    for k in {math.ceil(one.numbers[-1]) for one in required if one.model == "k"}:
         few = int((sizes < k).sum())
-        where = f"{few} of {len(sizes)} views fail" if few else ""
+        where = f"{few} of {len(sizes)} joined views have fewer" if few else ""
         findings.append(
             Finding("k persons share every joined view", not few, int(sizes.min()) if len(sizes) else None, k, where)
         )
     findings.append(_check_explain_counts(release, len(persons), len(sizes)))
     sensitive = [(table, name) for table, name in columns if name in policy.sensitive]
-    for l in {math.ceil(one.numbers[-1]) for one in asked if one.model == "l"}:
+    for l in {math.ceil(one.numbers[-1]) for one in required if one.model == "l"}:
         findings += [_check_diversity(release.tables[table], name, l, persons, kinds) for table, name in sensitive]
     return VerificationResult(tuple(findings))
 
 
 def _check_columns(release: Published, layout: Mapping[str, Layout]) -> Finding:
-    strange = [name for name in release.tables if name not in layout] + [
+    unexpected = [name for name in release.tables if name not in layout] + [
         name for name in layout if name not in release.tables
     ]
-    strange += [
+    unexpected += [
         f"{table}: {column}"
         for table, one in layout.items()
         for column in sorted(
@@ -95,17 +96,17 @@ def _check_columns(release: Published, layout: Mapping[str, Layout]) -> Finding:
         )
         if table in release.tables
     ]
-    return none_of("tables and columns are those of the policy", len(strange), ", ".join(strange[:3]))
+    return none_of("tables and columns match the policy", len(unexpected), ", ".join(unexpected[:3]))
 
 
 def _check_explain(release: Published, layout: Mapping[str, Layout]) -> Finding:
-    """Explanations are whole numbers, by table where they are of rows."""
+    """Check that `explain` contains only counts, by table for rows."""
     odd = [
         key
         for key, value in release.explain.items()
         if key not in _EXPLAIN or not (_is_count_by_table(value, layout) if key in _ROWS else is_count(value))
     ]
-    return none_of("explain tells counts only", len(odd))
+    return none_of("explain contains only counts", len(odd))
 
 
 def _is_count_by_table(value: object, layout: Mapping[str, Layout]) -> bool:
@@ -113,7 +114,7 @@ def _is_count_by_table(value: object, layout: Mapping[str, Layout]) -> bool:
 
 
 def _check_metadata(release: Published, layout: Mapping[str, Layout]) -> Finding:
-    """The document beside the tables names a standard, the columns of the policy, and systems of codes by their address."""
+    """Check that linked.json names only a standard, columns of the policy, and addresses of code systems."""
     document = release.metadata.get(SHAPE, {})
     tables, systems = document.get("tables", {}), document.get("systems", {})
     columns = {name for one in layout.values() for name in one.columns}
@@ -121,11 +122,11 @@ def _check_metadata(release: Published, layout: Mapping[str, Layout]) -> Finding
     odd += document.get("standard", "tables") not in _STANDARDS or document.get("version", "R4") not in ("R4", "R5")
     odd += sum(name not in layout or not set(parts) <= columns for name, parts in tables.items())
     odd += sum(name not in columns or not _SYSTEM.fullmatch(str(address)) for name, address in systems.items())
-    return none_of("what stands beside the tables names no cell", odd)
+    return none_of("linked.json contains only known entries", odd)
 
 
 def _check_dates(release: Published, layout: Mapping[str, Layout], policy: Policy) -> Finding:
-    """Whoever knows the days of a visit finds by them what stands in any table: dates are quasi-identifiers or nothing."""
+    """Check that only quasi-identifiers have dates: an attacker who knows the days of a visit could find its rows."""
     dated = [
         name
         for table, one in layout.items()
@@ -134,41 +135,41 @@ def _check_dates(release: Published, layout: Mapping[str, Layout], policy: Polic
         and name in release.tables.get(table, pa.table({})).column_names
         and _has_dates(codes(release.tables[table][name])[1])
     ]
-    return none_of("no date stands outside of the quasi-identifiers", len(dated), ", ".join(dated[:3]))
+    return none_of("only quasi-identifiers contain dates", len(dated), ", ".join(dated[:3]))
 
 
 def _has_dates(values: Sequence[str | None]) -> bool:
-    """Whether a value is written as a day, or most of them as one without signs between."""
+    """Return whether any value is a date, or most values are dates without separators."""
     compact = sum(_COMPACT.match(value or "") is not None for value in values)
     return 2 * compact > len(values) or any(_DAY.match(value or "") for value in values)
 
 
 def _check_references(tables: Mapping[str, pa.Table], layout: Mapping[str, Layout]) -> list[Finding]:
-    """Every person and visit that a table names is there once, and a visit belongs to one person everywhere."""
+    """Check that every referenced person and visit exists once, and that a visit belongs to one person."""
     findings = []
     people = next((tables[name] for name, one in layout.items() if one.of_persons), None)
     visits = next((tables[name] for name, one in layout.items() if one.of_visits), None)
     for name, table in (("persons", people), ("visits", visits)):
         if table is not None:
             keys = table[_PERSON if name == "persons" else _VISIT]
-            again = len(keys) - pc.count_distinct(keys, mode="only_valid").as_py()
-            findings.append(none_of(f"{name} are named once", again))
-    lost = strangers = 0
+            repeats = len(keys) - pc.count_distinct(keys, mode="only_valid").as_py()
+            findings.append(none_of(f"the table of {name} lists each of them once", repeats))
+    unknown = foreign = 0
     for table in tables.values():
         owners = table[_PERSON]
-        lost += owners.null_count
+        unknown += owners.null_count
         if people is not None:
-            lost += _count_true(pc.invert(pc.is_in(owners.drop_null(), value_set=people[_PERSON])))
+            unknown += _count_true(pc.invert(pc.is_in(owners.drop_null(), value_set=people[_PERSON])))
         if visits is not None and _VISIT in table.column_names:
             home = visits[_PERSON].take(pc.index_in(table[_VISIT], value_set=visits[_VISIT].combine_chunks()))
             alike = pc.fill_null(pc.equal(home, owners), fill_value=False)
-            strangers += _count_true(pc.and_(pc.is_valid(table[_VISIT]), pc.invert(alike)))
-    findings.append(none_of("every person that a row names is in the table of persons", lost))
-    return [*findings, none_of("every visit that a row names is one of its person", strangers)]
+            foreign += _count_true(pc.and_(pc.is_valid(table[_VISIT]), pc.invert(alike)))
+    findings.append(none_of("every person in a row is in the table of persons", unknown))
+    return [*findings, none_of("every visit in a row belongs to the person of the row", foreign)]
 
 
 def _check_pseudonyms(release: Published, layout: Mapping[str, Layout]) -> list[Finding]:
-    """Rows are as many as the manifest says; pseudonyms are a letter and a number, all of one length: a name could say anything."""
+    """Check row counts, and that pseudonyms are a letter and a number of fixed length, which cannot carry a message."""
     tables, came = release.tables, release.counts.get("input")
     findings = check_counts(release.counts, sum(table.num_rows for table in tables.values()), None)
     for letter, column in (("p", _PERSON), ("v", _VISIT)):
@@ -178,30 +179,36 @@ def _check_pseudonyms(release: Published, layout: Mapping[str, Layout]) -> list[
         numbers = pc.utf8_slice_codeunits(plain, 1).cast(pa.int64()).to_numpy()
         odd = len(texts) - int(((numbers > 0) & (numbers <= (came if isinstance(came, int) else 0))).sum())
         odd += max(0, len(pc.unique(pc.utf8_length(texts))) - 1)
-        findings.append(none_of(f"a {column} is a letter and a number, no larger than the rows", odd))
+        findings.append(
+            none_of(f"every {column} pseudonym is a letter and a number, at most the number of input rows", odd)
+        )
     return findings
 
 
 def _check_row_order(tables: Mapping[str, pa.Table]) -> Finding:
-    """Rows stand by the pseudonyms of their person and visit, so that their order says nothing else; those of no visit first."""
+    """Check that rows are sorted by person and visit pseudonyms, rows without a visit first, so that order discloses nothing."""
     falls = 0
     for table in tables.values():
         keys = [codes(table[name]) for name in (_PERSON, _VISIT) if name in table.column_names]
         ranks = [np.argsort(np.argsort([text or "" for text in texts]))[code] for code, texts in keys]
         places = np.lexsort((np.arange(table.num_rows), *reversed(ranks)))
         falls += int((places != np.arange(table.num_rows)).sum())
-    return none_of("rows stand by their pseudonyms", falls)
+    return none_of("rows are sorted by their pseudonyms", falls)
 
 
 def _check_explain_counts(release: Published, persons: int, views: int) -> Finding:
-    """What is explained is what tables and manifest show: rows by table; classes that have one view each, of persons who are there."""
-    told, rows = release.explain, {name: table.num_rows for name, table in release.tables.items()}
-    came, classes, everybody = told.get("input_rows", {}), told.get("classes", views), told.get("persons", persons)
-    odd = int(told.get("published_rows", rows) != rows)
+    """Check that `explain` agrees with tables and manifest: rows by table, number of classes and of persons."""
+    explained, rows = release.explain, {name: table.num_rows for name, table in release.tables.items()}
+    came, classes, everybody = (
+        explained.get("input", {}),
+        explained.get("classes", views),
+        explained.get("persons", persons),
+    )
+    odd = int(explained.get("published_rows", rows) != rows)
     odd += int(bool(came) and sum(came.values()) != release.counts.get("input"))
     odd += int(bool(came) and any(came.get(name, 0) < count for name, count in rows.items()))
     odd += int(not views <= classes <= everybody) + int(not persons <= everybody <= release.counts.get("input", 0))
-    return none_of("what is explained is what the tables show", odd)
+    return none_of("the counts in explain match the tables", odd)
 
 
 def _count_true(flags: pa.ChunkedArray) -> int:
@@ -215,15 +222,15 @@ def _owners(table: pa.Table, persons: Mapping[str, int]) -> Int64s:
 
 
 def layout_of(policy: Policy) -> Mapping[str, Layout]:
-    """The tables of the policy with the columns that are released."""
+    """Return the tables of the policy with their released columns."""
     return {} if policy.tables is None else policy.tables.layout(policy.released)
 
 
 def joined_view(tables: Mapping[str, pa.Table], policy: Policy) -> tuple[dict[str, int], Int64s]:
-    """All persons by number, and the view of each: the same number for those who look alike in all tables joined.
+    """Return the persons by number, and the joined view of each; persons who agree in all tables share a view number.
 
-    Rows are compared as a multiset within their visit, visits as a multiset within their person; tables whose rows the
-    policy says nobody counts are no part of the view.
+    Rows are compared as a multiset within their visit, visits as a multiset within their person. Tables that the policy
+    lists as uncounted are not part of the view.
     """
     names = dict.fromkeys(name for table in tables.values() for name in table[_PERSON].to_pylist())
     persons = {name: number for number, name in enumerate(names)}
@@ -250,7 +257,7 @@ def joined_view(tables: Mapping[str, pa.Table], policy: Policy) -> tuple[dict[st
 
 
 def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
-    """The quasi-identifiers of each row as one text; a missing one is none of the others."""
+    """Return the quasi-identifiers of each row as one text; a missing value differs from every text."""
     rows = [b""] * table.num_rows
     for name in quasi:
         code, values = codes(table[name])
@@ -262,35 +269,35 @@ def _texts(table: pa.Table, quasi: list[str]) -> list[bytes]:
 def value_shares(
     table: pa.Table, name: str, persons: Mapping[str, int], kinds: Int64s
 ) -> tuple[Int64s, Int64s, Int64s]:
-    """Per view and value of a column: the view, how many of its persons have the value, and how many there are.
+    """Return for each view and value of a column: the view, its persons with the value, and all its persons.
 
-    Spellings of one value are one, and who has a value twice has it once.
+    Variants of a value count as one value. A person counts once per value.
     """
     code, values = codes(table[name])
-    spelling: dict[str, int] = {}
+    variants: dict[str, int] = {}
     one = np.array(
-        [spelling.setdefault(canonical_text(value) or "", len(spelling)) for value in values], dtype=np.int64
+        [variants.setdefault(canonical_text(value) or "", len(variants)) for value in values], dtype=np.int64
     )
     owner = _owners(table, persons)
-    width = max(1, len(spelling))
+    width = max(1, len(variants))
     pairs = np.unique(owner * width + (one[code] if len(code) else code))
     views, holders = np.unique(kinds[pairs // width] * width + pairs % width, return_counts=True)
     return views // width, holders, np.bincount(kinds)[views // width]
 
 
 def _check_diversity(table: pa.Table, name: str, l: int, persons: Mapping[str, int], kinds: Int64s) -> Finding:
-    """The largest share of alike persons who have a value, over all values and views."""
-    claim, where = f"no value of more than 1/{l} of alike persons", f"column '{name}'"
+    """Check the largest share of persons with the same view who have a value, over all values and views."""
+    claim, where = f"no value belongs to more than 1/{l} of the persons with the same joined view", f"column '{name}'"
     _, holders, sizes = value_shares(table, name, persons, kinds)
     if not len(holders):
         return Finding(claim, holds=True, required=1 / l, where=where)
     few = int((holders * l > sizes).sum())
-    where += f": {few} values of a view fail" if few else ""
+    where += f": {few} values exceed this in their joined view" if few else ""
     return Finding(claim, few == 0, round(float((holders / sizes).max()), 12), 1 / l, where)
 
 
 def view_table(release: Published, policy: Policy) -> pa.Table:
-    """One row per person: the joined view by number, and the quasi-identifiers of the table of persons."""
+    """Return one row per person: the number of the joined view, and the quasi-identifiers of the table of persons."""
     persons, kinds = joined_view(release.tables, policy)
     whole = pa.table({VIEW: pa.array([str(kind) for kind in kinds.tolist()])})
     home = next((release.tables[name] for name, one in layout_of(policy).items() if one.of_persons), None)
@@ -304,7 +311,7 @@ def view_table(release: Published, policy: Policy) -> pa.Table:
 
 
 def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Int64s:
-    """How many persons share each joined view of the input as it is; rows without a person are nobody's."""
+    """Count the persons of each joined view of the unchanged input; rows without a person are ignored."""
     named = {}
     for name in layout_of(policy):
         table = text_table(merge_person_names(tables[name], policy.person))
@@ -317,7 +324,7 @@ def original_views(tables: Mapping[str, pa.Table], policy: Policy) -> Int64s:
 def compare_with_original(
     release: Published, policy: Policy, original: Mapping[str, pa.Table], source_rows: Mapping[str, Int64s]
 ) -> VerificationResult:
-    """Whether every published row is the row of the input that it was made from, generalised, each used once, links kept."""
+    """Check that every published row is a generalized row of the input, used once, with its links kept."""
     findings = []
     names: dict[str, list[pa.Table]] = {_PERSON: [], _VISIT: []}
     everybody = pa.chunked_array([chunk for table in release.tables.values() for chunk in table[_PERSON].chunks])
@@ -329,11 +336,11 @@ def compare_with_original(
         source = original[name].select([str(policy.person), *one.link_columns[1:], *one.columns])
         source = text_table(merge_person_names(source, policy.person)).take(pa.array(at))
         wrong = len(at) - len(np.unique(at)) + abs(len(at) - rows.num_rows)
-        findings.append(none_of(f"{name}: every published record is one of the input", wrong))
+        findings.append(none_of(f"{name}: every published record comes from the input", wrong))
         if wrong:
             continue
         findings.append(
-            none_of(f"{name}: cells hold what they stand for", _count_wrong_cells(source, rows, policy, one))
+            none_of(f"{name}: every cell matches its cell in the input", _count_wrong_cells(source, rows, policy, one))
         )
         names[_PERSON].append(_pairs(rows[_PERSON], source[str(policy.person)]))
         if _VISIT in one.link_columns:
@@ -342,10 +349,12 @@ def compare_with_original(
         for column in (column for column in one.columns if column in shifted):
             moves.add(owners, source[column], rows[column])
     findings += [
-        none_of(f"a pseudonym stands for one {what}", _count_conflicts(parts)) for what, parts in names.items() if parts
+        none_of(f"every {what} has one pseudonym, and no two share one", _count_conflicts(parts))
+        for what, parts in names.items()
+        if parts
     ]
     if shifted:
-        findings.append(none_of("all dates of a person moved together", moves.broken))
+        findings.append(none_of("all dates of a person are shifted by the same number of days", moves.broken))
     return VerificationResult(tuple(findings))
 
 
@@ -353,26 +362,26 @@ def _count_wrong_cells(source: pa.Table, rows: pa.Table, policy: Policy, layout:
     wrong = np.zeros(rows.num_rows, dtype=np.bool_)
     for name in layout.columns:
         if policy.columns[name].transform is not None:
-            continue  # a shifted date: `Moves` looks at them together
+            continue  # a shifted date: `DateShifts` checks all of them together
         if name in policy.quasi:
             wrong |= ~stands_for(source[name], rows[name], policy, name)
         else:
             (value, values), (label, labels) = codes(source[name]), codes(rows[name])
-            truth, shown = (
+            given, published = (
                 np.array([canonical_text(text) for text in texts], dtype=object) for texts in (values, labels)
             )
-            wrong |= np.asarray(truth[value] != shown[label], dtype=np.bool_)
+            wrong |= np.asarray(given[value] != published[label], dtype=np.bool_)
     return int(wrong.sum())
 
 
 def _pairs(names: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Table:
-    """Every pseudonym with every key that it stands for, once."""
+    """Return the distinct pairs of a pseudonym and a key."""
     pairs = pa.table({"name": names, "key": keys}).filter(pc.is_valid(names))
     return pairs.group_by(["name", "key"], use_threads=False).aggregate([])
 
 
 def _count_conflicts(parts: list[pa.Table]) -> int:
-    """How many pseudonyms stand for several keys or none, and keys for several pseudonyms."""
+    """Count pseudonyms with several keys or none, and keys with several pseudonyms."""
     pairs = pa.concat_tables(parts).group_by(["name", "key"], use_threads=False).aggregate([])
     known = [pc.count_distinct(pairs[name], mode="only_valid").as_py() for name in ("name", "key")]
     return sum(pairs.num_rows - count for count in known)

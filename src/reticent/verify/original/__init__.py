@@ -1,1 +1,1 @@
-"""A release beside the input it was made from: whose record is which, and what is claimed of persons."""
+"""Comparison of a release with its input: which record comes from which row, and claims about persons."""

@@ -1,4 +1,4 @@
-"""The largest matching of persons with values: how many persons can stand for as many different values."""
+"""The size of a maximum matching of persons with values."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from itertools import islice
 
 
 def matching_size(choices: Sequence[Iterable[Hashable]], limit: int | None = None) -> int:
-    """How many heads get a value of their own, counted as far as is enough; every head names its values (augmenting paths, without recursion).
+    """Return how many persons can each get a distinct value, counted up to a limit (augmenting paths, no recursion).
 
-    >>> matching([[1, 2], [1], [1]])
+    >>> matching_size([[1, 2], [1], [1]])
     2
     """
     owner: dict[Hashable, int] = {}
-    return sum(1 for _ in islice((head for head in range(len(choices)) if _find_value(head, choices, owner)), limit))
+    return sum(
+        1 for _ in islice((person for person in range(len(choices)) if _find_value(person, choices, owner)), limit)
+    )
 
 
-def _find_value(head: int, wishes: Sequence[Iterable[Hashable]], owner: dict[Hashable, int]) -> bool:
-    """Finds a value for a head, letting others move on to values that are free."""
-    came: dict[Hashable, tuple[int, Hashable | None]] = {}
-    waiting: list[tuple[int, Hashable | None]] = [(head, None)]
-    for one, by in waiting:  # grows while it is read: breadth first
-        for value in wishes[one]:
-            if value in came:
+def _find_value(person: int, choices: Sequence[Iterable[Hashable]], owner: dict[Hashable, int]) -> bool:
+    """Find a value for a person, moving other persons to free values if necessary."""
+    visited: dict[Hashable, tuple[int, Hashable | None]] = {}
+    queue: list[tuple[int, Hashable | None]] = [(person, None)]
+    for one, by in queue:  # grows during the loop: breadth first
+        for value in choices[one]:
+            if value in visited:
                 continue
-            came[value] = one, by
+            visited[value] = one, by
             if value not in owner:
-                _shift_owners(value, came, owner)
+                _shift_owners(value, visited, owner)
                 return True
-            waiting.append((owner[value], value))
+            queue.append((owner[value], value))
     return False
 
 
 def _shift_owners(
-    value: Hashable | None, came: dict[Hashable, tuple[int, Hashable | None]], owner: dict[Hashable, int]
+    value: Hashable | None, visited: dict[Hashable, tuple[int, Hashable | None]], owner: dict[Hashable, int]
 ) -> None:
-    """Everybody on the way takes the value that was found for him or her."""
+    """Give every person on the augmenting path the new value."""
     while value is not None:
-        owner[value], value = came[value]
+        owner[value], value = visited[value]

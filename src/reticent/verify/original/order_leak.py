@@ -1,10 +1,11 @@
-"""Whether rows of a generalised table stand in an order that tells who they are, beside the input.
+"""Check that the row order of a generalized table does not disclose the order of the input or an exact quasi-identifier.
 
-A row that only one row of the input can be is known. The places of these say whether the table, or every class of it, stands in the
-order of the input or of an exact quasi-identifier.
+A published row is known if only one row of the input fits. The positions of known rows show whether the table, or each of its
+classes, follows the order of the input or of an exact quasi-identifier.
 
-Guarantee: where the finding holds, neither goes with the place beyond chance; or rows stand in the order of what they show.
-Not covered: rows that several of the input can be; an order that follows something which is not in the input.
+Guarantee: if the finding holds, an attacker who knows the input's order or a person's exact quasi-identifiers learns nothing from
+    the positions of known rows beyond chance, or rows are sorted by their published content.
+Not covered: rows that several rows of the input fit; an order by something that is not in the input.
 Cost: one sort of the rows for each column.
 """
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from reticent.verify.original.persons import InputColumns
 
 _FEW, _DRIFT = 30, 5.0
-CLAIM = "rows stand in an order that tells nothing"
+CLAIM = "the order of rows discloses nothing"
 
 
 def check_order_leak(shown: pa.Table, source: InputColumns, places: Int64s, policy: Policy) -> list[Finding]:
-    """The finding about a table and its input, where enough rows are known; `places` tells them, and -1 for the others."""
+    """Check the order of a table against its input if enough rows are known; `places` is -1 for unknown rows."""
     known = np.flatnonzero(places >= 0)
     if len(known) < _FEW or _is_sorted_by_content(shown):
         return []
@@ -39,12 +40,12 @@ def check_order_leak(shown: pa.Table, source: InputColumns, places: Int64s, poli
     worst = 0.0
     for cells in (row, *(rank_cells(source[name])[row] for name in quasi)):
         worst = max(worst, abs(drift(cells)), abs(_rise_score(cells, classes)))
-    kept = check_shuffle(row)
-    return [Finding(CLAIM, kept.holds and worst < _DRIFT, round(worst, 2), _DRIFT)]
+    shuffle = check_shuffle(row)
+    return [Finding(CLAIM, shuffle.holds and worst < _DRIFT, round(worst, 2), _DRIFT)]
 
 
 def _is_sorted_by_content(shown: pa.Table) -> bool:
-    """Whether rows stand by what they show, column after column, what is missing first or last."""
+    """Return whether rows are sorted by their content, column by column, missing cells first or last."""
     for last in (False, True):
         place = np.zeros(shown.num_rows, dtype=np.int64)
         for name in shown.column_names:
@@ -56,9 +57,9 @@ def _is_sorted_by_content(shown: pa.Table) -> bool:
 
 
 def _rise_score(cells: Int64s, classes: Int64s) -> float:
-    """How much more often cells rise than fall inside classes, in standard deviations of a random order."""
+    """Return how much more often cells rise than fall inside classes, in standard deviations of a random order."""
     order = np.argsort(classes, kind="stable")
     step = np.sign(np.diff(cells[order]))[np.diff(classes[order]) == 0]
     moved = int(np.count_nonzero(step))
-    # Neighbouring steps of a random order go against one another: a third of the spread of independent ones.
+    # Adjacent steps of a random order are negatively correlated: a third of the variance of independent steps.
     return float(step.sum()) / math.sqrt(moved) if moved else 0.0

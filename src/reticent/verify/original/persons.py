@@ -1,13 +1,13 @@
-"""Persons: what a release claims of persons, recomputed against the input it was made from.
+"""Persons: recompute what a release claims about persons, with the input.
 
-The release alone cannot show whose records it holds. Inside the gate the judge is told which row of the input each
-published row was made from; it believes nothing of that before it has compared the rows. `verify --original` finds the rows
-again by their values; where several fit, it says how many cannot be told apart.
+The release alone does not show which person a record belongs to. In the gate, the engine says which input row each published
+row comes from; the verifier compares the rows before it relies on that. `verify --original` finds the rows by their values
+and reports how many input rows fit several published rows.
 
-Guarantee: what the findings say: every published row is a row of the input, generalised; all rows are accounted for; every
-    class holds k persons, is as diverse and as close as asked when each person has weight 1, and what all classes of a
-    person have in common is at least l values.
-Not covered: an input that is not the one the release was made from (most of its rows will not fit).
+Guarantee: if all findings hold, every published row is a generalized row of the input, and all rows are accounted for. An
+    attacker who knows a person's quasi-identifiers sees classes of k persons, diverse and close as required when each person
+    has weight 1. All classes of a person have at least l values in common.
+Not covered: a wrong input (most of its rows will not fit).
 Cost: one sort of the rows, one matching per class that has persons with several records.
 Reference: H. Kuhn, "The Hungarian method", 1955 (augmenting paths).
 Differences from the paper: none.
@@ -51,24 +51,24 @@ if TYPE_CHECKING:
 
 _EXACT = 2**60
 _GRID = 2**44
-"""Weights whose common denominator is too large are rounded to this part of a person."""
+"""Weights with a larger common denominator are rounded to this fraction of a person."""
 _SAMPLE_SIZE = 64
-"""Rows that are looked at before all are."""
+"""Rows to compare first; all rows follow only if these do not decide."""
 _DENSE = 64
-"""Marks of one byte per record, up to which a list of all pairs of group and value is looked up instead of searched."""
-AMBIGUOUS_NOTE = "claims of persons: {:,} records of the input fit several published rows"
+"""Bytes per record that a lookup table of all pairs of group and value may take."""
+AMBIGUOUS_NOTE = "claims about persons: {:,} input rows fit several published rows"
 
 
 @dataclass(frozen=True, repr=False)
 class Input:
-    """The input of a release: its columns as text, and the row each published row was made from, if somebody knows."""
+    """The input of a release, and the input row of each published row, if known."""
 
     table: pa.Table
     source_rows: Int64s | None = None
 
 
 class InputColumns:
-    """The columns of an input by name, as text; numbered when somebody asks for them, which most need not be."""
+    """The columns of an input by name, dictionary-encoded as text on first use."""
 
     def __init__(self, table: pa.Table, rows: Int64s | None = None) -> None:
         self.raw, self._rows, self._coded = table, rows, dict[str, pa.ChunkedArray]()
@@ -80,54 +80,52 @@ class InputColumns:
         return self._coded[name] if self._rows is None else self._coded[name].take(pa.array(self._rows))
 
     def take(self, rows: Int64s) -> InputColumns:
-        """Some of the rows."""
-        some = InputColumns(self.raw, rows)
-        some._coded = self._coded
-        return some
+        """Return the given rows."""
+        part = InputColumns(self.raw, rows)
+        part._coded = self._coded
+        return part
 
 
 def compare_with_original(release: Published, policy: Policy, original: Input) -> VerificationResult:
-    """Compare a table's release with its input, and recompute its claims of persons."""
+    """Compare the release of a table with its input, and recompute its claims about persons."""
     name = {"generalized": "data", "anatomy": "qit"}.get(release.shape)
     rows = release.coded.get(name or "")
     if rows is None:
-        return VerificationResult((), (), ("claims of persons",) if policy.person else ())
+        return VerificationResult((), (), ("claims about persons",) if policy.person else ())
     needed = {*(column for column in rows.column_names if column in policy.columns), *filter(None, [policy.person])}
     absent = needed - set(original.table.column_names)
     if absent:
         return VerificationResult(
-            (), (), (f"claims of persons: the original lacks {len(absent)} columns of the policy",)
+            (), (), (f"claims about persons: the original lacks {len(absent)} columns of the policy",)
         )
     needed |= {*policy.sensitive, *([policy.persons.events] if policy.persons and policy.persons.events else [])}
     table = original.table.select([column for column in original.table.column_names if column in needed])
     release, table = _merge_variants(release, merge_person_names(table, policy.person), policy)
     cells = InputColumns(table)
-    counted = select_records(cells, policy)
-    places, doubt, sure = original.source_rows, 0, np.zeros(0, dtype=np.bool_)
+    released = select_records(cells, policy)
+    places, ambiguous, unique = original.source_rows, 0, np.zeros(0, dtype=np.bool_)
     if places is None:
-        from reticent.verify.original.row_assignment import assign_rows  # not where the gate knows
+        from reticent.verify.original.row_assignment import assign_rows  # the gate knows the rows already
 
-        places, doubt, sure = assign_rows(release, policy, encode_table(table), counted)
-    findings = check_record_counts(release, cells.num_rows, counted)
+        places, ambiguous, unique = assign_rows(release, policy, encode_table(table), released)
+    findings = check_record_counts(release, cells.num_rows, released)
     if places is None:
-        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(doubt),))
-    findings += _check_origin(release, name or "", policy, cells, counted, places)
-    if (
-        release.shape == "generalized" and original.source_rows is not None
-    ):  # among rows that read alike nobody else can tell
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(ambiguous),))
+    findings += _check_origin(release, name or "", policy, cells, released, places)
+    if release.shape == "generalized" and original.source_rows is not None:  # only the gate can tell equal rows apart
         findings.append(check_shuffle(places))
     if release.shape == "generalized" and original.source_rows is None and not release.no_manifest:
-        findings += check_order_leak(release.tables["data"], cells, np.where(sure, places, -1), policy)
+        findings += check_order_leak(release.tables["data"], cells, np.where(unique, places, -1), policy)
     if any(not finding.holds for finding in findings) or policy.person is None or release.kind == "evolving":
-        return VerificationResult(tuple(findings))  # the methods of evolving tables claim nothing of persons
-    claims = _check_claims(release, policy, cells.take(places), cells.take(counted))
-    if doubt and any(not finding.holds for finding in claims):
-        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(doubt),))
+        return VerificationResult(tuple(findings))  # methods for evolving tables claim nothing about persons
+    claims = _check_claims(release, policy, cells.take(places), cells.take(released))
+    if ambiguous and any(not finding.holds for finding in claims):
+        return VerificationResult(tuple(findings), (), (AMBIGUOUS_NOTE.format(ambiguous),))
     return VerificationResult((*findings, *claims))
 
 
 def _merge_variants(release: Published, table: pa.Table, policy: Policy) -> tuple[Published, pa.Table]:
-    """Both sides with one spelling per value, where the policy merges spellings."""
+    """Return both sides with one form per value if the policy merges variants."""
     names = [name for name in policy.sensitive if policy.columns[name].normalize]
     if not names:
         return release, table
@@ -145,7 +143,7 @@ def _fold_variants(table: pa.Table, names: list[str]) -> pa.Table:
 
 
 def select_records(table: pa.Table | InputColumns, policy: Policy) -> Int64s:
-    """The rows that the policy's `person` section lets out: all, or each person's first or last."""
+    """Return the rows that the policy's `person` section releases: all, or the first or last of each person."""
     settings = policy.persons
     everything = np.arange(table.num_rows)
     if settings is None or settings.records == "all":
@@ -164,28 +162,33 @@ def select_records(table: pa.Table | InputColumns, policy: Policy) -> Int64s:
 
 
 def _moments(texts: list[str | None], policy: Policy, name: str) -> list[Any]:
-    """When the records came: by numbers or times where all are, else by their text."""
+    """Return sort keys for the times of records: times if all are times, else ranks of their texts."""
     spec = policy.columns[name].hierarchy if name in policy.columns else None
     days = days_of(texts, spec) if spec is not None and spec.format else texts
     try:
         times = [dt.datetime.fromisoformat((day or "").strip()) for day in days]
-        sorted(times)  # refuses times of which only some have a zone
+        sorted(times)  # raises TypeError if only some times have a zone
     except (ValueError, TypeError):
         return list(rank_texts(texts))
     return times
 
 
-def check_record_counts(release: Published, rows: int, counted: Int64s) -> list[Finding]:
-    """All persons are accounted for: the counts are those of the input. A table without a manifest states none."""
+def check_record_counts(release: Published, rows: int, released: Int64s) -> list[Finding]:
+    """Check that the counts of the manifest match the input; a table without a manifest states none."""
     if release.no_manifest:
         return []
-    if release.kind == "evolving":  # what the policy leaves out never came into the table
-        rows = len(counted)
-    came, left = release.counts.get("input"), rows - len(counted)
+    if release.kind == "evolving":  # records that the policy suppresses never enter the table
+        rows = len(released)
+    given, suppressed = release.counts.get("input"), rows - len(released)
     stated = release.explain.get("suppressed_further_records", 0)
     return [
-        Finding("rows in = rows of the input", came == rows, rows, _number(came)),
-        Finding("records left out by the policy are stated", stated == left, left, _number(stated)),
+        Finding("the manifest states the rows of the input", given == rows, rows, _number(given)),
+        Finding(
+            "the manifest states the records that the policy suppresses",
+            stated == suppressed,
+            suppressed,
+            _number(stated),
+        ),
     ]
 
 
@@ -194,46 +197,46 @@ def _number(value: object) -> float | None:
 
 
 def _check_origin(
-    release: Published, name: str, policy: Policy, cells: InputColumns, counted: Int64s, places: Int64s
+    release: Published, name: str, policy: Policy, cells: InputColumns, released: Int64s, places: Int64s
 ) -> list[Finding]:
-    """Every published row is a row of the input that counts, each used once, with its values under what is published."""
+    """Check that every published row comes from a released input row, used once, and that its labels cover the values."""
     shown, rows, size = release.coded[name], release.coded[name].num_rows, cells.num_rows
     counts = np.zeros(size + 1, dtype=np.bool_)
-    counts[counted] = True
+    counts[released] = True
     known = counts[np.where((places >= 0) & (places < size), places, size)]
     if len(places) != rows or not known.all():
-        return [none_of("every published record is one of the input", abs(rows - int(known.sum())) or 1)]
+        return [none_of("every published record comes from the input", abs(rows - int(known.sum())) or 1)]
     first = np.empty(size, dtype=np.int64)
     first[places[::-1]] = np.arange(len(places))[::-1]
-    wrong = first[places] != np.arange(len(places))  # a row of the input that came out before
+    wrong = first[places] != np.arange(len(places))  # the input row was published before
     source = cells.take(places)
     for column in shown.column_names:
         if column not in policy.columns or policy.columns[column].transform is not None:
-            continue  # a pseudonym or a shifted date: the key tells, not the value
+            continue  # a pseudonym or a shifted date: derived with the key
         if column in policy.identifiers:
             continue
-        climbs = column in policy.quasi and release.shape != "anatomy"  # a coarser cell there would be one by its value
-        some = _find_changes(cells.raw[column], release.raw[name][column], places, most=climbs)
-        if not len(some):
+        climbs = column in policy.quasi and release.shape != "anatomy"  # Anatomy publishes exact cells
+        changed = _find_changes(cells.raw[column], release.raw[name][column], places, most=climbs)
+        if not len(changed):
             continue
-        if len(some) == rows:
+        if len(changed) == rows:
             cell, label = source[column], shown[column]
         else:
             cell, label = (
-                encode_column(cells.raw[column].take(pa.array(places[some]))),
-                shown[column].take(pa.array(some)),
+                encode_column(cells.raw[column].take(pa.array(places[changed]))),
+                shown[column].take(pa.array(changed)),
             )
-        wrong[some] |= ~(stands_for(cell, label, policy, column) if climbs else cells_equal(cell, label))
-    findings = [none_of("every published record is one of the input", int(wrong.sum()))]
+        wrong[changed] |= ~(stands_for(cell, label, policy, column) if climbs else cells_equal(cell, label))
+    findings = [none_of("every published record comes from the input", int(wrong.sum()))]
     if release.shape == "anatomy":
         findings += [_check_offers(release, policy, source)]
     return findings
 
 
 def _find_changes(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64s, *, most: bool) -> Int64s:
-    """The rows whose cell did not come out as it is, as far as that can be seen without its text; all where most of some did not.
+    """Return the rows whose cell changed; all rows if more than half changed, or if the types cannot be compared.
 
-    Where `most` may have changed, some are looked at first.
+    With `most`, a sample is compared first.
     """
     everything = np.arange(len(places))
     kind = column.type
@@ -252,39 +255,39 @@ def _find_changes(column: pa.ChunkedArray, shown: pa.ChunkedArray, places: Int64
 
 
 def cells_equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:
-    """Where two columns agree; nothing and an empty text are one."""
+    """Return where two columns agree; a missing cell equals an empty text."""
     (here, there), _ = _common_cell_codes(left, right)
     return np.asarray(here == there)
 
 
 def _check_offers(release: Published, policy: Policy, source: InputColumns) -> Finding:
-    """The truth of every person is among the values of his or her group."""
-    (offer, truth), values = _common_cell_codes(release.coded["st"]["value"], source[policy.sensitive[0]])
+    """Check that every person's true value is among the values of their group."""
+    (offer, true_value), values = _common_cell_codes(release.coded["st"]["value"], source[policy.sensitive[0]])
     here, there, groups = release.group_codes
-    asked, offered = here * values + truth, there * values + offer
-    if groups * values <= _DENSE * len(asked):
-        marks = np.zeros(groups * values, dtype=np.bool_)
-        marks[offered] = True
-        among = marks[asked]
+    needed, offered = here * values + true_value, there * values + offer
+    if groups * values <= _DENSE * len(needed):
+        is_offered = np.zeros(groups * values, dtype=np.bool_)
+        is_offered[offered] = True
+        among = is_offered[needed]
     else:
-        among = pc.is_in(pa.array(asked), value_set=pa.array(offered)).to_numpy(zero_copy_only=False)
-    return none_of("every person's value is among those of the group", len(among) - int(among.sum()))
+        among = pc.is_in(pa.array(needed), value_set=pa.array(offered)).to_numpy(zero_copy_only=False)
+    return none_of("every person's true value is among the values of their group", len(among) - int(among.sum()))
 
 
 def _common_cell_codes(*columns: pa.ChunkedArray) -> tuple[list[Int64s], int]:
-    """Columns under common numbers, nothing and an empty text as one, and a bound on the numbers."""
+    """Return common codes for columns, a missing cell like an empty text, and an upper bound on the codes."""
     parts = [arrow_codes(column) for column in columns]
     common = common_codes(*(texts.cast(pa.string()).fill_null("") for _, texts in parts))
     return [own[code] for own, (code, _) in zip(common, parts, strict=True)], sum(map(len, common)) + 1
 
 
 def _check_claims(release: Published, policy: Policy, source: InputColumns, table: InputColumns) -> list[Finding]:
-    """What the policy asks of persons, on the rows of the input that were published."""
+    """Check the policy's requirements on persons for the published rows of the input."""
     if release.shape == "anatomy":
         rows, size = release.classes("qit", ["group"])
     else:
-        there = release.coded["data"].column_names
-        rows, size = release.classes("data", [name for name in policy.quasi if name in there])
+        columns = release.coded["data"].column_names
+        rows, size = release.classes("data", [name for name in policy.quasi if name in columns])
     person = arrow_codes(source[policy.person or ""])[0]
     findings = [_check_once(rows, person)] if release.shape == "anatomy" else []
     heads = np.bincount(rows if _has_single_records(person) else distinct_tuples(rows, person)[0], minlength=size)
@@ -299,7 +302,7 @@ def _check_claims(release: Published, policy: Policy, source: InputColumns, tabl
 
 
 def _has_single_records(person: Int64s) -> bool:
-    """Whether everybody has one record: then records are persons, whatever the groups."""
+    """Return whether every person has one record: then records count as persons."""
     return int(np.bincount(person).max(initial=0)) <= 1
 
 
@@ -308,7 +311,7 @@ def _columns_with_l(policy: Policy) -> tuple[str, ...]:
 
 
 def distinct_tuples(*columns: Int64s) -> list[Int64s]:
-    """The different tuples of whole numbers, sorted, column by column."""
+    """Return the distinct tuples of whole numbers, sorted, column by column."""
     widths = [int(column.max(initial=0)) + 1 for column in columns]
     if math.prod(widths) >= _EXACT:
         return list(np.unique(np.stack(columns), axis=1))
@@ -327,8 +330,8 @@ def _split_key(key: Int64s, widths: list[int]) -> list[Int64s]:
 
 
 def _check_once(rows: Int64s, person: Int64s) -> Finding:
-    again = 0 if _has_single_records(person) else len(rows) - len(distinct_tuples(rows, person)[0])
-    return none_of("a group holds a person once", again)
+    repeats = 0 if _has_single_records(person) else len(rows) - len(distinct_tuples(rows, person)[0])
+    return none_of("no group has two records of one person", repeats)
 
 
 def _check_diversity(
@@ -353,10 +356,10 @@ def _check_diversity(
 
 
 def weight_by_person(rows: Int64s, size: int, person: Int64s, column: pa.ChunkedArray) -> Groups:
-    """The histogram in which every person spreads weight 1 over his or her records in a group, in whole parts."""
+    """Return the histogram in which every person has weight 1 per group, spread over their records, as whole numbers."""
     if _has_single_records(person) or len(distinct_tuples(rows, person)[0]) == len(
         rows
-    ):  # one record each: the usual histogram
+    ):  # one record each: plain histogram
         return histograms(rows, size, column)
     value, values = codes(column)
     triples, times = np.unique(np.stack([rows, person, value]), axis=1, return_counts=True)
@@ -379,12 +382,12 @@ def weight_by_person(rows: Int64s, size: int, person: Int64s, column: pa.Chunked
 
 
 def matching_sizes(rows: Int64s, size: int, person: Int64s, value: Int64s) -> Int64s:
-    """Per group, the most persons that can be matched with as many different values."""
+    """Return for each group the size of a maximum matching of persons with distinct values."""
     if _has_single_records(person) or len(distinct_tuples(rows, person)[0]) == len(
         rows
-    ):  # one record each: every value finds a person of its own
+    ):  # one record each: the number of distinct values
         return np.bincount(distinct_tuples(rows, value)[0], minlength=size)
-    from reticent.verify.original.maximum_matching import matching_size  # asked for where persons have several records
+    from reticent.verify.original.maximum_matching import matching_size  # needed only if persons have several records
 
     edges = np.stack(distinct_tuples(rows, person, value))
     bounds = np.searchsorted(edges[0], np.arange(size + 1))
@@ -392,19 +395,19 @@ def matching_sizes(rows: Int64s, size: int, person: Int64s, value: Int64s) -> In
     for group in range(size):
         part = edges[1:, bounds[group] : bounds[group + 1]]
         heads, left = np.unique(part[0], return_inverse=True)
-        seen, right = np.unique(part[1], return_inverse=True)
-        if len(heads) == part.shape[1]:  # everybody has one value: each value finds a person of its own
-            out[group] = len(seen)
+        distinct, right = np.unique(part[1], return_inverse=True)
+        if len(heads) == part.shape[1]:  # one value each: the number of distinct values
+            out[group] = len(distinct)
             continue
-        wishes: list[list[int]] = [[] for _ in heads]
-        for head, wish in zip(left.tolist(), right.tolist(), strict=True):
-            wishes[head].append(wish)
-        out[group] = matching_size(wishes)
+        choices: list[list[int]] = [[] for _ in heads]
+        for head, choice in zip(left.tolist(), right.tolist(), strict=True):
+            choices[head].append(choice)
+        out[group] = matching_size(choices)
     return out
 
 
 def _check_common_values(policy: Policy, rows: Int64s, person: Int64s, column: pa.ChunkedArray, name: str) -> Finding:
-    """The values common to all classes of a person, for persons in several."""
+    """Check how many values all classes of a person have in common, for persons in several classes."""
     heads, homes = distinct_tuples(person, rows) if not _has_single_records(person) else (person[:0], rows[:0])
     several = np.bincount(heads)[heads] > 1
     groups: dict[int, list[int]] = {}
@@ -414,8 +417,10 @@ def _check_common_values(policy: Policy, rows: Int64s, person: Int64s, column: p
     pairs = distinct_tuples(rows, arrow_codes(column)[0]) if groups else []
     for group, value in zip(*(part.tolist() for part in pairs), strict=True):
         values.setdefault(group, set()).add(value)
-    common = [len(set.intersection(*(values[g] for g in some))) for some in groups.values()]
+    common = [len(set.intersection(*(values[g] for g in own))) for own in groups.values()]
     bound = math.ceil(policy.privacy.l.l) if policy.privacy.l is not None else 1
     few = sum(number < bound for number in common)
-    where = f"column '{name}'" + (f": {few} of {len(common)} persons in several classes" if few else "")
-    return Finding("values common to all records of a person", few == 0, min(common, default=None), bound, where)
+    where = f"column '{name}'" + (f": {few} of {len(common)} persons in several classes have fewer" if few else "")
+    return Finding(
+        "all classes of a person have at least l values in common", few == 0, min(common, default=None), bound, where
+    )

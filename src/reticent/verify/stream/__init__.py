@@ -1,1 +1,1 @@
-"""Streams: the judge of their lines, beside their input, and of a stream that runs."""
+"""Streams: the verifier of their lines, the comparison with their input, and the verifier of a running stream."""

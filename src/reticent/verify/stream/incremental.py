@@ -1,16 +1,16 @@
-"""The judge of a running stream: what is about to be delivered, batch by batch, beside all that was delivered before.
+"""Verify a running stream: each batch before delivery, together with everything delivered before.
 
-Guarantee: of every batch that holds: each group is opened once, before its first record, with at least l distinct
-    candidates in canonical order, none above 1/l of the total (Definition 3); no group takes more records than it has
-    candidates; positions rise. Generalised records: at the end of the batch every published combination of
-    quasi-identifiers stands for at least k records with l distinct sensitive values.
-Not covered: what `reticent verify` reads from the whole transcript besides (a quasi-identifier twice in a group, the form
-    of the lines), and whether the true value is among the candidates, which only the private side knows.
+Guarantee: in every batch that passes, each group is opened once, before its first record, with at least l distinct candidates in
+    canonical order. An attacker who knows a person's group sees no candidate above 1/l of the total (Definition 3). No group
+    takes more records than it has candidates, and positions rise. For generalized records, every published combination of
+    quasi-identifiers covers at least k records with l distinct sensitive values at the end of the batch.
+Not covered: what `reticent verify` checks on the whole transcript (a quasi-identifier twice in a group, the format of the
+    lines); whether the true value is among the candidates, which only the engine knows.
 Cost: one sort of the batch's groups and a search in the sorted open ones, some 70 ns per record; 20 bytes per open group,
     8 per combination of generalised records.
 Reference: S. Kim, M. Sung, Y. Chung, "A framework to preserve the privacy of electronic health data streams",
     Journal of Biomedical Informatics 50, 2014 (Definition 3).
-Differences from the paper: candidates must also be sorted, since insertion order would print the true value first.
+Differences from the paper: candidates must also be sorted, since insertion order would disclose the true value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pyarrow as pa
 from reticent.arrays import Bools, Int32s, Int64s, UInt64s
 from reticent.verify.original.maximum_matching import matching_size
 
-# Batches below this are judged record by record, and the groups they open stand apart until there are enough of them.
+# Smaller batches are verified record by record; the groups that they open are kept apart up to the limit.
 _SMALL_BATCH, _RECENT_LIMIT = 256, 4_096
 _EDGE = np.ones(1, dtype=bool)
 _ROWS = np.uint64((1 << 32) - 1)
@@ -36,7 +36,7 @@ _ROWS = np.uint64((1 << 32) - 1)
 
 @dataclass(frozen=True, repr=False)
 class OpenedGroups:
-    """The groups that a batch opens: candidates by code and count, and the row before which each is announced."""
+    """The groups that a batch opens: candidates by code and count, and the row before which each is opened."""
 
     groups: UInt64s
     at: Int64s
@@ -47,7 +47,7 @@ class OpenedGroups:
 
 @dataclass(repr=False)
 class _OpenGroups:
-    """Groups that may still be joined, sorted by their names; free places, and the position each was opened at."""
+    """Groups that may still be joined, sorted by name: their free slots and the positions of their opening."""
 
     groups: UInt64s = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     free_slots: Int64s = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -57,14 +57,14 @@ class _OpenGroups:
         return len(self.groups)
 
     def find(self, groups: UInt64s) -> tuple[Int64s, Bools]:
-        """Where groups stand, and whether they do."""
+        """Return the places of groups, and whether each is open."""
         if not len(self):
             return np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=bool)
         places = np.minimum(np.searchsorted(self.groups, groups), len(self) - 1)
         return places, self.groups[places] == groups
 
     def merge(self, other: _OpenGroups, *, oldest: int = 0) -> _OpenGroups:
-        """Both together, without those that are full or were opened before a position."""
+        """Merge with other groups; drop groups that are full or were opened before a position."""
         groups = np.concatenate([self.groups, other.groups])
         room, since = (
             np.concatenate([self.free_slots, other.free_slots]),
@@ -76,35 +76,35 @@ class _OpenGroups:
 
 
 class GroupVerifier:
-    """Judges the groups of a stream; remembers those that may still be joined.
+    """Verify the groups of a stream; remember the groups that may still be joined.
 
     Args:
-        l: what the policy demands.
-        retire_after: positions after which a group takes nobody any more; 0 for never.
+        l: the l that the policy requires.
+        retire_after: positions after which a group takes no more records; 0 for never.
     """
 
     def __init__(self, l: int, retire_after: int = 0) -> None:
         self._l, self._retire_after = l, retire_after
         self._open = _OpenGroups()
         self._recent: dict[int, list[int]] = {}
-        """Groups that small batches opened: free places, and the position each was opened at."""
+        """Groups that small batches opened: free slots, and the position of the opening."""
         self._last = -1
         self._rank: Int64s = np.empty(0, dtype=np.int64)
 
     def violations(
         self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups, labels: Sequence[str | None]
     ) -> list[str]:
-        """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
+        """Describe what is wrong with a batch, without any value. After a violation, this verifier is unusable."""
         if len(seqs) != len(groups) or len(opened.offsets) != len(opened.groups) + 1:
-            return ["the batch is not whole"]
+            return ["the batch is incomplete"]
         rises = not len(seqs) or (int(seqs[0]) > self._last and bool((seqs[1:] > seqs[:-1]).all()))
         if not rises:
             return ["a position occurs twice"]
         members = self._check_small_batch if len(groups) < _SMALL_BATCH else self._check_large_batch
-        offences = self._check_candidates(opened, labels) or members(seqs, groups, opened)
-        if not offences and len(seqs):
+        problems = self._check_candidates(opened, labels) or members(seqs, groups, opened)
+        if not problems and len(seqs):
             self._last = int(seqs[-1])
-        return offences
+        return problems
 
     def _check_candidates(self, opened: OpenedGroups, labels: Sequence[str | None]) -> list[str]:
         if not len(opened.groups):
@@ -114,12 +114,12 @@ class GroupVerifier:
             self._rank[sorted(range(len(labels)), key=lambda code: labels[code] or "")] = np.arange(len(labels))
         starts, sizes = opened.offsets[:-1], opened.offsets[1:] - opened.offsets[:-1]
         if sizes.min() < self._l:
-            return [f"{int((sizes < self._l).sum()):,} groups offer fewer than {self._l} candidates"]
+            return [f"{int((sizes < self._l).sum()):,} groups have fewer than {self._l} candidates"]
         ranks = self._rank[opened.codes]
         rises = ranks[1:] > ranks[:-1]
         rises[starts[1:] - 1] = True  # from one group to the next
         if not rises.all():
-            return ["candidates are not distinct and in canonical order"]
+            return ["candidates are not distinct or not in canonical order"]
         totals, most = np.add.reduceat(opened.counts, starts), np.maximum.reduceat(opened.counts, starts)
         over = int((most * self._l > totals).sum())
         if over or opened.counts.min() < 1:
@@ -127,41 +127,41 @@ class GroupVerifier:
         return []
 
     def _check_small_batch(self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups) -> list[str]:
-        """A small batch record by record: a walk through all open groups would cost more than the batch."""
+        """Check a small batch record by record: a pass over all open groups would cost more."""
         places, here = self._open.find(groups)
         totals = np.add.reduceat(opened.counts, opened.offsets[:-1]).tolist() if len(opened.groups) else []
-        coming = list(zip(opened.groups.tolist(), opened.at.tolist(), totals, strict=True))[::-1]
-        positions, lately = seqs.tolist(), self._recent
-        if len(coming) and (
-            self._open.find(opened.groups)[1].any() or not lately.keys().isdisjoint(opened.groups.tolist())
+        upcoming = list(zip(opened.groups.tolist(), opened.at.tolist(), totals, strict=True))[::-1]
+        positions, recent = seqs.tolist(), self._recent
+        if len(upcoming) and (
+            self._open.find(opened.groups)[1].any() or not recent.keys().isdisjoint(opened.groups.tolist())
         ):
             return ["a group is opened twice"]
         for row, (group, place, known) in enumerate(zip(groups.tolist(), places.tolist(), here.tolist(), strict=True)):
-            while coming and coming[-1][1] <= row:
-                name, _, total = coming.pop()
-                if name in lately:
+            while upcoming and upcoming[-1][1] <= row:
+                name, _, total = upcoming.pop()
+                if name in recent:
                     return ["a group is opened twice"]
-                lately[name] = [total, positions[row]]
+                recent[name] = [total, positions[row]]
             if known:
                 self._open.free_slots[place] -= 1
                 left = self._open.free_slots[place]
-            elif group in lately:
-                lately[group][0] -= 1
-                left = lately[group][0]
+            elif group in recent:
+                recent[group][0] -= 1
+                left = recent[group][0]
             else:
-                late = any(name == group for name, _, _ in coming)
+                late = any(name == group for name, _, _ in upcoming)
                 return [
-                    "a group comes after its first record" if late else "1 group is joined that was not opened before"
+                    "a group is opened after its first record" if late else "1 group is joined without being opened"
                 ]
             if left < 0:
                 return ["1 group takes more records than it has candidates"]
-        lately |= {name: [total, positions[-1] if positions else 0] for name, _, total in coming}
-        if len(lately) > _RECENT_LIMIT:
+        recent |= {name: [total, positions[-1] if positions else 0] for name, _, total in upcoming}
+        if len(recent) > _RECENT_LIMIT:
             self._open, self._recent = self._all_open(), {}
         return []
 
     def _check_large_batch(self, seqs: UInt64s, groups: UInt64s, opened: OpenedGroups) -> list[str]:
-        """A large batch at once: by name, among all open groups."""
+        """Check a large batch at once, by group name among all open groups."""
         if self._recent:
             self._open, self._recent = self._all_open(), {}
         names, first, joins = _group_counts(groups)
@@ -175,16 +175,16 @@ class GroupVerifier:
             if len(left) and left.min() < 0:
                 return [f"{int((left < 0).sum()):,} groups take more records than they have candidates"]
             if part is new and (first[here] < at[places]).any():
-                return ["a group comes after its first record"]
+                return ["a group is opened after its first record"]
             known += len(left)
             part.free_slots[places] = left
         if known < len(names):
-            return [f"{len(names) - known:,} groups are joined that were not opened before"]
+            return [f"{len(names) - known:,} groups are joined without being opened"]
         self._open = self._open.merge(new, oldest=self._oldest_position())
         return []
 
     def _new_groups(self, seqs: UInt64s, opened: OpenedGroups) -> tuple[_OpenGroups, Int64s]:
-        """The groups of a batch by name, and the rows before which they are announced."""
+        """Return the groups that a batch opens, sorted by name, and the rows before which they are opened."""
         order = np.argsort(opened.groups)
         at = opened.at[order]
         totals = np.add.reduceat(opened.counts, opened.offsets[:-1])[order] if len(order) else at
@@ -192,26 +192,26 @@ class GroupVerifier:
         return _OpenGroups(opened.groups[order], totals.astype(np.int64), since), at
 
     def _oldest_position(self) -> int:
-        """The position before which a group was opened that takes nobody any more."""
+        """Return the position before which opened groups are retired."""
         return max(0, self._last - self._retire_after) if self._retire_after else 0
 
     def _all_open(self) -> _OpenGroups:
-        """All that may still be joined."""
+        """Return all groups that may still be joined."""
         columns = [(name, room, since) for name, (room, since) in self._recent.items()]
         groups, room, since = zip(*columns, strict=True) if columns else ((), (), ())
-        lately = _OpenGroups(
+        recent = _OpenGroups(
             np.array(groups, dtype=np.uint64), np.array(room, dtype=np.int64), np.array(since, dtype=np.uint64)
         )
-        return self._open.merge(lately, oldest=self._oldest_position())
+        return self._open.merge(recent, oldest=self._oldest_position())
 
     def snapshot(self) -> bytes:
-        """What is remembered."""
+        """Return the state of the verifier."""
         both = self._all_open()
         head = orjson.dumps({"last": self._last, "open": len(both)})
         return b"".join([head, b"\n", both.groups.tobytes(), both.free_slots.tobytes(), both.opened_at.tobytes()])
 
     def restore(self, state: bytes) -> None:
-        """Goes on from a snapshot."""
+        """Continue from a snapshot."""
         line, _, data = state.partition(b"\n")
         head = orjson.loads(line)
         size = head["open"]
@@ -220,8 +220,8 @@ class GroupVerifier:
 
 
 def _group_counts(groups: UInt64s) -> tuple[UInt64s, Int64s, Int64s]:
-    """The groups that records went to: sorted names, the first row of each, and how many rows."""
-    # Half a name and the row in one number: sorting them is twice as fast as sorting rows by name, and nearly always enough.
+    """Return the sorted names of joined groups, the first row of each, and its number of rows."""
+    # Half a name and the row in one number: twice as fast as sorting rows by name, and nearly always enough.
     order = (np.sort((groups & ~_ROWS) | np.arange(len(groups), dtype=np.uint64)) & _ROWS).astype(np.int64)
     names = groups[order]
     if not (names[1:] >= names[:-1]).all():
@@ -233,12 +233,12 @@ def _group_counts(groups: UInt64s) -> tuple[UInt64s, Int64s, Int64s]:
 
 
 class RecordVerifier:
-    """Judges generalised records: a combination is published only when enough persons stand behind it.
+    """Verify generalized records: a combination may be published only if enough persons share it.
 
     Args:
-        k: persons behind a combination; records, where nobody says whose they are.
-        l: persons with as many different values.
-        waiting: records that may wait at most, and whose persons are told to `meet`; 0: nobody knows persons.
+        k: persons per combination; records if persons are unknown.
+        l: persons per combination with distinct values.
+        max_pending: maximum of pending records, whose persons are given to `add_persons`; 0 if persons are unknown.
     """
 
     def __init__(self, k: int, l: int, max_pending: int = 0) -> None:
@@ -247,11 +247,11 @@ class RecordVerifier:
         self._persons: dict[int, int] = {}
 
     def add_persons(self, seqs: UInt64s, persons: UInt64s) -> None:
-        """Learns whose the records at some positions are, before any of them is published."""
+        """Store the persons of the records at some positions, before any of these records is published."""
         self._persons.update(zip(seqs.tolist(), persons.tolist(), strict=True))
 
     def violations(self, records: pa.Table, quasi: Sequence[str], sensitive: str) -> list[str]:
-        """What is wrong with some records; takes them in when nothing is."""
+        """Describe what is wrong with some records; remember their combinations if nothing is."""
         pairs: dict[int, dict[Any, set[int]]] = defaultdict(lambda: defaultdict(set))
         columns = [records.column(name).to_pylist() for name in quasi]
         owners = self._owners(records)
@@ -262,12 +262,14 @@ class RecordVerifier:
         few = sum(len(set().union(*of.values())) < self._k for of in pairs.values())
         alike = sum(matching_size([*of.values()], self._l) < self._l for of in pairs.values())
         if few or alike:
-            return [f"{few:,} combinations stand for fewer than {self._k} persons, {alike:,} for fewer than l values"]
+            return [
+                f"{few:,} combinations have fewer than {self._k} persons, {alike:,} have fewer than {self._l} values"
+            ]
         self._known |= pairs.keys()
         return []
 
     def _owners(self, records: pa.Table) -> list[int]:
-        """Whose the records are; one that nobody was named for is somebody's own. Who has waited too long is forgotten."""
+        """Return the persons of the records, -1 if unknown; forget the oldest positions above the pending limit."""
         if not self._max_pending:
             return list(range(records.num_rows))
         owners = [self._persons.pop(seq, -1) for seq in records.column("seq").to_pylist()]
@@ -277,12 +279,12 @@ class RecordVerifier:
         return owners
 
     def snapshot(self) -> bytes:
-        """What is remembered."""
+        """Return the state of the verifier."""
         persons = [number for pair in self._persons.items() for number in pair]
         return np.array([len(persons), *persons, *sorted(self._known)], dtype=np.uint64).tobytes()
 
     def restore(self, state: bytes) -> None:
-        """Goes on from a snapshot."""
+        """Continue from a snapshot."""
         size, *numbers = np.frombuffer(state, dtype=np.uint64).tolist() or [0]
         self._persons = dict(zip(numbers[:size:2], numbers[1:size:2], strict=True))
         self._known = set(numbers[size:])

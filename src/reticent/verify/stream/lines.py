@@ -1,11 +1,10 @@
-"""How the lines of a stream are written, and how groups and persons are named in it: so that neither tells anything.
+"""The canonical form of a stream's lines and of its group and person names, which must disclose nothing.
 
-Guarantee: a line that fits is written without spaces, in the one way that its objects have, its keys in the documented order and the columns
-    in that of the policy; names are sixteen digits whose first ones are spread as those of names drawn by chance.
-Not covered: a number beside the text of the same digits, since a stream passes on how its input was written; names that were computed
-    from something and only look as if drawn; lines of a stream without a codebook, which somebody
-    else may have written.
-Cost: one more writing of each line; a count per name.
+Guarantee: a line that fits is canonical JSON without spaces, with keys in the documented order and columns in the policy's
+    order. Names are sixteen hexadecimal digits whose leading digits look random. So an attacker finds no hidden message in them.
+Not covered: whether a number is written as a number or as text, which a stream takes from its input; names that only look
+    random; lines of a stream without a codebook, which other software may have written.
+Cost: serializes each line once more; a count per name.
 """
 
 from __future__ import annotations
@@ -35,26 +34,26 @@ _DIGITS, _DIGITS_CHECKED, _FEW = 16, 4, 64
 
 
 class LineFormat:
-    """Knows how lines under a policy are written."""
+    """The canonical form of lines under a policy."""
 
     def __init__(self, policy: Policy) -> None:
         self._order = {"quasi": list(policy.quasi), "plain": list(policy.plain)}
         self._quasi, self._plain = set(policy.quasi), set(policy.plain)
 
     def has_columns(self, quasi: Mapping[str, Any], plain: Mapping[str, Any], *, strict: bool) -> bool:
-        """Whether no column but the policy's is there; and all of them, where a codebook makes it strict."""
+        """Return whether all columns are the policy's; if strict, whether no column is missing either."""
         if strict:
             return quasi.keys() == self._quasi and plain.keys() == self._plain
         return quasi.keys() <= self._quasi and plain.keys() <= self._plain
 
     def fits(self, line: bytes, read: Any) -> bool:
-        """Whether a line is written as what it says is."""
+        """Return whether a line is the canonical form of its content."""
         if not isinstance(read, dict) or orjson.dumps(read) != line.removesuffix(b"\n"):
             return False
         if read.get("type") == "codebook":
             return has_codebook_order(read)
         if "sensitive" in read and (isinstance(read["sensitive"], dict) or ("plain" in read) != bool(self._plain)):
-            return False  # CASTLE writes the value itself, and plain columns where the policy has some
+            return False  # CASTLE writes a single value, and plain columns only if the policy has any
         inner = ((order, read[part]) for part, order in self._order.items() if part in read)
         return tuple(read) in _KEYS and all(
             not isinstance(o, dict) or _is_in_order(list(o), order) for order, o in inner
@@ -62,17 +61,17 @@ class LineFormat:
 
 
 def is_single_value(cell: Any) -> bool:
-    """Whether a cell is one value: a list or an object could hold whatever one likes."""
+    """Return whether a cell is one value; a list or an object could carry a message."""
     return not isinstance(cell, dict | list)
 
 
 def are_single_values(cells: Any) -> bool:
-    """Whether cells stand by name, each of one value."""
+    """Return whether cells are an object of single values."""
     return type(cells) is dict and all(map(is_single_value, cells.values()))
 
 
 def has_codebook_order(book: dict[str, Any]) -> bool:
-    """Whether the entries of a stream's codebook stand in their order."""
+    """Return whether the entries of a stream's codebook are in their documented order."""
     guarantee = book.get("guarantee")
     inside = list(guarantee) if isinstance(guarantee, dict) else []
     return _is_in_order(list(book), list(_CODEBOOK_KEYS)) and _is_in_order(
@@ -81,7 +80,7 @@ def has_codebook_order(book: dict[str, Any]) -> bool:
 
 
 def _is_in_order(names: list[str], order: list[str]) -> bool:
-    """Whether names stand in an order; those that are not in it are a finding of their own."""
+    """Return whether names follow an order; unknown names are a finding of their own."""
     places = [order.index(name) for name in names if name in order]
     return places == sorted(places)
 
@@ -89,7 +88,7 @@ def _is_in_order(names: list[str], order: list[str]) -> bool:
 def iter_table_lines(
     release: Published, plain: Sequence[str] = (), sensitive: Sequence[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """The tables of a stream as its lines: group (group, value, count), tuple (group, seq, ...), record (seq, ...)."""
+    """Yield a stream's tables as lines: group (group, value, count), tuple (group, seq, ...), record (seq, ...)."""
     groups: dict[str, list[Any]] = {}
     for row in _iter_rows(release, "group"):
         groups.setdefault(str(row.get("group")), []).append([row.get("value"), _to_int(row.get("count"))])
@@ -116,7 +115,7 @@ def _to_int(value: Any) -> Any:
 
 
 class RandomNameCheck:
-    """Looks at names that should be drawn by chance: sixteen digits, of which every place shows many."""
+    """Check that names look random: sixteen hexadecimal digits, with many different ones at each position."""
 
     def __init__(self, letter: str) -> None:
         self._form = re.compile(f"{letter}[0-9a-f]{{{_DIGITS}}}")
@@ -124,11 +123,11 @@ class RandomNameCheck:
         self._size = 0
 
     def accepts(self, name: str) -> bool:
-        """Whether a name fits, beside all before it."""
+        """Return whether a name is well-formed and, with all names before it, looks random."""
         if self._form.fullmatch(name) is None:
             return False
         self._size += 1
         for place, seen in enumerate(self._seen, self._first):
             seen[name[place]] += 1
-        # Sixty-four digits drawn by chance show fewer than six different ones once in 10^23 times.
+        # Sixty-four random digits have fewer than six different ones once in 10^23 times.
         return self._size != _FEW or all(len(seen) > 5 for seen in self._seen)

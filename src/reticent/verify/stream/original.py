@@ -1,9 +1,10 @@
-"""A stream beside its input: every line is the record of its position, and its truth is where it should be.
+"""Compare a stream with its input: every line is the record at its position, and its true value is where it should be.
 
-Guarantee: what the findings say: each line stands at a position of the input and shows that record's fields (as they are, at the veil's level, or generalised by CASTLE), its
-    plain cells and, under CASTLE, its value; the value is among the candidates of its group; under the veil, at most a tenth of the values is
-    not offered, and first sights have the row of their fields. CASTLE's classes hold as many persons, and values of different persons, as claimed.
-Not covered: an input that lacks lines which the stream could not read: positions are those of the input as it was sent.
+Guarantee: if all findings hold, each line shows the fields of the input record at its position: unchanged, at the veil's level, or
+    generalized by CASTLE. Plain cells agree and, under CASTLE, the value. The true value is among the candidates of its group;
+    under the veil it is omitted for about a tenth of the records at most, and first events have the stratum of their fields.
+    An attacker who knows a person's quasi-identifiers sees classes of CASTLE with as many persons and values as claimed.
+Not covered: an input without the lines that the stream could not read: positions are those of the input as sent.
 Cost: one pass over the lines, their fields in memory.
 """
 
@@ -33,9 +34,9 @@ from reticent.verify.veil.possible_sets import PossibleSets
 from reticent.verify.veil.true_values import true_value_codes
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})([.][0-9]+)?")
-_ORIGIN = "every published record is one of the input"
+_ORIGIN = "every published record comes from the input"
 _MOST, _DRIFT = 0.1, 6.0
-MISSING_NOTE = "{:,} of {:,} records of the input are not in the stream: held, dead letters, or lost."
+MISSING_NOTE = "{:,} of {:,} records of the input are not in the stream: pending, dead letters, or lost."
 
 
 def compare_with_original(releases: Sequence[Published], policy: Policy, original: Input) -> VerificationResult:
@@ -51,7 +52,7 @@ def compare_with_original(releases: Sequence[Published], policy: Policy, origina
     absent = {*policy.quasi, *policy.plain, *policy.sensitive, *filter(None, [policy.person])} - set(table.column_names)
     if absent:
         return VerificationResult(
-            (), (), (f"comparison with the original, which lacks {len(absent)} columns of the policy",)
+            (), (), (f"comparison with the original: it lacks {len(absent)} columns of the policy",)
         )
     seqs = np.array([line["seq"] for line in records], dtype=np.int64)
     inside = (seqs >= 0) & (seqs < table.num_rows)
@@ -67,7 +68,7 @@ def compare_with_original(releases: Sequence[Published], policy: Policy, origina
 
 
 def _iter_records(path: Path, groups: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
-    """The tuples and records of a file; notes the candidates of groups. What has no form is a finding elsewhere."""
+    """Yield the tuples and records of a file; collect the candidates of groups. Malformed lines are a finding elsewhere."""
     with path.open("rb") as file:
         for line in file:
             try:
@@ -97,14 +98,14 @@ def _rows_fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> B
     for part, names in (("quasi", policy.quasi), ("plain", policy.plain)):
         for name in names if rows else ():
             if policy.columns[name].transform is not None:
-                continue  # a pseudonym or a shifted date: the key tells, not the value
+                continue  # a pseudonym or a shifted date: derived with the key
             cell, label = encode_column(source[name]), _column(rows, part, name)
             sent = cells_equal(cell, label) | cells_equal(_stream_notation(cell, source[name]), label)
             if part == "quasi" and "sensitive" in rows[0]:
                 sent |= stands_for(cell, label, policy, name)
             elif part == "quasi" and policy.columns[name].level and "candidates" in rows[0]:
                 sent = _at_level(cell, label, policy, name)
-            if pa.types.is_integer(source[name].type):  # 12.0 for some of the 12s would tell of them
+            if pa.types.is_integer(source[name].type):  # 12.0 in place of 12 could carry a message
                 shown = (line.get(part) for line in rows)
                 sent &= np.array(
                     [isinstance(cells, dict) and type(cells.get(name)) is not float for cells in shown], dtype=np.bool_
@@ -114,7 +115,7 @@ def _rows_fit(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> B
 
 
 def _at_level(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, name: str) -> Bools:
-    """Whether each cell stands at the level that the veil publishes: a coarser one would be coarser for what its person has."""
+    """Return whether each cell is at the level that the veil publishes: a coarser cell could disclose the value."""
     (value, values), (code, labels) = arrow_codes(cell), arrow_codes(label)
     nodes, texts = (
         publishable_labels(policy, name, values.to_pylist(), policy.columns[name].level, climbs=False),
@@ -124,7 +125,7 @@ def _at_level(cell: pa.ChunkedArray, label: pa.ChunkedArray, policy: Policy, nam
 
 
 def _stream_notation(cell: pa.ChunkedArray, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text that is a number may be one in a line, and is then written in one way: 12.50 is 12.5, and -0 is 0. All numbers there have 64 bits."""
+    """Return texts that are numbers in the notation of a stream: 12.50 is 12.5, -0 is 0. Numbers have 64 bits."""
     if pa.types.is_floating(column.type):
         return encode_column(column.cast(pa.float64()))
     if not pa.types.is_string(column.type):
@@ -149,51 +150,55 @@ def _check_values(
 ) -> list[Finding]:
     name = policy.sensitive[0]
     fold = canonical_text if policy.columns[name].normalize else str
-    truths = [fold(cell_text(value) or "") for value in source[name].to_pylist()]
+    true_values = [fold(cell_text(value) or "") for value in source[name].to_pylist()]
     if rows and "candidates" in rows[0]:
         return _check_offers(rows, source, policy, metadata)
     if rows and "sensitive" in rows[0]:
         cells = (line.get("sensitive") for line in rows)
         shown = [fold(cell_text(cell.get(name) if isinstance(cell, dict) else cell) or "") for cell in cells]
-        return [none_of("every value is that of the input", sum(a != b for a, b in zip(truths, shown, strict=True)))]
+        return [
+            none_of(
+                "every sensitive value matches the input", sum(a != b for a, b in zip(true_values, shown, strict=True))
+            )
+        ]
     offers = [{fold(value) for value in groups.get(str(line.get("group")), ())} for line in rows]
-    lost = sum(truth not in offer for truth, offer in zip(truths, offers, strict=True))
-    return [none_of("every person's value is among those of the group", lost)]
+    omitted = sum(value not in offer for value, offer in zip(true_values, offers, strict=True))
+    return [none_of("every person's true value is among the values of their group", omitted)]
 
 
 def _check_offers(
     rows: list[dict[str, Any]], source: pa.Table, policy: Policy, metadata: Mapping[str, Any] | None
 ) -> list[Finding]:
-    """Under the veil some truths are not offered: a stream says no share beforehand, and gives an alarm above a tenth."""
-    claim = "few truths are not offered"
+    """Check the omissions of a veiled stream: it states no omission rate, so a tenth is the limit."""
+    claim = "at most a tenth of the records omit their true value"
     if metadata is None:
-        return []  # without the codebook the values of the domain are not known
+        return []  # without the codebook, the domain is unknown
     try:
         line = PossibleSets(metadata).line
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         return []  # refuted elsewhere
-    truths = true_value_codes(line.domain, as_text(source[line.sensitive]), policy, line.sensitive).tolist()
-    labels = [line.domain[place] if place >= 0 else None for place in truths]
-    lost = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
+    places = true_value_codes(line.domain, as_text(source[line.sensitive]), policy, line.sensitive).tolist()
+    labels = [line.domain[place] if place >= 0 else None for place in places]
+    omitted = sum(label not in record["candidates"] for label, record in zip(labels, rows, strict=True))
     most = _MOST * len(rows) + _DRIFT * math.sqrt(_MOST * len(rows))
     fields = strata_of_fields(line, policy, text_table(source)).tolist()
     persons = source[policy.person].to_pylist() if policy.person is not None else range(len(rows))
     first: dict[Any, int] = {}
-    astray = moved = 0
+    wrong_first = wrong_later = 0
     for record, row, person in zip(rows, fields, persons, strict=True):
         if record.get("event") == 0:
-            astray += record.get("stratum") != first.setdefault(person, row)
-        else:  # whoever came before this input began is known elsewhere
-            moved += record.get("stratum") != first.get(person, record.get("stratum"))
+            wrong_first += record.get("stratum") != first.setdefault(person, row)
+        else:  # persons seen before this input began are not checked
+            wrong_later += record.get("stratum") != first.get(person, record.get("stratum"))
     return [
-        Finding(claim, lost <= most, lost, round(most, 1), "records whose truth is not offered"),
-        none_of("a first sight has the row of its fields", astray),
-        none_of("later events have the row of the first sight", moved),
+        Finding(claim, omitted <= most, omitted, round(most, 1), "records whose true value is omitted"),
+        none_of("every first event has the stratum of its fields", wrong_first),
+        none_of("later events have the stratum of the first event", wrong_later),
     ]
 
 
 def _check_persons(rows: list[dict[str, Any]], source: pa.Table, policy: Policy) -> list[Finding]:
-    """What CASTLE claims of persons, by published combination."""
+    """Check what CASTLE claims about persons, by published combination."""
     shown = pa.table({name: _column(rows, "quasi", name) for name in policy.quasi})
     classes, size = number_rows(encode_table(shown), list(policy.quasi))
     person = arrow_codes(encode_column(source[policy.person or ""]))[0]

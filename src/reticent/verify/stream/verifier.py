@@ -1,15 +1,15 @@
-"""Streams: every published group must be l-diverse by itself, and every tuple must fit the group it names.
+"""Verify streams: every published group must be l-diverse on its own, and every tuple must fit its group.
 
-Guarantee: what the findings say of the transcript: a group precedes its first tuple; it offers l distinct candidates,
-    none above 1/l of the total (Definition 3); no more tuples join than there are candidates and no quasi-identifier
-    joins twice (what Definition 5 lets an outsider see); a sequence number occurs once. Generalised records: k (and l,
-    t where claimed) per published combination of quasi-identifiers.
-Not covered: whether the true value is among the candidates (only the private side knows), and what an attacker who
-    knows the algorithm infers from joins and openings; see the attacks of the audit.
+Guarantee: if all findings hold, a group precedes its first tuple. An attacker who knows a person's group sees l distinct
+    candidates, none above 1/l of the total (Definition 3). No more tuples join than there are candidates, no quasi-identifier
+    joins twice (the visible part of Definition 5), and a sequence number occurs once. Generalized records meet k (and l, t if
+    claimed) per published combination of quasi-identifiers.
+Not covered: whether the true value is among the candidates (only the engine knows); what an attacker who knows the algorithm
+    infers from joins and openings (see the attacks of the audit).
 Cost: one pass; memory for open groups, plus 8 bytes per group and one bit per tuple seen.
 Reference: S. Kim, M. Sung, Y. Chung, "A framework to preserve the privacy of electronic health data streams",
     Journal of Biomedical Informatics 50, 2014 (Definitions 3 and 5).
-Differences from the paper: candidates must also be sorted, since insertion order would print the true value first.
+Differences from the paper: candidates must also be sorted, since insertion order would disclose the true value.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from reticent.verify.veil.stream_lines import VeiledLines
 
 _RULES = {
     "form": "every line is a group, a tuple, a record or a codebook as documented",
-    "written": "every line is written in the one way",
-    "columns": "only columns the policy releases",
-    "names": "names of groups are drawn by chance",
-    "rising": "lines stand in the order of the input",
+    "written": "every line is in its canonical form",
+    "columns": "only columns that the policy releases are published",
+    "names": "group names look random",
+    "rising": "lines are in the order of the input",
     "again": "a group is published once",
     "candidates": "candidates are distinct, sorted, with whole counts of at least 1",
-    "distinct": "every group offers at least l distinct candidates",
-    "frequency": "no candidate above 1/l of its group",
+    "distinct": "every group has at least l distinct candidates",
+    "frequency": "no candidate is above 1/l of its group",
     "late": "a group precedes its first tuple",
-    "full": "no more tuples than candidates in a group",
-    "twice": "no quasi-identifier twice in a group",
+    "full": "no group has more tuples than candidates",
+    "twice": "no group has two tuples with the same quasi-identifiers",
     "seq": "a sequence number occurs once",
-    "counts": "rows in the files = rows said to be published",
+    "counts": "the tables have as many rows as the manifest says are published",
 }
 
 
 def verify_stream(releases: Sequence[Published], policy: Policy) -> VerificationResult:
-    """Recompute every claim of a stream's transcript; its parts are read in order, as one."""
+    """Recompute every claim of a stream's transcript; its parts are read in order as one transcript."""
     transcript = Transcript(policy, _required_l(releases, policy))
     for release in releases:
         before = transcript.rows
@@ -90,17 +90,17 @@ def verify_stream(releases: Sequence[Published], policy: Policy) -> Verification
 def _verify_veiled_records(
     releases: Sequence[Published], transcript: Transcript, veiled: VeiledLines
 ) -> VerificationResult:
-    """Records under the veil stand each for itself."""
+    """Return the result for a transcript of veiled records, which form no groups."""
     claims = {name: value for release in releases for name, value in release.claims.items()}
     rules = ("form", "written", "rising", "seq", "counts")
-    counted = [none_of(_RULES[rule], transcript.violations[rule]) for rule in rules]
-    counted.append(none_of("all records are veiled", transcript.rows - veiled.rows))
+    findings = [none_of(_RULES[rule], transcript.violations[rule]) for rule in rules]
+    findings.append(none_of("every record is veiled", transcript.rows - veiled.rows))
     unchecked = [*generalized.unchecked_claims(claims, ("veil", "l")), *veiled.unchecked_notes()]
-    return VerificationResult((*counted, *veiled.findings(claims)), (), tuple(unchecked))
+    return VerificationResult((*findings, *veiled.findings(claims)), (), tuple(unchecked))
 
 
 class Transcript:
-    """What has been published so far: open groups, and the offences met."""
+    """What has been published so far: open groups, and the number of violations of each rule."""
 
     def __init__(self, policy: Policy, level: Fraction) -> None:
         self.level = level
@@ -123,14 +123,14 @@ class Transcript:
         self._document: Mapping[str, Any] | None = None
 
     def read_codebook(self, metadata: Mapping[str, Any] | None, *, strict: bool = True) -> None:
-        """What a codebook says of the veil; a stream has one, however often it is told. It says that the stream is ours."""
+        """Read the veil's parameters from a codebook, which must not change. A codebook makes the checks strict."""
         self._strict |= strict
         if metadata is not None and self._document is not None and metadata != self._document:
             self.violations["form"] += 1
         self._document = metadata if self._document is None else self._document
 
     def read(self, line: Any) -> None:
-        """Take in one published object."""
+        """Check one published object."""
         fields = line if isinstance(line, dict) else {}
         kind, group, seq, qi = fields.get("type"), fields.get("group"), fields.get("seq"), fields.get("quasi")
         plain = fields.get("plain", {}) if self._strict else fields.get("plain") or {}
@@ -153,9 +153,9 @@ class Transcript:
             self.violations["form"] += 1
 
     def iter_lines(self, path: Path, *, has_codebook: bool = False) -> Iterator[Any]:
-        """The objects of a file, one a line; what cannot be read is None.
+        """Yield the object of each line of a file; None if it is unreadable.
 
-        A file with its codebook `beside` it has one writer, who writes as records come; clusters of CASTLE wait for one another.
+        A file with a codebook has one writer, so positions must rise, except for CASTLE, which publishes clusters.
         """
         last = -1
         with path.open("rb") as file:
@@ -179,14 +179,14 @@ class Transcript:
                 yield None if _has_duplicate_keys(line, read) else read
 
     def findings(self) -> tuple[Finding, ...]:
-        """One finding per rule."""
-        counted = [
+        """Return one finding per rule."""
+        findings = [
             none_of(_RULES[rule], self.violations[rule]) for rule in _RULES if rule not in ("distinct", "frequency")
         ]
         fewest, share = self.worst
         required = float(self.level)
         return (
-            *counted,
+            *findings,
             Finding(
                 _RULES["distinct"], not self.violations["distinct"], fewest, required, self._failure_note("distinct")
             ),
@@ -236,7 +236,7 @@ class Transcript:
         if key in members:
             self.violations["twice"] += 1
         members.append(key)
-        if len(members) >= total:  # nobody may join any more; what remains is 8 bytes of its name
+        if len(members) >= total:  # full: keep only the hash of its name
             del self._open[group]
             self._closed.add(hash(group))
 
@@ -256,7 +256,7 @@ class Transcript:
 
     def _check_sequence_number(self, seq: int) -> None:
         self.rows += 1
-        if not 0 <= seq < 1 << 33:  # a bit per number is fine up to a gigabyte of bits
+        if not 0 <= seq < 1 << 33:  # one bit per number, up to a gigabyte
             self.violations["seq"] += seq < 0 or seq in self._far
             self._far.add(seq)
             return
@@ -269,7 +269,7 @@ class Transcript:
 
 
 def _is_sorted(values: list[Any]) -> bool:
-    """In the order of their text, or of the values themselves."""
+    """Return whether values are sorted, by text or by value."""
     names = [cell_text(value) or "" for value in values]
     if names == sorted(names):
         return True
@@ -280,13 +280,13 @@ def _is_sorted(values: list[Any]) -> bool:
 
 
 def _required_l(releases: Sequence[Published], policy: Policy) -> Fraction:
-    """The l to hold the stream to: the stricter of the claims and the policy."""
+    """Return the l that the stream must meet: the stricter of the claims and the policy."""
     claimed = [r.numbers[-1] for release in releases for r in requirements(release.claims) if r.model == "l"]
     return max([Fraction(policy.l_of("stream")), *claimed])
 
 
 def _has_duplicate_keys(line: bytes, read: Any) -> bool:
-    """Whether a key stands twice in an object of a line: one value is read, and the other is seen by the world."""
+    """Return whether an object of a line repeats a key: parsers keep one value, but recipients see both."""
     if len(orjson.dumps(read)) >= len(line.strip()):
         return False
     twice = False
@@ -301,13 +301,13 @@ def _has_duplicate_keys(line: bytes, read: Any) -> bool:
 
 
 def _verify_records(release: Published, policy: Policy, transcript: Transcript) -> VerificationResult:
-    """Generalised records are judged as a generalised table, over the whole stream."""
+    """Verify generalized records of the whole stream as one generalized table."""
     columns = {
         name: pa.array([row.get(name) for row in transcript.records], pa.string()) for name in transcript.records[0]
     }
     table = Published(
         release.name, "generalized", tables={"data": pa.table(columns)}, claims=release.claims, explain=release.explain
     )
-    verdict = generalized.verify_release(table, policy)
-    findings = tuple(finding for finding in verdict.findings if "manifest" not in finding.claim)
-    return VerificationResult(transcript.findings()[: len(_RULES) - 2] + findings, verdict.notes, verdict.unchecked)
+    result = generalized.verify_release(table, policy)
+    findings = tuple(finding for finding in result.findings if "manifest" not in finding.claim)
+    return VerificationResult(transcript.findings()[: len(_RULES) - 2] + findings, result.notes, result.unchecked)

@@ -1,1 +1,1 @@
-"""Releases under the veil: their judges, one file per question."""
+"""Verifiers of releases under the veil, one module per question."""

@@ -1,11 +1,12 @@
-"""The judge of a running stream under the veil: what is about to be delivered, beside all that was delivered before.
+"""Verify a running stream under the veil: each batch before delivery, together with everything delivered before.
 
-Guarantee: of every batch that holds: positions rise; every record has l candidates of the domain in canonical order and a row of
-    the prior; a first sight is a set that its row can give; the events of a person count 0, 1, 2, ... under one row, and each
-    set can follow the one before it along the published kernel. The line itself is that of the policy's prior.
-Not covered: whether a record's row is that of its published fields, and whether the sets were drawn with the right probability:
-    the attacks of the audit look at that.
-Cost: one look-up per record in a table of persons; 14 + 2 l bytes and a hash per person.
+Guarantee: in every batch that passes, positions rise, and an attacker sees l candidates of the domain for every record, in
+    canonical order, with a stratum of the prior. The set of a first event is possible in its stratum. The events of a person
+    count 0, 1, 2, ... in one stratum, and each set can follow the one before by the published transition kernel. The
+    cumulative line is that of the policy's prior.
+Not covered: whether a record's stratum is that of its published fields, and whether sets were drawn with the right
+    probability; the attacks of the audit test that.
+Cost: one lookup per record in a table of persons; 14 + 2 l bytes and a hash per person.
 Reference: docs/veil.md.
 """
 
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class VeilVerifier:
-    """Judges veiled records; remembers the last set of every person.
+    """Verify veiled records; remember the last set of every person.
 
     Args:
-        policy: what is asked for.
-        document: the published side of the veil.
-        followed: makes the memory of persons, in the core: code of the judge's own, handed in because nothing of the core is loaded here.
+        policy: the policy to verify against.
+        metadata: the published parameters of the veil.
+        make_memory: makes the memory of persons in the core; passed in, since this module does not load the core.
     """
 
     def __init__(
@@ -49,46 +50,46 @@ class VeilVerifier:
         self._memory = self._possible.person_memory(make_memory)
 
     def violations(self, seqs: UInt64s, veiled: Any) -> list[str]:
-        """What is wrong with a batch, in words without any value; then the judge is of no use any more."""
-        offences = self._line_violations or self._check_batch(seqs, veiled)
-        if offences or not len(seqs):
-            return offences
+        """Describe what is wrong with a batch, without any value. After a violation, this verifier is unusable."""
+        problems = self._line_violations or self._check_batch(seqs, veiled)
+        if problems or not len(seqs):
+            return problems
         self._last = int(seqs[-1])
-        for row in self._memory.unknown_strata(veiled.strata):
-            self._memory.learn_stratum(row, self._possible.set_hashes(row))
-        offence = self._memory.find_violation(veiled.persons, veiled.strata, veiled.events, veiled.candidates)
-        if offence is None and veiled.pseudonyms is not None and _names_differ(veiled.persons, veiled.pseudonyms):
-            offence = "a pseudonym is not that of one person"
-        return [] if offence is None else [offence]
+        for stratum in self._memory.unknown_strata(veiled.strata):
+            self._memory.learn_stratum(stratum, self._possible.set_hashes(stratum))
+        problem = self._memory.find_violation(veiled.persons, veiled.strata, veiled.events, veiled.candidates)
+        if problem is None and veiled.pseudonyms is not None and _names_differ(veiled.persons, veiled.pseudonyms):
+            problem = "a pseudonym belongs to several persons, or a person has several"
+        return [] if problem is None else [problem]
 
     def _check_batch(self, seqs: UInt64s, veiled: Any) -> list[str]:
-        """What is wrong with the batch as it stands."""
+        """Check the batch itself: its length, its columns and its positions."""
         if len(seqs) != len(veiled.persons):
-            return ["the batch is not whole"]
+            return ["the batch is incomplete"]
         if (veiled.pseudonyms is not None) != self._has_pseudonyms or not veiled.published.keys() <= self._quasi:
-            return ["more is published than the policy releases"]
+            return ["the batch publishes columns or pseudonyms that the policy does not release"]
         if len(seqs) and (int(seqs[0]) <= self._last or (seqs[1:] <= seqs[:-1]).any()):
             return ["a position occurs twice"]
         return []
 
     def snapshot(self) -> bytes:
-        """What is remembered."""
+        """Return the state of the verifier."""
         return self._last.to_bytes(8, "little", signed=True) + self._memory.to_bytes()
 
     def restore(self, state: bytes) -> None:
-        """Goes on from a snapshot.
+        """Continue from a snapshot.
 
         Raises:
-            StateError: it is damaged.
+            StateError: the snapshot is corrupt.
         """
         self._last = int.from_bytes(state[:8], "little", signed=True)
         try:
             self._memory.load(state[8:])
         except ValueError:
-            raise StateError("The memory of the judge is damaged.", hint=CORRUPT_HINT) from None
+            raise StateError("The state of the stream's verifier is corrupt.", hint=CORRUPT_HINT) from None
 
 
 def _names_differ(persons: UInt64s, names: UInt64s) -> bool:
-    """Whether persons and pseudonyms do not stand one for one."""
+    """Return whether persons and pseudonyms do not correspond one to one."""
     pairs = len({*zip(persons.tolist(), names.tolist(), strict=True)})
     return not pairs == len(np.unique(persons)) == len(np.unique(names))

@@ -1,12 +1,13 @@
-"""What a veil says of itself beside its records: eta, epsilon, the kernel and the house, published levels, the order of lines, and totals.
+"""Check the metadata of a veil: omission rate, epsilon, kernel, parameter digest, levels, record order, noisy counts.
 
-Guarantee: what the findings say. The kernel is that of the policy's file, epsilon that of the report or the policy, eta a share for each
-    row and no more than a release may have, the house the digest of what it pins; published fields stand at their level or above;
-    neither fields nor candidates go with the place of a line, nor are neighbours alike. Totals are those that the policy asks for, of this release, and with as much noise as is stated: from the
-    release alone the sums of the rows are compared with their records; with the input every count is.
-Not covered: an order that follows something which is not published and does not go with it; whether the noise of totals was drawn independently, which one
-    table cannot tell.
-Cost: l x l comparisons of columns for neighbours, one sort per column; one pass over rows and values for totals.
+Guarantee: if all findings hold, the kernel is that of the policy's file and epsilon that of the report or the policy. Every
+    stratum states an omission rate, within the limit of a release. The digest is that of the pinned parameters. Published fields
+    are at their level or above. An attacker learns nothing from the position of a record: neither fields nor candidates
+    correlate with it, and neighbors are not similar. Noisy counts are those that the policy requests, with the stated noise:
+    without the input, their sums per stratum are compared with the records; with the input, every count is.
+Not covered: an order by something unpublished that is independent of the published columns; whether the noise was drawn
+    independently, which one table cannot show.
+Cost: l x l comparisons of columns for neighbors, one sort per column; one pass over strata and values for noisy counts.
 """
 
 from __future__ import annotations
@@ -50,58 +51,60 @@ PINNED_KEYS = (
     "kernel",
 )
 _MAX_EPSILON = 1.0
-"""Epsilon of eta, at most."""
+"""Largest epsilon of the omission rates."""
 _MAX_OMISSION_RATE = 0.1
-"""Truths that a release may not offer."""
+"""Largest share of true values that a release may omit."""
 _FEW, _DRIFT = 100, 6.0
 _KERNEL_SCALE = 1 << 32
 
 
 def metadata_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy: Policy, kind: str) -> list[Finding]:
-    """What `veil.json` says besides the line."""
+    """Check what `veil.json` says besides the cumulative line."""
     report = read_report(policy)
     stated = policy.prior.epsilon if policy.prior is not None else None
     epsilon = stated if report is None else report.get("epsilon")
-    pinned = {word: metadata.get(word) for word in PINNED_KEYS}
-    house = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
+    pinned = {key: metadata.get(key) for key in PINNED_KEYS}
+    digest = hashlib.sha256(json.dumps(pinned, sort_keys=True).encode()).hexdigest()
     return [
-        Finding("epsilon is that of the prior's report or of the policy", metadata.get("epsilon") == epsilon),
-        Finding("the house is the digest of what it pins", metadata.get("parameters_digest") == house),
-        Finding("the kernel is the policy's", _is_policy_kernel(line, metadata.get("kernel"), policy)),
+        Finding("epsilon matches the prior's report or the policy", metadata.get("epsilon") == epsilon),
+        Finding("the digest matches the pinned veil parameters", metadata.get("parameters_digest") == digest),
+        Finding("the transition kernel is the policy's", _is_policy_kernel(line, metadata.get("kernel"), policy)),
         Finding(
-            "every row of the prior has its share of truths that are not offered",
+            "every stratum of the prior states its omission rate",
             _has_omission_rates(line, metadata, kind),
         ),
     ]
 
 
 def check_omission_rate(metadata: Mapping[str, Any], strata: Int64s, first: Bools) -> Finding:
-    """No more truths are stated not to be offered than a release may have, up to the noise in the shares.
+    """Check that the stated omissions are within the limit of a release, up to the noise in the rates.
 
-    Shares are of persons, who are as many as first sights in a table; where there are none, everybody has one record.
+    Rates are of persons: a table has one first event per person; without first events, every person has one record.
     """
-    eta = np.array(metadata["omission_rate"], dtype=np.float64)
-    known = (strata >= 0) & (strata < len(eta))
-    some = strata[known & first] if (known & first).any() else strata[known]
-    size = np.bincount(some, minlength=len(eta))
+    rates = np.array(metadata["omission_rate"], dtype=np.float64)
+    known = (strata >= 0) & (strata < len(rates))
+    persons = strata[known & first] if (known & first).any() else strata[known]
+    size = np.bincount(persons, minlength=len(rates))
     used = int((size > 0).sum())
-    # Noise of scale 2 / epsilon that is cut off at 0 adds less than its scale to each row, and strays by its root.
+    # Noise of scale 2 / epsilon, cut off at 0, adds at most its scale to the mean of each used stratum.
     scale = 2 / float(metadata["omission_rate_epsilon"])
-    most = _MAX_OMISSION_RATE * len(some) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
-    stated = float((eta * size).sum())
-    return Finding("few truths are stated not to be offered", stated <= most, round(stated, 1), round(most, 1))
+    most = _MAX_OMISSION_RATE * len(persons) + scale * (used + _DRIFT * math.sqrt(2 * used) + math.log(1e9))
+    stated = float((rates * size).sum())
+    return Finding(
+        "the stated omission rate is within the limit of one tenth", stated <= most, round(stated, 1), round(most, 1)
+    )
 
 
 def _has_omission_rates(line: CumulativeLine, metadata: Mapping[str, Any], kind: str) -> bool:
-    """A share for each row, with its price; nothing for a stream, whose records come one by one."""
-    eta, price = metadata.get("omission_rate"), metadata.get("omission_rate_epsilon")
+    """Return whether every stratum has a valid omission rate with its epsilon; a stream must state none."""
+    rates, epsilon = metadata.get("omission_rate"), metadata.get("omission_rate_epsilon")
     if kind == "stream":
-        return eta is None and price is None
-    if not isinstance(eta, list) or len(eta) != len(line.strata):
+        return rates is None and epsilon is None
+    if not isinstance(rates, list) or len(rates) != len(line.strata):
         return False
-    if not isinstance(price, int | float) or not 0 < price <= _MAX_EPSILON:
+    if not isinstance(epsilon, int | float) or not 0 < epsilon <= _MAX_EPSILON:
         return False
-    return all(_is_number(share) and 0 <= share <= 1 and round(share, 6) == share for share in eta)
+    return all(_is_number(share) and 0 <= share <= 1 and round(share, 6) == share for share in rates)
 
 
 def _is_number(value: Any) -> bool:
@@ -109,7 +112,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_policy_kernel(line: CumulativeLine, kernel: Any, policy: Policy) -> bool:
-    """Whether the published kernel is that of the file that the policy names."""
+    """Return whether the published kernel is that of the policy's file."""
     updates = policy.columns[line.sensitive].updates
     named = policy.prior.kernel.file if policy.prior is not None and policy.prior.kernel is not None else None
     file = named or (updates.file if updates is not None else None)
@@ -130,7 +133,7 @@ def _read_csv_lines(path: Path) -> list[list[str]]:
 
 
 def _stays_match(line: CumulativeLine, kernel: Mapping[str, Any], lines: list[list[str]]) -> bool:
-    """Few numbers: how often values stay, as the file says; those that it lacks stay alike."""
+    """Return whether the stay probabilities match the file; values that the file lacks must share one probability."""
     if set(kernel) != {"stay", "within", "parents"}:
         return False
     stated = {label or MISSING: float(own) for label, own, _ in lines}
@@ -144,7 +147,7 @@ def _stays_match(line: CumulativeLine, kernel: Mapping[str, Any], lines: list[li
 
 
 def _matrix_matches(line: CumulativeLine, kernel: Mapping[str, Any], policy: Policy, path: Path) -> bool:
-    """A matrix: the steps of the file between values of the domain; a value without any stays."""
+    """Return whether the transition matrix matches the file; a value without transitions stays."""
     if set(kernel) != {"starts", "targets", "weights"}:
         return False
     updates = read_updates(path, column=line.sensitive)
@@ -159,7 +162,7 @@ def _matrix_matches(line: CumulativeLine, kernel: Mapping[str, Any], policy: Pol
             if min(code[value], code[after]) >= 0 and round(share * _KERNEL_SCALE):
                 row = steps[code[value]]
                 row[code[after]] = row.get(code[after], 0) + share
-    starts, targets, weights = ([int(number) for number in kernel[word]] for word in ("starts", "targets", "weights"))
+    starts, targets, weights = ([int(number) for number in kernel[key]] for key in ("starts", "targets", "weights"))
     if len(starts) != len(steps) + 1 or starts[-1] != len(targets) or len(targets) != len(weights):
         return False
     shown = [{to: weights[at] for at, to in enumerate(targets[first:last], first)} for first, last in pairwise(starts)]
@@ -174,20 +177,20 @@ def _weights_match(weights: Mapping[int, int], shares: Mapping[int, float]) -> b
 
 
 def check_levels(data: pa.Table, policy: Policy) -> list[Finding]:
-    """Published fields are nodes of their hierarchies, at the level of the policy or above."""
+    """Check that published fields are nodes of their hierarchies, at the policy's level or above."""
     names = present_columns(policy.quasi, data)
     return [check_level(codes(data[name])[1], policy, name) for name in names]
 
 
 def check_level(labels: Iterable[str | None], policy: Policy, name: str) -> Finding:
-    """The same of one field."""
-    claim = "published values stand at their level or above"
+    """Check the level of one published field."""
+    claim = "published values are at the policy's level or above"
     return check_labels(labels, policy, name, "optimal", claim, level=policy.columns[name].level)
 
 
 def check_record_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:
-    """Whether lines stand in an order that tells nothing; those of a stream stand as they came."""
-    claim, size = "lines stand in an order that tells nothing", data.num_rows
+    """Check that the record order discloses nothing; a stream keeps the order of its input."""
+    claim, size = "the order of records discloses nothing", data.num_rows
     if kind == "stream" or size < _FEW:
         return Finding(claim, holds=True)
     columns = [_ranks(data[name]) for name in data.column_names if name != "person"]
@@ -198,18 +201,18 @@ def check_record_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:
 
 
 def _ranks(column: pa.ChunkedArray) -> Int64s:
-    """The place of every cell among the different texts of its column."""
+    """Rank every cell among the distinct texts of its column."""
     code, texts = codes(column)
     return np.argsort(np.argsort([text or "" for text in texts], kind="stable"), kind="stable")[code]
 
 
 def _neighbor_similarity(cells: NDArray[Any]) -> float:
-    """How much more neighbours have in common than lines far apart, in standard deviations."""
+    """Return how much more neighbors have in common than distant records, in standard deviations."""
     size = len(cells)
     near, far = (_common(cells, np.roll(cells, -step, axis=0)) for step in (1, size // 2))
-    more = near - far
-    spread = float(more.std())
-    return abs(float(more.mean())) / spread * math.sqrt(size) if spread else 0.0
+    excess = near - far
+    spread = float(excess.std())
+    return abs(float(excess.mean())) / spread * math.sqrt(size) if spread else 0.0
 
 
 def _common(left: NDArray[Any], right: NDArray[Any]) -> Floats:
@@ -221,16 +224,16 @@ def _common(left: NDArray[Any], right: NDArray[Any]) -> Floats:
 
 
 _SURE = 6.0
-"""Standard deviations that noise does not stray."""
+"""Standard deviations that noise practically never exceeds."""
 _RARE = 1e-9
 _FEW = 30
-"""Counts below which the mean of the noise says nothing."""
+"""Number of counts below which the mean of the noise is not tested."""
 _NO_NOISE_CHANCE = 1e-7
-"""So many counts without noise are less likely than this: somebody left it out."""
+"""If so many counts without noise are less likely than this, noise was left out."""
 
 
 class NoisyCounts:
-    """The published table and the law of its noise: two-sided geometric of scale 2 / epsilon."""
+    """The published counts and the distribution of their noise: two-sided geometric of scale 2 / epsilon."""
 
     def __init__(self, counts: Int64s, epsilon: float) -> None:
         self.counts, self.epsilon = counts, epsilon
@@ -243,11 +246,11 @@ class NoisyCounts:
 
     @property
     def variance(self) -> float:
-        """Of the noise."""
+        """Variance of the noise."""
         return 2 * self.decay / (1 - self.decay) ** 2
 
     def has_missing_noise(self, zeros: int) -> bool:
-        """Whether more counts have no noise than chance leaves: a Chernoff bound on the tail of their number."""
+        """Return whether too many counts have no noise to be chance, by a Chernoff bound."""
         share, none = zeros / max(1, self.counts.size), (1 - self.decay) / (1 + self.decay)
         if share <= none:
             return False
@@ -256,20 +259,20 @@ class NoisyCounts:
 
     @property
     def largest(self) -> float:
-        """Noise beyond this does not occur."""
+        """Largest plausible absolute noise."""
         return math.log(_RARE / max(1, self.counts.size)) / math.log(self.decay)
 
 
 def noisy_counts_of(metadata: Mapping[str, Any], strata: int, values: int) -> NoisyCounts | None:
-    """The totals of a `veil.json`; None where there are none that can be read."""
+    """Return the noisy counts of a `veil.json`; None if they are missing or malformed."""
     try:
         stated = metadata["counts"]
         counts = np.array(stated["counts"], dtype=np.int64).reshape(strata, values)
         epsilon = float(stated["epsilon"])
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    strays = set(stated) - {"counts", "epsilon"}
-    return None if strays or not 0 < epsilon < math.inf else NoisyCounts(counts, epsilon)
+    unknown = set(stated) - {"counts", "epsilon"}
+    return None if unknown or not 0 < epsilon < math.inf else NoisyCounts(counts, epsilon)
 
 
 def noisy_count_findings(
@@ -279,24 +282,29 @@ def noisy_count_findings(
     events: Int64s,
     shape: tuple[int, int],
 ) -> list[Finding]:
-    """What the release alone shows: totals if, and only if, the policy asks for them, at its epsilon, and of these records."""
-    asked = None if policy.prior is None else policy.prior.counts
-    if asked is None and "counts" not in metadata:
+    """Check noisy counts without the input: present if and only if the policy requests them, its epsilon, their sums."""
+    epsilon = None if policy.prior is None else policy.prior.counts
+    if epsilon is None and "counts" not in metadata:
         return []
-    totals = noisy_counts_of(metadata, *shape)
-    if totals is None or asked is None:
-        return [Finding("totals are those that the policy asks for", holds=False)]
+    noisy_counts = noisy_counts_of(metadata, *shape)
+    if noisy_counts is None or epsilon is None:
+        return [Finding("noisy counts are those that the policy requests", holds=False)]
     size = np.bincount(strata[(events == 0) & (strata >= 0) & (strata < shape[0])], minlength=shape[0])
-    # Values outside the domain count nowhere, so a row may hold fewer than its records.
-    most = size + _SURE * math.sqrt(shape[1] * totals.variance) + totals.largest
+    # Values outside the domain are not counted, so a stratum may count fewer than its records.
+    most = size + _SURE * math.sqrt(shape[1] * noisy_counts.variance) + noisy_counts.largest
     return [
-        Finding("totals cost what the policy says", totals.epsilon <= asked, totals.epsilon, asked),
-        none_of("the totals of a row are those of its records", int((totals.counts.sum(axis=1) > most).sum())),
+        Finding(
+            "noisy counts use at most the policy's epsilon",
+            noisy_counts.epsilon <= epsilon,
+            noisy_counts.epsilon,
+            epsilon,
+        ),
+        none_of("the noisy counts of a stratum match its records", int((noisy_counts.counts.sum(axis=1) > most).sum())),
     ]
 
 
 def compare_counts(published: NoisyCounts, strata: Int64s, true_codes: Int64s) -> list[Finding]:
-    """With the input beside it: every count is the true one with noise, and the noise is as large as stated."""
+    """Check with the input that every count is the true count plus noise, and that the noise is as large as stated."""
     shape = published.counts.shape
     known = true_codes >= 0
     exact = np.bincount(strata[known] * shape[1] + true_codes[known], minlength=published.counts.size).reshape(shape)
@@ -304,8 +312,9 @@ def compare_counts(published: NoisyCounts, strata: Int64s, true_codes: Int64s) -
     spread = math.sqrt(max(published.variance - published.size**2, 0) * noise.size)
     near = noise.size < _FEW or abs(float(noise.sum()) - published.size * noise.size) <= _SURE * spread
     return [
-        none_of("totals count the records of the input", int((noise > published.largest).sum())),
+        none_of("noisy counts match the records of the input", int((noise > published.largest).sum())),
         Finding(
-            "totals have as much noise as they state", near and not published.has_missing_noise(int((noise == 0).sum()))
+            "noisy counts have as much noise as stated",
+            near and not published.has_missing_noise(int((noise == 0).sum())),
         ),
     ]

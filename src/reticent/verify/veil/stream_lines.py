@@ -1,10 +1,10 @@
-"""Lines of a stream under the veil: every record for itself, and the records of a person where they may be followed.
+"""Verify the lines of a stream under the veil: each record, and with pseudonyms the records of each person.
 
-Guarantee: what the findings say of the transcript: lines have exactly the documented keys; candidates are l labels of the
-    codebook in canonical order; a first sight is a set that its row can give; with pseudonyms, the events of a person count
-    0, 1, 2, ... under one row, and each set can follow the one before it along the published kernel.
-Not covered: without the codebook, rows, sets and steps; without pseudonyms, what follows what (the judge beside the running
-    stream knows persons, and looks at that); whether sets were drawn with the right probability.
+Guarantee: if all findings hold, lines have exactly the documented keys, and an attacker sees l candidates of the codebook in
+    canonical order for every record. The set of a first event is possible in its stratum. With pseudonyms, the events of a
+    person count 0, 1, 2, ... in one stratum, and each set can follow the one before by the published transition kernel.
+Not covered: without the codebook, strata, sets and steps; without pseudonyms, steps (the verifier of the running stream knows
+    the persons and checks them); whether sets were drawn with the right probability.
 Cost: one pass; with pseudonyms, memory for one set per person.
 Reference: docs/veil.md.
 """
@@ -27,21 +27,21 @@ from reticent.verify.veil.possible_sets import PossibleSets
 from reticent.verify.veil.verifier import METADATA_KEYS, has_pseudonyms, line_findings, prior_findings
 
 _RULES = {
-    "form": "every line is a record as documented, with nothing beside it",
-    "columns": "only columns the policy releases",
+    "form": "every line is a record with the documented keys only",
+    "columns": "only columns that the policy releases are published",
     "few": "every record has l candidates",
     "strange": "every candidate is a value of the domain",
-    "order": "candidates stand in canonical order",
-    "stratum": "every record names a row of the prior",
-    "first": "every first sight is a set that its row can give",
+    "order": "candidates are in canonical order",
+    "stratum": "every record names a stratum of the prior",
+    "first": "the set of every first event is possible in its stratum",
     "below": "events are counted from 0",
-    "events": "the events of a person count 0, 1, 2, ... under one row",
-    "step": "every set can follow the one before it",
-    "names": "pseudonyms are drawn by chance",
+    "events": "the events of a person count 0, 1, 2, ... in one stratum",
+    "step": "every set can follow the one before",
+    "names": "pseudonyms look random",
 }
 _UNCHECKED = {
-    "codebook": "rows, sets and steps of veiled records (the codebook is not beside the stream)",
-    "link": "which records are of one person (the stream has no pseudonyms)",
+    "codebook": "strata, sets and steps of veiled records (the stream has no codebook)",
+    "link": "which records belong to one person (the stream has no pseudonyms)",
 }
 _LINE_KEYS = frozenset(["type", "seq", "quasi", "plain", "stratum", "event", "candidates"])
 _NAME = re.compile(r"p?[0-9a-f]{16}")
@@ -49,7 +49,7 @@ _CHUNK = 4_096
 
 
 class VeiledLines:
-    """Reads veiled records; `document` is what the codebook says of the veil, if there is one."""
+    """Check veiled records; `metadata` is the entry `veil` of the codebook, if there is one."""
 
     def __init__(self, policy: Policy, metadata: Mapping[str, Any] | None, *, strict: bool = True) -> None:
         self.rows = 0
@@ -72,7 +72,7 @@ class VeiledLines:
         self._last: dict[str, tuple[int, int, list[int]]] = {}
 
     def read(self, line: Mapping[str, Any]) -> None:
-        """Takes in one line."""
+        """Check one line."""
         self.rows += 1
         row, event, candidates = line.get("stratum"), line.get("event"), line.get("candidates")
         qi, plain, person = line.get("quasi"), line.get("plain"), line.get("person", "")
@@ -101,7 +101,7 @@ class VeiledLines:
             self._check_person(person, row, event, codes)
 
     def _check_person(self, person: str, stratum: int, event: int, codes: list[int]) -> None:
-        assert self._possible is not None  # noqa: S101 - asked only with a codebook
+        assert self._possible is not None  # noqa: S101 - called only with a codebook
         if event == 0:
             self._firsts.append((codes, stratum))
             if len(self._firsts) >= _CHUNK:
@@ -121,25 +121,25 @@ class VeiledLines:
             self._firsts = []
 
     def findings(self, claims: Mapping[str, Any]) -> list[Finding]:
-        """One finding per rule that can be recomputed, and those of the codebook."""
+        """Return one finding per rule that can be checked, and the findings about the codebook."""
         self._check_first_events()
         if self._broken:
-            return [Finding("the codebook can be read", holds=False)]
-        blind = self._possible is None
-        without = {"strange", "stratum", "first"} if blind else set()
-        without |= {"events", "step", "names"} if blind or not has_pseudonyms(self._policy) else set()
-        findings = [none_of(words, self._violations[rule]) for rule, words in _RULES.items() if rule not in without]
+            return [Finding("the codebook is well-formed", holds=False)]
+        no_codebook = self._possible is None
+        skipped = {"strange", "stratum", "first"} if no_codebook else set()
+        skipped |= {"events", "step", "names"} if no_codebook or not has_pseudonyms(self._policy) else set()
+        findings = [none_of(words, self._violations[rule]) for rule, words in _RULES.items() if rule not in skipped]
         findings += [check_level(map(cell_text, labels), self._policy, name) for name, labels in self._shown.items()]
         if self._possible is not None and self._metadata is not None:
             release = Published("", "veil", kind="stream", claims=claims or {"veil": self._possible.line.l})
-            stray = len(set(self._metadata) - METADATA_KEYS)
-            findings.append(none_of("the codebook says what is documented and nothing else", stray))
+            unknown = len(set(self._metadata) - METADATA_KEYS)
+            findings.append(none_of("the codebook has only documented entries", unknown))
             findings += line_findings(self._possible.line, self._policy, release)
             findings += prior_findings(self._possible.line, self._metadata, self._policy)
             findings += metadata_findings(self._possible.line, self._metadata, self._policy, "stream")
         return findings
 
     def unchecked_notes(self) -> list[str]:
-        """What could not be recomputed."""
+        """Return notes about what could not be checked."""
         missing = ["codebook"] * (self._possible is None) + ["link"] * (not has_pseudonyms(self._policy))
         return [_UNCHECKED[name] for name in missing]

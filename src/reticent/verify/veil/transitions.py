@@ -1,7 +1,7 @@
-"""Where the published kernel of a veil can lead a value from one event to the next, in either of its forms.
+"""Which value can follow which under the published transition kernel of a veil, in either of its forms.
 
-A matrix says it value by value. A kernel of few numbers (`stay`, `within`, `parents`) goes by the row of the prior: a value stays, or
-leaves for its siblings and for whatever else the row offers.
+A matrix lists the transitions of each value. A short kernel (`stay`, `within`, `parents`) depends on the stratum of the prior: a
+value stays, or moves to a sibling or to another value that the stratum offers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def transitions_of(kernel: Mapping[str, Any] | None, line: CumulativeLine) -> PossibleTransitions:
-    """What may follow what, by the kernel as `veil.json` has it; None where nothing moves.
+    """Return the possible transitions of a kernel of `veil.json`; without a kernel, every value stays.
 
     Raises:
-        ValueError, KeyError, TypeError, OverflowError: the kernel cannot be read, or does not fit the line.
+        ValueError, KeyError, TypeError, OverflowError: the kernel is malformed or does not fit the line.
     """
     if kernel is None:
         return PossibleTransitions(len(line.domain))
@@ -29,11 +29,11 @@ def transitions_of(kernel: Mapping[str, Any] | None, line: CumulativeLine) -> Po
 
 
 class PossibleTransitions:
-    """What may follow what: here, everything itself.
+    """Possible transitions; in this base class, every value stays.
 
     Attributes:
-        by_row: whether the row of the prior matters.
-        all_stay: whether every value may stay in every row, so that a set that did not change needs no look.
+        by_stratum: whether transitions depend on the stratum of the prior.
+        all_stay: whether every value may stay in every stratum, so that an unchanged set needs no check.
     """
 
     by_stratum, all_stay = False, True
@@ -41,16 +41,16 @@ class PossibleTransitions:
     def __init__(self, size: int) -> None:
         self._size = size
 
-    def can_follow(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002 - as the others
-        """Whether one value can follow another under a row, for arrays that fit together."""
+    def can_follow(self, strata: Integers | int, before: Integers, after: Integers) -> Bools:  # noqa: ARG002 - same signature as the subclasses
+        """Return whether values can follow others in a stratum; the arrays broadcast."""
         return np.asarray(before == after)
 
     def core_arguments(self) -> dict[str, Any]:
-        """The same for the judge's part of the core: targets of every value, or what each may do in each row."""
+        """Return arguments for the core's verifier: the targets of every value, or its flags in each stratum."""
         return {}
 
     def matrix(self, stratum: int, *, correcting: bool) -> Bools:
-        """All of one row, from x to. Where every event is a correction all values move but those that are never let go."""
+        """Return the from x to matrix of a stratum; with `correcting`, only values without another target may stay."""
         values = np.arange(self._size)
         steps = self.can_follow(stratum, values[:, None], values[None, :])
         if correcting:
@@ -90,7 +90,7 @@ class _StayTransitions(PossibleTransitions):
         others = self._offered.sum(axis=1, keepdims=True) - self._offered
         siblings = np.stack([np.bincount(parents, row, parents.max() + 1)[parents] for row in self._offered])
         self._leaves = (stay < line.slot_length) & (others > 0)
-        """Rows x values."""
+        """Strata x values."""
         self._anywhere = (int(kernel["within"]) < line.slot_length) | (siblings - self._offered == 0)
         self._stays = (stay > 0) | ~self._leaves
         self.all_stay = bool(self._stays.all())
