@@ -70,7 +70,7 @@ class Audit:
 
     releases: tuple[Published, ...]
     policy: Policy
-    verdict: VerificationResult
+    result: VerificationResult
     risk: Assessment
     initial: Risk | None
     outcomes: tuple[Outcome, ...]
@@ -85,13 +85,13 @@ class Audit:
     @property
     def refuted(self) -> bool:
         """Whether a claim does not hold, by recomputation or by attack."""
-        return not self.verdict.holds or any(outcome.refuted for outcome in self.outcomes)
+        return not self.result.holds or any(outcome.refuted for outcome in self.outcomes)
 
     def __repr__(self) -> str:
         """Return the result and the accuracy of each attack, without any cell of the inputs."""
         word = "refuted" if self.refuted else "not refuted"
         attacks = "".join(f"\n  {one.attack}: {one.accuracy:.1%} right{_bound_text(one)}" for one in self._guesses())
-        return f"Audit({word}, {len(self.releases)} releases, {self.verdict!r}){attacks}"
+        return f"Audit({word}, {len(self.releases)} releases, {self.result!r}){attacks}"
 
     def _repr_html_(self) -> str:
         heading = "A claim is refuted." if self.refuted else "No claim is refuted."
@@ -99,7 +99,7 @@ class Audit:
         items = [Range(one.attack, one.accuracy, *one.interval, one.claim) for one in self._guesses()]
         parts = [table_html(heading, ("attack", "right guesses", "what the attacker does"), rows)]
         parts += [image_html(standalone(ranges("Accuracy of each attack", items)))] if items else []
-        return "".join(parts) + self.verdict._repr_html_()
+        return "".join(parts) + self.result._repr_html_()
 
     def _guesses(self) -> list[Outcome]:
         """Return the attacks that guess values; skewness measures a distance."""
@@ -118,7 +118,7 @@ class Audit:
             "against": self.against,
             "not_covered": list(self.not_covered),
             "releases": [_describe(release) for release in self.releases],
-            "verify": self.verdict.to_dict(),
+            "verify": self.result.to_dict(),
             "risk": self.risk.to_dict(),
             "initial_risk": asdict(self.initial) if self.initial else None,
             "attacks": [outcome.to_dict() for outcome in self.outcomes],

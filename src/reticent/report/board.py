@@ -188,11 +188,11 @@ def _initial_risk(audit: Mapping[str, Any]) -> str:
     return _bullets(_risk(risk, _risk_unit(audit)))
 
 
-def _risk(risk: Mapping[str, Any], unit: str) -> list[str]:
+def _risk(risk: Mapping[str, Any], risk_unit: str) -> list[str]:
     return [
-        f"highest risk of a {unit}: {percent(risk['highest'])}",
+        f"highest risk of a {risk_unit}: {percent(risk['highest'])}",
         f"mean risk: {percent(risk['mean'])}",
-        f"{unit}s above the threshold: {percent(risk['above'])}",
+        f"{risk_unit}s above the threshold: {percent(risk['above'])}",
     ]
 
 

@@ -25,11 +25,11 @@ _KEY_FROM_SEED = (
 def summary(audit: Audit) -> str:
     """Show the result and the most important figures."""
     latest = audit.releases[-1]
-    broken = len(audit.verdict.refuted) + sum(outcome.refuted for outcome in audit.outcomes)
+    broken = len(audit.result.refuted) + sum(outcome.refuted for outcome in audit.outcomes)
     if audit.refuted:
         head, css, text = "REFUTED", "bad", f"{broken} claims do not hold. Do not publish this release. Details below."
     else:
-        text = f"{len(audit.verdict.findings)} checks and {len(audit.outcomes)} attacks; none refutes a claim."
+        text = f"{len(audit.result.findings)} checks and {len(audit.outcomes)} attacks; none refutes a claim."
         head, css = "Every claim holds", "good"
     banner = f'<div class="banner {css}">{tag("b", head)}{paragraph(text)}</div>'
     about_values = [o for o in audit.outcomes if o.attack not in ("linkage", "skewness", "similarity")]
@@ -97,9 +97,9 @@ def checks(audit: Audit) -> str:
             _number(finding.required),
             finding.where,
         )
-        for finding in sorted(audit.verdict.findings, key=lambda finding: finding.holds)
+        for finding in sorted(audit.result.findings, key=lambda finding: finding.holds)
     ]
-    notes = [*audit.verdict.notes, *(f"Not checked in this audit: the claim '{c}'." for c in audit.verdict.unchecked)]
+    notes = [*audit.result.notes, *(f"Not checked in this audit: the claim '{c}'." for c in audit.result.unchecked)]
     return table(("Claim", "Result", "Measured", "Required", "Where"), rows, (2, 3)) + bullets(notes)
 
 

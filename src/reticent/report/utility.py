@@ -40,10 +40,10 @@ def utility(
     reconstruction = reconstruct(latest, original, policy) if original is not None else None
     if reconstruction is None:
         return out
-    rows_in = len(reconstruction.sensitive)
+    record_count = len(reconstruction.sensitive)
     out["attributes"] = {
         name: {
-            "loss": _loss(column, rows_in),
+            "loss": _loss(column, record_count),
             "coarser": float((column.covered[column.label] > 1).mean()),
             "distance": _distance(*column.shares()),
             "association": _association(reconstruction, column, rng),
@@ -71,12 +71,12 @@ def _uncertainty(releases: Sequence[Published], policy: Policy) -> dict[str, flo
     return figures
 
 
-def _loss(column: Column, rows_in: int) -> float:
+def _loss(column: Column, record_count: int) -> float:
     size = column.within.shape[1]
     share = column.covered[column.label] / size
-    counts = np.ones(rows_in, dtype=np.int64)
-    gone = np.arange(rows_in) >= len(share)
-    filled = np.concatenate([share, np.ones(max(0, rows_in - len(share)))])[:rows_in]
+    counts = np.ones(record_count, dtype=np.int64)
+    gone = np.arange(record_count) >= len(share)
+    filled = np.concatenate([share, np.ones(max(0, record_count - len(share)))])[:record_count]
     return attribute_loss(filled, size, counts, gone)
 
 

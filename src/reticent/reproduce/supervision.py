@@ -134,7 +134,7 @@ def run_study(data: Data, size: int, seed: int, progress: Callable[[str], None])
     tree = utility_tree(encoded.quasi, scorer.f_measure_of)
     progress(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
     fresh = UtilityScorer(
-        encoded, scorer.target_codes, test_sample(scorer, size, Rng.from_seed(seed + 1)), scorer.classifier
+        encoded, scorer.target_codes, draw_test_rows(scorer, size, Rng.from_seed(seed + 1)), scorer.classifier
     )
     raw = [Levels(encoded.hierarchies[name], encoded.codes(name), 0) for name in encoded.quasi]
     figures: dict[str, Any] = {
@@ -169,7 +169,7 @@ def run_study(data: Data, size: int, seed: int, progress: Callable[[str], None])
     return figures
 
 
-def test_sample(scorer: UtilityScorer, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
+def draw_test_rows(scorer: UtilityScorer, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Draw a second sample with equal classes, disjoint from the records that the order was learned from."""
     rest = np.setdiff1d(np.arange(len(scorer.target_codes)), scorer.rows)
     return rest[sample(scorer.target_codes[rest], size, scorer.classifier.folds, rng)]
