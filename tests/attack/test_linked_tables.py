@@ -232,4 +232,4 @@ def test_a_person_who_is_written_otherwise_in_another_table_is_released():
     release = anonymize(tables, POLICY, seed=1)
     plain = anonymize(hospital(3), POLICY, seed=1)
     assert release.records == plain.records
-    assert audit(release, POLICY, original=tables, seed=1).verification.holds
+    assert audit(release, POLICY, original=tables, seed=1).result.holds

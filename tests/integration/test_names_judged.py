@@ -63,7 +63,7 @@ def test_audit_with_the_original_finds_it_from_the_command_line(tmp_path):
         str(tmp_path / "in.parquet"),
     ]
     assert CliRunner().invoke(app, words).exit_code == 4
-    assert not audit(tmp_path / "out", rules, original=parted).verification.holds
+    assert not audit(tmp_path / "out", rules, original=parted).result.holds
 
 
 def test_records_that_count_are_those_of_one_person():

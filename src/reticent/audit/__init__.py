@@ -1,4 +1,4 @@
-"""The audit: attacks on a release, and measures of its risk."""
+"""The audit attacks a release and measures its risk."""
 
 import sys
 from importlib import import_module
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _Callable(ModuleType):
-    """The package and the public function share a name: `reticent.audit(...)` calls `reticent.api.audit`."""
+    """Make the package callable: `reticent.audit(...)` calls `reticent.api.audit`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return import_module("reticent.api").audit(*args, **kwargs)

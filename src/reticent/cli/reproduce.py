@@ -29,7 +29,7 @@ def reproduce(paper: str, output: Path, quick: bool, seed: int, json: bool) -> N
     with require_extra("The plots need matplotlib", "reproduce"):  # asked first: they come last, after minutes of work
         import matplotlib as mpl  # noqa: F401
     module = import_module(f"reticent.reproduce.{paper.replace('-', '_')}")
-    summary = module.run(output, quick=quick, seed=seed, say=say)
+    summary = module.run(output, quick=quick, seed=seed, progress=say)
     say(f"Figures and plots are in {output}.")
     if json:
         emit({key: value for key, value in summary.items() if key != "figures"})

@@ -1,4 +1,4 @@
-"""The feed of admissions as HL7 v2 ADT^A01 messages, with the prior and a policy for the stream beside them."""
+"""The feed of admissions as HL7 v2 ADT^A01 messages, with a prior and a policy for the stream."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def write_adt(
     further: bool = False,
     on_rows: RowCallback = None,
 ) -> tuple[Path, ...]:
-    """Writes adt.hl7, prior.csv, kernel.csv and policy.yaml into a folder; says which files.
+    """Write adt.hl7, prior.csv, kernel.csv and policy.yaml into a folder; return the paths.
 
-    With `further` every third message has a second diagnosis, whoever lives with family has next of kin, and some die: a
-    message A03 says so, which is no record unless a policy names the event.
+    With `further`, every third message has a second diagnosis, and persons who live with family have next of kin. Some
+    persons die: an A03 message reports it, which is a record only if a policy names the event.
     """
     paths = tuple(folder / name for name in ("adt.hl7", "prior.csv", "kernel.csv", "policy.yaml"))
     with private_file(paths[0]) as file:
@@ -55,9 +55,9 @@ def write_adt(
                     continue
                 if number % 3 == 0:
                     file.write(f"DG1|2||{other['diagnosis']}^^I10\r".encode())
-                fate = courses.person(row["patient_id"], seed)
-                file.write(_KIN.encode() if fate.family else b"")
-                if fate.died is not None:
+                course = courses.person(row["patient_id"], seed)
+                file.write(_KIN.encode() if course.family else b"")
+                if course.died is not None:
                     last[row["patient_id"]] = row["admitted"]
             if on_rows:
                 on_rows(table.num_rows)
@@ -72,14 +72,14 @@ def write_adt(
 
 
 def _death(person: str, time: dt.datetime, number: int) -> str:
-    """The end of a stay by death."""
+    """Return the message for a stay that ended by death."""
     return _DEATH.format(
         time=f"{time:%Y%m%d%H%M%S}", number=number, person=person, died=f"{time:%Y%m%d}", empty="|" * 23
     )
 
 
 def message(row: dict[str, Any], number: int) -> str:
-    """One admission as a message."""
+    """Return one admission as a message."""
     time = row["admitted"]
     return _MESSAGE.format(
         time=f"{time:%Y%m%d%H%M%S}",

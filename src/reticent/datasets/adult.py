@@ -1,6 +1,6 @@
-"""The public Adult set, read from a folder the user has: it cannot be shipped.
+"""The public Adult set, read from a folder of the user; it is not included.
 
-Two files are understood: ``adult_30162.csv`` (semicolons, a header, no missing values) and ``adult.data`` (the
+Two files are supported: ``adult_30162.csv`` (semicolons, a header, no missing values) and ``adult.data`` (the
 original: commas, no header, ``?`` for a missing value).
 """
 
@@ -16,11 +16,11 @@ import pyarrow.csv
 from reticent.errors import DataError
 
 _DEFAULT_DATA = Path("../shared/data")
-"""Where the data of several projects may lie together."""
+"""The default data folder."""
 
 
 def data_folder(file: str) -> Path | None:
-    """The folder ``adult`` with this file in it: of the folder that ``RETICENT_DATA`` names, or of one beside the project."""
+    """Return the folder ``adult`` in ``RETICENT_DATA`` or in the default data folder; None if it lacks this file."""
     place = Path(os.environ.get("RETICENT_DATA", _DEFAULT_DATA)) / "adult"
     return place if (place / file).is_file() else None
 
@@ -29,13 +29,13 @@ COLUMNS = (
     *("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"),
     "salary-class",
 )
-"""The columns of ``adult_30162.csv``, in its order."""
+"""The columns of ``adult_30162.csv``, in order."""
 
 STREAM_QUASI = ("age", "education", "workclass", "marital-status", "race", "sex", "native-country")
-"""The quasi-identifiers of the paper on delay-free streams, in its order."""
+"""The quasi-identifiers of the paper on delay-free streams, in order."""
 
 STREAM_SENSITIVE = "salary-occupation"
-"""The sensitive attribute of that paper: salary and occupation in one."""
+"""The sensitive attribute of that paper: salary and occupation combined."""
 
 _ORIGINAL = (
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
@@ -44,7 +44,7 @@ _ORIGINAL = (
 
 
 def load(folder: Path) -> pa.Table:
-    """The 30,162 complete records with the nine columns of ``COLUMNS``."""
+    """Load the 30,162 complete records with the nine columns of ``COLUMNS``."""
     if (folder / "adult_30162.csv").is_file():
         return _read(folder / "adult_30162.csv", ";").select(COLUMNS)
     original = load_original(folder)
@@ -53,20 +53,20 @@ def load(folder: Path) -> pa.Table:
 
 
 def load_original(folder: Path) -> pa.Table:
-    """All records of ``adult.data`` with all fifteen columns; a missing value is the value ``?``."""
+    """Load all records of ``adult.data`` with all fifteen columns; a missing value is ``?``."""
     path = folder / "adult.data"
     if not path.is_file():
         raise DataError(
             "The folder has no adult.data and no adult_30162.csv.",
-            hint="Download the Adult set from the UCI repository and name its folder.",
+            hint="Download the Adult set from the UCI repository and give its folder.",
         )
     return _read(path, ",", _ORIGINAL)
 
 
 def load_stream(folder: Path) -> pa.Table:
-    """The Adult set as the paper on delay-free streams uses it: seven quasi-identifiers, then salary-occupation.
+    """Load the Adult set as in the paper on delay-free streams: seven quasi-identifiers, then salary-occupation.
 
-    From ``adult.data`` the merged attribute has 30 values, missing occupations included; from the complete records 28.
+    The combined attribute has 30 values in ``adult.data``, including missing occupations, and 28 in complete records.
     """
     table = load_original(folder) if (folder / "adult.data").is_file() else load(folder)
     merged = pc.binary_join_element_wise(table["salary-class"], table["occupation"], " ")

@@ -1,4 +1,4 @@
-"""The census tables of three papers, redrawn: the same attributes and domain sizes, skewed and correlated as a census is.
+"""Synthetic census tables of three papers: the same attributes and domain sizes, with realistic skew and correlation.
 
     evolving    gender 2, age 81, quarter of birth 4, marital status 6, race 139, birthplace 219, education 24,
                 occupation 479 (sensitive): Temuujin, Ahn, Im, IEEE Access 2019
@@ -6,9 +6,10 @@
     ipums       sex 2, relationship 13, race 9, birthplace 60, children 10, education 17, occupation 200, weeks worked
                 53, wage class 2 (sensitive): Wu, He, Zaiane 2013, who name the attributes and not their domains
 
-Marital status, relationship, children, weeks worked and education follow age, race follows birthplace, occupation follows education, gender and age; the
-wage class rises with education and weeks worked, is higher for men and in mid-life. From 16,384 rows on every value occurs. The largest share of an
-occupation stays below 1/30 and 1/10, the strictest l and m of the papers. A person id comes with each row, because persons are what is counted.
+Marital status, relationship, children, weeks worked and education depend on age, race depends on birthplace, and
+occupation on education, gender and age. The wage class rises with education and weeks worked, and is higher for men and
+in mid-life. With 16,384 rows or more, every value occurs. The largest share of an occupation is below 1/30 and 1/10, the
+strictest l and m of the papers. Each row has a person id.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _ORIGINS = 8
 _TIERS = 4
 WAGES = ("low", "high")
 _LABELS = {"gender": GENDERS, "sex": GENDERS, "marital_status": MARITAL, "wage": WAGES}
-# Mean number of children, and share of those who worked no week or all of the year, in the same age groups.
+# Mean number of children, and share of persons who do not work, in the same age groups.
 _CHILDREN = (0.02, 0.6, 1.4, 1.6, 0.5, 0.1)
 _IDLE = (0.6, 0.2, 0.15, 0.15, 0.4, 0.85)
 _HIGH_WAGE = 4.0
@@ -109,14 +110,14 @@ LAYOUTS = {
 
 
 def batches(n: int, seed: int = 0, size: int = BATCH, *, layout: str = "evolving") -> Iterator[pa.Table]:
-    """``n`` persons in tables of ``size`` rows; the rows do not depend on ``size``."""
+    """Yield ``n`` persons in tables of ``size`` rows; the rows do not depend on ``size``."""
     if layout not in LAYOUTS:
-        raise PolicyError("There is no such census layout.", hint=f"Choose one of: {', '.join(LAYOUTS)}.")
+        raise PolicyError("The census layout is unknown.", hint=f"Choose one of: {', '.join(LAYOUTS)}.")
     return slice_blocks(lambda number: _block(layout, seed, number), n, size)
 
 
 def generate(n: int, seed: int = 0, *, layout: str = "evolving") -> pa.Table:
-    """``n`` persons as one table.
+    """Return ``n`` persons as one table.
 
     >>> generate(1, layout="m-distinct").column_names
     ['person_id', 'age', 'gender', 'marital_status', 'education', 'occupation']
@@ -125,7 +126,7 @@ def generate(n: int, seed: int = 0, *, layout: str = "evolving") -> pa.Table:
 
 
 def prior(layout: str = "evolving") -> pa.Table:
-    """What public statistics would say: counts of a million persons by gender, education and occupation.
+    """Return the prior, as from public statistics: counts of a million persons by gender, education and occupation.
 
     >>> prior().column_names
     ['gender', 'education', 'value', 'count']
@@ -193,7 +194,7 @@ def _work_columns(
     person: dict[str, NDArray[np.int64]],
     group: NDArray[np.int64],
 ) -> dict[str, NDArray[np.int64]]:
-    """What the third layout adds: family, work and the wage class that goes with them."""
+    """Draw the additional columns of the layout ``ipums``: family, work and wage class."""
     weeks = model["weeks_worked"].draw(rng, group)
     years = person["age"] + shape.first_age
     pay = 4.0 * person["education"] / shape.education + 2.0 * weeks / shape.weeks_worked
@@ -210,7 +211,7 @@ def _work_columns(
 @cache
 def _model(layout: str) -> dict[str, Choice]:
     shape = LAYOUTS[layout]
-    # The shape of the population is no secret and no choice of the user: one fixed source.
+    # The population model is fixed; it does not depend on the user's seed.
     rng = np.random.default_rng([7, shape.occupation])
     years = np.arange(shape.ages) + shape.first_age
     levels = np.arange(shape.education)
@@ -235,14 +236,14 @@ def _model(layout: str) -> dict[str, Choice]:
 
 
 def _poisson(means: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Shares of 0, 1, ... for each mean; the tail beyond the size is left out."""
+    """Return Poisson shares of 0, 1, ... for each mean, without the tail beyond the size."""
     counts = np.arange(size)
     shares: NDArray[np.float64] = np.exp(counts * np.log(means[:, None]) - np.cumsum(np.log(np.maximum(counts, 1))))
     return shares + 1e-5
 
 
 def _weeks(idle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Most people work no week or all of them."""
+    """Return the shares of weeks worked; most people work none or all."""
     shares = np.full((len(idle), size), 0.25 / size)
     shares[:, 0] += 0.75 * idle
     shares[:, -1] += 0.75 * (1 - idle)
@@ -250,12 +251,12 @@ def _weeks(idle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def _permute_tails(rng: np.random.Generator, shares: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """The same tail for each group, most of it common to all, a part in an order of its own."""
+    """Return the tail for each group: mostly common to all, partly in the group's own order."""
     return np.stack([0.8 * shares + 0.2 * shares[rng.permutation(len(shares))] for _ in range(groups)])
 
 
 def _complete(rng: np.random.Generator, codes: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Puts values that did not occur in place of the most frequent one, so that the domain has its exact size."""
+    """Put missing values in place of the most frequent one, so that the domain has its exact size."""
     counts = np.bincount(codes, minlength=size)
     missing = np.flatnonzero(counts == 0)
     places = rng.permutation(np.flatnonzero(codes == counts.argmax()))[: len(missing)]

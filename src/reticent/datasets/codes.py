@@ -1,6 +1,6 @@
-"""The three-character ICD-10 categories a hospital may write as main diagnosis, and who can have them.
+"""The three-character ICD-10 categories that a hospital may use as main diagnosis, and who can have them.
 
-External causes (chapter XX) and special purposes (XXII) never stand alone as a main diagnosis and are left out.
+External causes (chapter XX) and special purposes (XXII) are never a main diagnosis and are omitted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reticent.policy.icd10 import BLOCKS, CHAPTERS
 
-# Numbers inside the blocks that the classification has not assigned.
+# Codes that the classification has not assigned.
 _UNASSIGNED = """
 A45 A47 A61 A62 A72 A73 A76 B28 B29 B31 B32 B61 B62 B63 C35 C36 C87 C89 D08 D85 D87 D88 E33 E57 E62 E81 E82 F26 F27
 F35 F36 F37 F46 F47 F56 F57 F58 F67 F74 F75 F76 F77 F85 F86 F87 F96 F97 G42 H41 H56 I14 I75 I76 J83 J97 K24 K84 L06
@@ -21,10 +21,10 @@ T77 Z05 Z06 Z07
 """
 
 FEMALE = ("C51-C58", "D06-D06", "D25-D28", "N70-N77", "N80-N98", "O00-O99", "Z31-Z37", "Z39-Z39")
-"""Ranges that only women have."""
+"""Ranges that occur only in women."""
 
 MALE = ("C60-C63", "D29-D29", "N40-N51")
-"""Ranges that only men have."""
+"""Ranges that occur only in men."""
 
 AGES: tuple[tuple[str, int, int], ...] = (
     ("O00-O99", 15, 50),
@@ -47,7 +47,7 @@ AGES: tuple[tuple[str, int, int], ...] = (
     ("R54-R54", 75, 120),
     ("R95-R95", 0, 0),
 )
-"""Ranges that occur only from one age to another, both included."""
+"""Ranges that occur only between two ages, both included."""
 
 FAVORED: tuple[tuple[str, int, int, float], ...] = (
     ("F00-F05", 65, 120, 10.0),
@@ -61,7 +61,7 @@ FAVORED: tuple[tuple[str, int, int, float], ...] = (
     ("S72-S72", 75, 120, 4.0),
     ("Z38-Z38", 0, 0, 8.0),
 )
-"""Ranges that are so many times likelier from one age to another, both included."""
+"""Ranges with a factor between two ages, both included."""
 
 CHRONIC = (
     *("B18-B24", "C00-C97", "D55-D58", "E03-E07", "E10-E14", "E66-E66", "E84-E84", "F00-F03", "F10-F45", "F60-F84"),
@@ -69,16 +69,16 @@ CHRONIC = (
     *("I34-I36", "I42-I42", "I48-I50", "I69-I70", "J40-J47", "J84-J84", "K50-K51", "K70-K70", "K73-K76", "K86-K86"),
     *("L20-L20", "L40-L40", "L89-L89", "M05-M19", "M30-M35", "M45-M51", "M80-M82", "N18-N18", "Q00-Q99", "T84-T84"),
 )
-"""Ranges that come back with the same person."""
+"""Ranges of chronic illnesses, which return with the same person."""
 
 BIRTH = ("Z38-Z38",)
-"""What only the first admission of a life can be."""
+"""Ranges that only a person's first admission can have."""
 
 DEATH = ("R95-R96", "R98-R99")
-"""What only the last one can be."""
+"""Ranges that only a person's last admission can have."""
 
 ONCE = (*BIRTH, *DEATH, "K35-K37", "O80-O84", "Z37-Z37")
-"""Ranges that happen at most once to a person, within a year."""
+"""Ranges that a person has at most once within a year."""
 
 SEASONS: tuple[tuple[str, str], ...] = (
     ("A00-A09", "warm"),
@@ -89,7 +89,7 @@ SEASONS: tuple[tuple[str, str], ...] = (
     ("J40-J47", "cold"),
     ("T67-T67", "warm"),
 )
-"""Ranges that have a season: the name of its curve."""
+"""Ranges with a season, and the name of its curve."""
 
 _LEADING = """
 A41 A09 A04 A46 A08 B34 B02 B99 C34 C50 C18 C61 C20 C25 C67 C44 D12 C79 C78 D50 D64 D70 E11 E10 E86 E87 E05 E66
@@ -99,7 +99,7 @@ N39 N20 N13 N17 N18 N40 N83 O80 O70 O42 O36 O34 O60 P07 P22 P59 P05 P08 Q21 Q53 
 S82 S42 S22 S32 T84 T81 Z38 Z51 Z50 Z47 Z03
 """
 LEADING: tuple[str, ...] = tuple(_LEADING.split())
-"""Categories that head the tail of their chapter, the most frequent of each chapter first."""
+"""The frequent categories; within each chapter, the most frequent first."""
 
 
 def _codes() -> Iterator[tuple[str, int]]:
@@ -122,13 +122,13 @@ CODES: tuple[str, ...] = tuple(code for code, _ in _PAIRS)
 """All categories, in order."""
 
 CHAPTER_OF: tuple[int, ...] = tuple(chapter for _, chapter in _PAIRS)
-"""For each category the position of its chapter in ``reticent.policy.icd10.CHAPTERS``."""
+"""The position of each category's chapter in ``reticent.policy.icd10.CHAPTERS``."""
 
 
 def is_within(code: str, span: str) -> bool:
-    """Whether a category lies in a range written like ``C51-C58``.
+    """Whether a category is in a range such as ``C51-C58``.
 
-    >>> within("C53", "C51-C58"), within("C60", "C51-C58")
+    >>> is_within("C53", "C51-C58"), is_within("C60", "C51-C58")
     (True, False)
     """
     first, last = span.split("-")
@@ -136,5 +136,5 @@ def is_within(code: str, span: str) -> bool:
 
 
 def codes_in(spans: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Which of ``CODES`` lie in one of some ranges."""
+    """Return which of ``CODES`` are in one of the ranges."""
     return np.array([any(is_within(code, span) for span in spans) for code in CODES])

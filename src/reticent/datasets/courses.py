@@ -1,6 +1,6 @@
-"""Courses for the hospital's patients: further diagnoses of a visit, drugs, procedures, families who live together, deaths.
+"""Courses of the hospital's patients: further diagnoses of a visit, drugs, procedures, families, deaths.
 
-Whatever a person has follows from the seed and the person's number alone, so that it is the same in every batch.
+A course depends only on the seed and the person's id, so it is the same in every batch.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _DRUGS = tuple(f"{group}{number:02d}" for group in "ABCDGHJLMNRSV" for number in
 _PROCEDURES = tuple(f"{number}-{part}" for number in range(1, 10) for part in range(10, 40))
 _MOST_FURTHER = 3
 _DEATHS, _FAMILIES = 40, 4
-"""One person in so many dies after the year; one in so many lives with the one before."""
+"""One person in 40 dies after the year; one in 4 lives with the person before."""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """What happened at one visit besides its main diagnosis."""
+    """What happened at one visit in addition to its main diagnosis."""
 
     further: tuple[str, ...]
     drugs: tuple[str, ...]
@@ -31,14 +31,14 @@ class Visit:
 
 @dataclass(frozen=True)
 class Person:
-    """What is known of a person besides the table: the day of death, and whose family it is."""
+    """Additional facts about a person: the day of death, and whether the person lives with the one before."""
 
     died: dt.date | None
     family: bool
 
 
 def visits(rows: dict[str, list[Any]], seed: int) -> list[Visit]:
-    """The course of each row of the hospital."""
+    """Return the course of each row of the hospital."""
     keys = zip(rows["patient_id"], rows.get("visit") or [1] * len(rows["patient_id"]), strict=True)
     return [_visit(f"{seed} {person} {number}") for person, number in keys]
 
@@ -56,14 +56,14 @@ def _visit(key: str) -> Visit:
 
 
 def person(key: str, seed: int) -> Person:
-    """What is known of one person."""
+    """Return the additional facts about one person."""
     draw = _number(f"{seed} {key} death")
     died = dt.date(2026, 1, 1) + dt.timedelta(draw // _DEATHS % 300) if draw % _DEATHS == 0 else None
     return Person(died, _number(f"{seed} {key} family") % _FAMILIES == 0)
 
 
 def move_together(rows: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
-    """The rows with family members at the address of the person before them."""
+    """Return the rows with family members moved to the address of the person before them."""
     names = ("region", "postcode")
     out = {name: list(cells) for name, cells in rows.items()}
     home: tuple[Any, ...] | None = None

@@ -1,15 +1,15 @@
-"""Admissions in the order of time: about 1,200 a day, busy mornings, quiet nights; illness as it is.
+"""Admissions in order of time: about 1,200 a day, with busy mornings and quiet nights.
 
-Persons live in households. Of eight admissions five found a household, one is a relative of somebody seen before, two
-are persons who come back. What befalls a person depends on age, sex and month (`illnesses`). Who lives with somebody
-admitted with a catching illness may follow within days with the same. A chronic person comes back more often, mostly
-with the same illness; of the changes about half stay in its chapter. An outbreak is made on request.
+Persons live in households. Of eight admissions, five are the first of a household, one is a relative of an earlier
+person, and two are persons who return. The illness depends on age, sex and month (`illnesses`). A relative of a person
+with a contagious illness may follow within days with the same illness. Chronically ill persons return more often, mostly
+with the same illness; about half of the other illnesses are in its chapter. An outbreak is optional.
 
-A block of rows depends on the seed, its number and the outbreak alone: persons of earlier blocks are drawn again when
-somebody refers to them, so memory holds a few blocks whatever the length. ``prior`` counts four fortnights of the year
-before, one of each season, at the same hospital with another source of randomness.
+A block of rows depends only on the seed, its number and the outbreak. Persons of earlier blocks are drawn again when
+needed, so memory contains a few blocks for any length. ``prior_by_sex`` counts four fortnights of the year before, one of
+each season, at the same hospital with other random numbers.
 
-Not in the data: persons age, move and die; illness before the feed begins; infection outside the household; wards.
+Not in the data: aging, moving and death; illness before the feed begins; infection outside the household; wards.
 """
 
 from __future__ import annotations
@@ -33,26 +33,30 @@ ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatien
 _FOUNDER, _RELATIVE, _RETURN = range(3)
 _FOUNDERS, _RELATIVES = BLOCK * 5 // 8, BLOCK // 8
 _NEW = _FOUNDERS + _RELATIVES
-_REFERENCE_BLOCKS = 4  # blocks: nobody refers to a person who first came earlier, about eight weeks
-_SOON, _LATE, _BACK = 1_500.0, 8_000.0, 4_000.0  # mean distances: two days and ten of founders, four of new persons
-_SOURCES = 3  # founders looked at for a catching illness, so that half of these reach a relative
+_REFERENCE_BLOCKS = 4  # blocks to look back for earlier persons, about eight weeks
+_SOON, _LATE, _BACK = (
+    1_500.0,
+    8_000.0,
+    4_000.0,
+)  # mean distances, in founders (2 and 10 days) and in new persons (4 days)
+_SOURCES = 3  # founders checked for a contagious illness, so that about half of these infect a relative
 _CATCH = 0.85
-_CANDIDATES = 3  # persons looked at for a chronic illness before anybody else comes back
+_CANDIDATES = 3  # persons checked for a chronic illness before any other person returns
 _SAME_CHRONIC, _SAME_ACUTE, _RELATED = 0.65, 0.25, 0.45
 _PAST = (3, 10, 16, 23)  # blocks of a fortnight each: February, May, August, November
 _PER_DAY = 1_200.0
-_PRIOR_TOTAL = 1_000_000  # records that the public law is written for
+_PRIOR_TOTAL = 1_000_000  # number of records in the prior
 _START = np.datetime64("2026-01-05T00:00:00")  # a Monday
 _HOURS = (3, 2, 2, 2, 2, 3, 5, 9, 12, 13, 13, 12, 11, 11, 10, 9, 9, 8, 8, 7, 6, 5, 4, 4)
 _WEEKDAYS = (1.15, 1.1, 1.05, 1.05, 1.05, 0.85, 0.75)
 
-_CATCHING, _CHRONIC, _ONCE = (illnesses.values_with_flag(mark) for mark in ("catching", "chronic", "once"))
+_CATCHING, _CHRONIC, _ONCE = (illnesses.values_with_flag(flag) for flag in ("catching", "chronic", "once"))
 _ROUTE = Choice((38, 18, 20, 6, 8, 10))
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What all rows of a feed depend on."""
+    """The parameters of all rows of a feed."""
 
     seed: int
     kind: str = "feed"
@@ -64,7 +68,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class _Plan:
-    """When the admissions of a block are, and which of them are founders, relatives and returning persons."""
+    """The admission times of a block, and which admissions are founders, relatives and returning persons."""
 
     role: NDArray[np.int64]
     time: NDArray[np.datetime64]
@@ -75,16 +79,16 @@ class _Plan:
 
 
 def batches(n: int, seed: int = 0, size: int = BATCH, *, outbreak: str | None = None) -> Iterator[pa.Table]:
-    """``n`` admissions in tables of ``size`` rows, in the order of time; the rows do not depend on ``size``.
+    """Yield ``n`` admissions in tables of ``size`` rows, in order of time; the rows do not depend on ``size``.
 
-    ``outbreak`` is the diagnosis that breaks out in the middle of the feed, if any.
+    ``outbreak`` is the diagnosis of an outbreak in the middle of the feed, if any.
     """
     source = _Source(seed, outbreak=Outbreak.in_middle(n, outbreak) if outbreak else None)
     return slice_blocks(lambda number: _table(source, number), n, size)
 
 
 def generate(n: int, seed: int = 0, *, outbreak: str | None = None) -> pa.Table:
-    """``n`` admissions as one table.
+    """Return ``n`` admissions as one table.
 
     >>> generate(1).column_names[:4]
     ['admitted', 'patient_id', 'household', 'age']
@@ -93,7 +97,7 @@ def generate(n: int, seed: int = 0, *, outbreak: str | None = None) -> pa.Table:
 
 
 def prior_by_sex(seed: int = 0) -> pa.Table:
-    """How often each diagnosis was seen in the year before, for each sex: a table of sex, value and count."""
+    """Count each diagnosis in the year before, by sex: a table of sex, value and count."""
     source = _Source(seed, "feed past")
     counts = np.zeros((len(people.SEXES), len(VALUES)), dtype=np.int64)
     for number in _PAST:
@@ -103,13 +107,13 @@ def prior_by_sex(seed: int = 0) -> pa.Table:
 
 
 def strata() -> pa.Table:
-    """What is publicly known of admissions like these: the law of the feed by sex and age, as a table that is a prior."""
+    """Return the distribution of the feed by sex and age, as a prior table: what is publicly known."""
     shares = [(sex, band, np.ceil(share * _PRIOR_TOTAL).astype(np.int64)) for sex, band, share in illnesses.strata()]
     return _prior_table(shares, ("sex", "age"))
 
 
 def kernel() -> pa.Table:
-    """How the diagnoses of a person follow one another, as a table of value, next and probability."""
+    """Return the transition kernel of a person's diagnoses, as a table of value, next and probability."""
     following = illnesses.transition_matrix(np.where(_CHRONIC, _SAME_CHRONIC, _SAME_ACUTE), _RELATED)
     at, to = np.nonzero(following)
     values = pa.array(VALUES, pa.string())
@@ -118,7 +122,7 @@ def kernel() -> pa.Table:
 
 
 def _prior_table(rows: list[tuple[Any, ...]], by: tuple[str, ...]) -> pa.Table:
-    """Rows of cells and counts as a prior; what cannot be has no line."""
+    """Build a prior table from strata and their counts; impossible values have no row."""
     lines = [
         (*cells, value, int(count))
         for *cells, counts in rows
@@ -146,7 +150,7 @@ def _table(source: _Source, number: int) -> pa.Table:
 
 
 def _admissions(source: _Source, number: int) -> tuple[NDArray[np.int64], households.Persons]:
-    """Who is admitted in a block, as person numbers, and with which diagnosis."""
+    """Return the person numbers of a block's admissions, and the persons with their diagnosis."""
     plan = _plan(source, number)
     new, back = np.flatnonzero(plan.role != _RETURN), plan.rows(_RETURN)
     who = np.empty(BLOCK, dtype=np.int64)
@@ -156,7 +160,7 @@ def _admissions(source: _Source, number: int) -> tuple[NDArray[np.int64], househ
 
 
 def _returns(source: _Source, number: int) -> tuple[NDArray[np.int64], households.Persons]:
-    """Persons who come back, chronic ones first, with the diagnosis of this visit."""
+    """Draw the persons who return, preferably chronically ill ones, with the diagnosis of this visit."""
     plan, rng = _plan(source, number), source.rng("returns", number)
     rows = plan.rows(_RETURN)
     seen = number * _NEW + np.cumsum(plan.role != _RETURN)[rows]
@@ -174,7 +178,7 @@ def _later_diagnosis(
     rows: NDArray[np.int64],
     month: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """The diagnosis of a later visit: the same, another of its chapter, or whatever befalls such a person."""
+    """Draw the diagnosis of a later visit: the same, another of its chapter, or any for the age and sex."""
     before = persons.diagnosis
     profile = illnesses.profile(persons.age, persons.sex, month)
     same = rng.random(len(rows)) < np.where(_CHRONIC[before], _SAME_CHRONIC, _SAME_ACUTE)
@@ -186,7 +190,7 @@ def _later_diagnosis(
 
 @lru_cache(maxsize=2 * _REFERENCE_BLOCKS)
 def _persons(source: _Source, number: int) -> households.Persons:
-    """The persons who first come in a block, in the order of arrival, with the diagnosis of that visit."""
+    """Draw the new persons of a block in order of arrival, with the diagnosis of their first visit."""
     plan = _plan(source, number)
     role = plan.role[plan.role != _RETURN]
     parts = [
@@ -207,7 +211,7 @@ def _founders(source: _Source, number: int) -> households.Persons:
 
 
 def _relatives(source: _Source, number: int) -> households.Persons:
-    """Relatives of founders: soon after one with a catching illness, mostly with the same, else later with their own."""
+    """Draw relatives: soon after a contagious founder, mostly with the same illness, else later with another."""
     plan, rng = _plan(source, number), source.rng("relatives", number)
     rows = plan.rows(_RELATIVE)
     seen = number * _FOUNDERS + np.cumsum(plan.role == _FOUNDER)[rows]
@@ -231,8 +235,8 @@ def _add_outbreak(
     profile: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """The diagnoses with those of an outbreak among them: its share is multiplied at every age and sex."""
-    chance = rng.random(len(rows))  # drawn in any case, so that the rows before an outbreak are those without it
+    """Add the outbreak to the diagnoses: the share of its diagnosis is multiplied at every age and sex."""
+    chance = rng.random(len(rows))  # always drawn, so that an outbreak does not change the rows before it
     if not source.outbreak:
         return diagnosis
     epidemic = VALUES.index(source.outbreak.value)
@@ -244,19 +248,19 @@ def _add_outbreak(
 def _earlier_persons(
     rng: np.random.Generator, mean: float, seen: NDArray[np.int64], per_block: int, count: int
 ) -> NDArray[np.int64]:
-    """For each of ``seen``, the number of persons so far, some of them: the further back, the rarer."""
+    """Draw ``count`` earlier persons for each number of persons so far in ``seen``; recent ones are more likely."""
     back = rng.exponential(mean, (count, len(seen))).astype(np.int64)
-    # Early in a feed few have been there: the remainder still finds somebody, so that short feeds have returns too.
+    # Early in a feed there are few persons; the remainder always finds one, so short feeds have returns too.
     return np.asarray(seen - 1 - back % np.minimum(seen, (_REFERENCE_BLOCKS - 1) * per_block))
 
 
 def _first_match(choice: NDArray[np.int64], wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """In each column the first choice that is wanted; where none is, the first."""
+    """Return, per column, the first choice that is wanted; the first choice if none is."""
     return np.asarray(choice[wanted.argmax(axis=0), np.arange(choice.shape[1])])
 
 
 def _first_block(number: int) -> int:
-    """The earliest block that a block refers to."""
+    """Return the earliest block that a block refers to."""
     return max(0, number - _REFERENCE_BLOCKS + 1)
 
 
@@ -266,7 +270,7 @@ def _window(source: _Source, number: int) -> households.Persons:
 
 @lru_cache(maxsize=2 * _REFERENCE_BLOCKS)
 def _plan(source: _Source, number: int) -> _Plan:
-    """Each block brings the same number of new persons, so a block knows who came before it without making them."""
+    """Draw the plan of a block; every block has the same number of new persons, so person numbers are known."""
     rng = source.rng("plan", number)
     role = np.repeat([_FOUNDER, _RELATIVE, _RETURN], [_FOUNDERS - 1, _RELATIVES, BLOCK - _NEW])
     time = _times(rng, number)
@@ -275,7 +279,7 @@ def _plan(source: _Source, number: int) -> _Plan:
 
 
 def _times(rng: np.random.Generator, number: int) -> NDArray[np.datetime64]:
-    """Arrival times that rise from block to block: even in the hospital's own time, mapped through its week."""
+    """Draw increasing arrival times: uniform in expected admissions, mapped to the hospital's weekly pattern."""
     hour = np.outer(_WEEKDAYS, np.asarray(_HOURS) / np.mean(_HOURS)).ravel() * _PER_DAY / 24
     week = np.concatenate([[0.0], np.cumsum(hour)])
     even = np.sort(rng.random(BLOCK)) * BLOCK + number * BLOCK

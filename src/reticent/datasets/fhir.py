@@ -1,6 +1,6 @@
-"""The hospital as a FHIR export: Patient, Encounter, Condition and Observation, as NDJSON files or as Bundles, in R4 or R5.
+"""The hospital as a FHIR export: Patient, Encounter, Condition and Observation, as NDJSON files or Bundles, in R4 or R5.
 
-With courses: several conditions of an encounter, procedures, drugs, families, deaths.
+With courses there are several conditions per encounter, procedures, drugs, families and deaths.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MEDICATION = (
     '"encounter":{"reference":"Encounter/e%s"},"medicationCodeableConcept":{"coding":[{"code":"%s"}]}}\n'
 )
 _RELATED = '{"resourceType":"RelatedPerson","id":"f%s","patient":{"reference":"Patient/%s"},"name":[{"text":"Family of %s"}]}\n'
-# What R5 writes otherwise.
+# Replacements from R4 to R5.
 _R5 = (
     (
         '"class":{"system":"http://terminology.hl7.org/CodeSystem/v3-ActCode","code":"%s"}',
@@ -73,7 +73,7 @@ def write_fhir(
     form: Form | None = None,
     on_rows: RowCallback = None,
 ) -> tuple[Path, ...]:
-    """Writes n encounters with their patients, conditions and observations, and a policy; says which files."""
+    """Write n encounters with their patients, conditions and observations, and a policy; return the paths."""
     form = form or Form()
     kinds = (*KINDS, *COURSES) if form.courses else KINDS
     size = _PER_BUNDLE if form.bundles else 32_768
@@ -98,7 +98,7 @@ def write_fhir(
 
 @dataclass(frozen=True)
 class Form:
-    """How an export is written: as Bundles, in R5, with courses."""
+    """The form of an export: as Bundles, in R5, with courses."""
 
     bundles: bool = False
     r5: bool = False
@@ -113,7 +113,7 @@ def _bundle(path: Path, texts: dict[str, list[str]]) -> Path:
 
 
 def _resources(rows: dict[str, list[Any]], seed: int, form: Form) -> dict[str, list[str]]:
-    """The text of every resource of some rows, by type."""
+    """Return the text of every resource of these rows, by type."""
     ends = [day + timedelta(stay) for day, stay in zip(rows["admission_date"], rows["length_of_stay"], strict=True)]
     ids, names = rows["patient_id"], rows["name"]
     numbers = rows.get("visit")

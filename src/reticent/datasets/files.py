@@ -1,4 +1,4 @@
-"""A data set as files: the data, a policy beside it, and whatever the policy names."""
+"""Write a data set as files: the data, a policy, and the files that the policy names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reticent.errors import PolicyError
 def write_hospital(
     path: Path, n: int, seed: int = 0, *, visits: float | None = None, on_rows: RowCallback = None
 ) -> tuple[Path, ...]:
-    """Writes n hospital admissions, one per person or ``visits`` in the mean, and their policy; says which files."""
+    """Write n hospital admissions, one or a mean of ``visits`` per person, and their policy; return the paths."""
     write(admissions(n, seed, visits=visits), path, on_rows=on_rows)
     return (
         _write_prior_and_policy(path, hospital.prior(), "hospital")
@@ -30,7 +30,7 @@ def write_hospital(
 def write_census(
     path: Path, n: int, seed: int = 0, *, layout: str = "evolving", on_rows: RowCallback = None
 ) -> tuple[Path, ...]:
-    """Writes a census table in one of its layouts and its policy; says which files were written."""
+    """Write a census table in one of its layouts, and its policy; return the paths."""
     write(census.batches(n, seed, layout=layout), path, on_rows=on_rows)
     return (
         _write_prior_and_policy(path, census.prior(layout), layout)
@@ -40,7 +40,7 @@ def write_census(
 
 
 def write_nps(path: Path, n: int = nps.RECORDS, seed: int = 0, *, on_rows: RowCallback = None) -> tuple[Path, ...]:
-    """Writes one day of a national patients sample, its prior and its policy; says which files were written."""
+    """Write one day of a national patients sample, its prior and its policy; return the paths."""
     write(nps.batches(n, seed), path, on_rows=on_rows)
     return _write_prior_and_policy(path, nps.prior(), "nps")
 
@@ -48,27 +48,27 @@ def write_nps(path: Path, n: int = nps.RECORDS, seed: int = 0, *, on_rows: RowCa
 def write_feed(
     path: Path, n: int, seed: int = 0, *, outbreak: str | None = None, on_rows: RowCallback = None
 ) -> tuple[Path, ...]:
-    """Writes a feed of admissions, its prior and kernel beside it and the policy; says which files were written.
+    """Write a feed of admissions, its prior, its kernel and its policy; return the paths.
 
-    ``outbreak`` names the diagnosis that breaks out, if any; prior and kernel are of a world without it.
-    They are called ``prior.csv`` and ``kernel.csv``; where others lie there already, they are named after the feed.
+    ``outbreak`` is the diagnosis of an outbreak, if any; prior and kernel do not include it. Prior and kernel are named
+    ``prior.csv`` and ``kernel.csv``, or after the feed if other files have these names.
     """
-    beside = [_free_path(path, "prior", feed.strata()), _free_path(path, "kernel", feed.kernel())]
+    tables = [_free_path(path, "prior", feed.strata()), _free_path(path, "kernel", feed.kernel())]
     write(feed.batches(n, seed, outbreak=outbreak), path, on_rows=on_rows)
     text = policy_yaml("feed")
-    for name, (place, table) in zip(("prior.csv", "kernel.csv"), beside, strict=True):
+    for name, (place, table) in zip(("prior.csv", "kernel.csv"), tables, strict=True):
         write_text(csv_text(table), place)
         text = text.replace(name, place.name)
     policy = path.with_suffix(".policy.yaml")
     write_text(text, policy)
-    return path, *(place for place, _ in beside), policy
+    return path, *(place for place, _ in tables), policy
 
 
 def _free_path(path: Path, name: str, table: pa.Table) -> tuple[Path, pa.Table]:
-    """Where a table beside the feed goes."""
+    """Return a free path in the folder of the feed for a table, with the table."""
     place = path.with_name(f"{name}.csv")
     if path == place:
-        raise PolicyError(f"{name}.csv is the name of a file beside the feed.", hint="Give the feed another name.")
+        raise PolicyError(f"The feed cannot be named {name}.csv: its {name} has this name.", hint="Rename the feed.")
     if place.exists() and place.read_bytes() != csv_text(table).encode():
         place = path.with_suffix(f".{name}.csv")
     return place, table
@@ -77,9 +77,9 @@ def _free_path(path: Path, name: str, table: pa.Table) -> tuple[Path, pa.Table]:
 def write_series(
     folder: Path, n: int, seed: int = 0, *, releases: int = 5, on_rows: RowCallback = None
 ) -> tuple[Path, ...]:
-    """Writes release_1.csv and so on, updates.csv, prior.csv and policy.yaml into a folder; says which files were written.
+    """Write release_1.csv and so on, updates.csv, prior.csv and policy.yaml into a folder; return the paths.
 
-    All releases grow together, one block of persons at a time, so memory does not depend on ``n``.
+    All releases are written one block of persons at a time, so memory does not depend on ``n``.
     """
     paths = [folder / f"release_{number}.csv" for number in range(1, releases + 1)]
     with ExitStack() as stack:
@@ -97,7 +97,7 @@ def write_series(
 
 
 def _write_prior_and_policy(data: Path, counts: pa.Table, kind: str) -> tuple[Path, ...]:
-    """The prior and the policy that names it, beside the data."""
+    """Write the prior and the policy that names it, next to the data."""
     past, policy = data.with_suffix(".prior.csv"), data.with_suffix(".policy.yaml")
     write_text(csv_text(counts), past)
     write_text(policy_yaml(kind).replace("prior.csv", past.name), policy)

@@ -1,9 +1,9 @@
-"""A year of hospital admissions, one per person: who, from where, how long, and an ICD-10 diagnosis.
+"""A year of hospital admissions, one per person: demographics, route, length of stay and an ICD-10 diagnosis.
 
-The diagnosis depends on age and sex: each age band of each sex has its own mixture of chapters, each chapter its own
-long tail, and what cannot be (pregnancy in men, dementia in the young) has probability zero. The most frequent
-diagnosis stays well below one in twenty, so that l = 10 to 20 can be met. Illnesses that have a season choose the day.
-`visits` gives the same hospital with persons who come back.
+The diagnosis depends on age and sex: each age band of each sex has its own mixture of chapters, and each chapter its own
+long tail. Impossible diagnoses (pregnancy in men, dementia in the young) have probability zero. The most frequent
+diagnosis is well below one in twenty, so l = 10 to 20 is possible. Seasonal illnesses determine the day. `visits` has the
+same hospital with several admissions per person.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatien
 BANDS = (0, 1, 5, 15, 25, 35, 45, 55, 65, 75, 85, 107)
 """Age bands: each begins at its number and ends before the next."""
 
-# Shares of the chapters by age band, in per mille of nothing in particular: only the proportions count.
+# Weights of the chapters by age band; only the proportions count.
 _CHAPTERS = {
     #        0   1   5   15  25  35  45  55  65  75  85
     "I": (30, 90, 50, 30, 22, 22, 24, 26, 30, 34, 38),
@@ -88,23 +88,23 @@ _WARDS = {
     "XIX": "trauma surgery",
 }
 WARDS = (*dict.fromkeys(_WARDS.values()), "internal medicine", "surgery", "intensive care", "geriatrics", "day clinic")
-"""Every ward."""
+"""All wards."""
 
 DAY_ZERO = np.datetime64("2025-01-01")
-"""The first day of the year that all admissions lie in."""
+"""The first day of the year of all admissions."""
 
 _DAYS = 365
 _RARE = 0.001
-"""Diagnoses below this share have no value of their own in the prior."""
+"""Diagnoses below this share have no own value in the prior."""
 
 
 def batches(n: int, seed: int = 0, size: int = BATCH) -> Iterator[pa.Table]:
-    """``n`` admissions in tables of ``size`` rows; the rows do not depend on ``size``."""
+    """Yield ``n`` admissions in tables of ``size`` rows; the rows do not depend on ``size``."""
     return slice_blocks(lambda number: _block(seed, number), n, size)
 
 
 def generate(n: int, seed: int = 0) -> pa.Table:
-    """``n`` admissions as one table.
+    """Return ``n`` admissions as one table.
 
     >>> generate(2).column_names[:4]
     ['patient_id', 'name', 'birth_date', 'sex']
@@ -137,13 +137,13 @@ def _block(seed: int, number: int) -> pa.Table:
 
 
 def bands_and_sexes(rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The age band and the sex of some patients."""
+    """Draw the age band and the sex of ``count`` patients."""
     band = _BAND.draw(rng, 0, count)
     return band, (rng.random(count) >= np.asarray(_FEMALE_SHARE)[band]).astype(np.int64)
 
 
 def days(rng: np.random.Generator, diagnosis: NDArray[np.int64], even: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The day of the year for each diagnosis: by its season, or the one of ``even`` where it has none."""
+    """Draw the day of the year for each diagnosis by its season; without a season, take the day in ``even``."""
     curve = _curve()[diagnosis]
     rows = np.flatnonzero(curve)
     day = even.copy()
@@ -153,27 +153,29 @@ def days(rng: np.random.Generator, diagnosis: NDArray[np.int64], even: NDArray[n
 
 @cache
 def _curve() -> NDArray[np.int64]:
-    """For each of ``CODES`` the row of ``_DAY``; 0 has no season."""
+    """Return the row of ``_DAY`` for each of ``CODES``; 0 has no season."""
     names = [next((name for span, name in SEASONS if is_within(code, span)), None) for code in CODES]
     return np.array([1 + list(CURVES).index(name) if name else 0 for name in names])
 
 
 def true_shares(age: int, sex: str) -> NDArray[np.float64]:
-    """The true shares of ``CODES`` among the patients of an age and sex.
+    """Return the true shares of ``CODES`` among the patients of an age and sex.
 
-    >>> float(law(30, "male")[CODES.index("O80")])
+    >>> float(true_shares(30, "male")[CODES.index("O80")])
     0.0
     """
     if not 0 <= age < BANDS[-1] or sex not in people.SEXES:
-        raise PolicyError("There is no such age or sex.", hint=f"Use female or male, and 0 to {BANDS[-1] - 1}.")
+        raise PolicyError(
+            "Age or sex is out of range.", hint=f"Use an age of 0 to {BANDS[-1] - 1}, and female or male."
+        )
     band = np.searchsorted(BANDS, age, side="right") - 1
     return np.asarray(diagnoses().shares[band * len(people.SEXES) + people.SEXES.index(sex)])
 
 
 def prior() -> pa.Table:
-    """What public statistics would say: counts of a million patients by sex, decade of birth and diagnosis.
+    """Return the prior, as from public statistics: counts of a million patients by sex, decade of birth and diagnosis.
 
-    A diagnosis of fewer than one in a thousand stands under its block, or its chapter, as `A00-A09, other`.
+    A diagnosis below one in a thousand is counted with its block or chapter, as `A00-A09, other`.
 
     >>> prior().column_names
     ['sex', 'birth_date', 'value', 'count']
@@ -190,13 +192,13 @@ def prior() -> pa.Table:
 
 
 def _code_shares(band: int, sex: int) -> NDArray[np.float64]:
-    """The share of each code and this sex among the patients of an age band."""
+    """Return the share of each code and this sex among the patients of an age band."""
     women = _FEMALE_SHARE[band]
     return np.asarray(diagnoses().shares[band * len(people.SEXES) + sex] * (1 - women if sex else women))
 
 
 def _domain() -> list[str]:
-    """Per code the value of the prior that holds it: itself, or what is left of its block or chapter."""
+    """Return the value of the prior for each code: the code itself, or the rest of its block or chapter."""
     bands = enumerate(np.asarray(_PATIENTS) / sum(_PATIENTS))
     total = sum(p * (_code_shares(band, 0) + _code_shares(band, 1)) for band, p in bands)
     labels = np.array(CODES, dtype=object)
@@ -208,14 +210,14 @@ def _domain() -> list[str]:
 
 
 def _decades() -> dict[str, list[tuple[int, float]]]:
-    """Per decade of birth the age bands that lie in it, with the share of patients in each."""
+    """Return the age bands in each decade of birth, with the share of patients in each."""
     shares: dict[str, list[tuple[int, float]]] = {}
     for band, weight in enumerate(_PATIENTS):
         low, high = BANDS[band], BANDS[band + 1]
         steps = np.arange(high - low + 1) / (high - low)
         within_band = np.diff(np.cbrt(steps) if high == BANDS[-1] else steps)
         for age, part in zip(range(low, high), within_band, strict=True):
-            for year in (2024 - age, 2025 - age):  # half of an age were born before their birthday's year
+            for year in (2024 - age, 2025 - age):  # persons of one age were born in two calendar years
                 label = f"{year // 10}0s"
                 shares.setdefault(label, []).append((band, float(part) * weight / sum(_PATIENTS) / 2))
     return shares
@@ -224,25 +226,25 @@ def _decades() -> dict[str, list[tuple[int, float]]]:
 def _age(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
     low, high = np.asarray(BANDS)[band], np.asarray(BANDS)[band + 1]
     part = rng.random(len(band))
-    # Above 85 the years thin out quickly; below they are about even.
+    # Above 85, higher ages quickly become rare; below, ages are about uniform.
     part = np.where(band == len(BANDS) - 2, part**3, part)
     return np.asarray(low + (part * (high - low)).astype(np.int64))
 
 
 def stays(rng: np.random.Generator, band: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many days each person stays."""
+    """Draw the length of stay of each person in days."""
     days = rng.gamma(1.3, np.asarray(_STAY)[band] / 1.3)
     return np.minimum(days.astype(np.int64), _LONGEST_STAY)
 
 
 def profile(band: NDArray[np.int64], sex: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of ``diagnoses()`` for each age band and sex."""
+    """Return the row of ``diagnoses()`` for each age band and sex."""
     return np.asarray(band * len(people.SEXES) + sex)
 
 
 @cache
 def diagnoses() -> Choice:
-    """The distribution of ``CODES`` in each profile: age band by age band, women before men."""
+    """Return the distribution of ``CODES`` in each profile: by age band, women before men."""
     from_chapter, tail = np.asarray(CHAPTER_OF), _tails()
     rows = list(_CHAPTERS)
     row_of = np.array([rows.index(roman) if roman in rows else -1 for _, _, roman in CHAPTERS])[from_chapter]
@@ -250,10 +252,10 @@ def diagnoses() -> Choice:
     weights = np.zeros((bands, len(people.SEXES), len(CODES)))
     for band in range(bands):
         allowed = np.array([_fits_age(code, BANDS[band], BANDS[band + 1] - 1) for code in CODES])
-        favour = np.array([_favor(code, BANDS[band]) for code in CODES])
+        factor = np.array([_favor(code, BANDS[band]) for code in CODES])
         chapters = np.array([row[band] for row in _CHAPTERS.values()])[row_of]
         for sex, barred in enumerate((MALE, FEMALE)):
-            share = tail * (allowed & ~codes_in(barred)) * favour
+            share = tail * (allowed & ~codes_in(barred)) * factor
             total = np.bincount(from_chapter, share, minlength=22)[from_chapter]
             weights[band, sex] = np.divide(share * chapters, total, out=np.zeros_like(share), where=total > 0)
     # Breast cancer in men: rare, not impossible.
@@ -262,7 +264,7 @@ def diagnoses() -> Choice:
 
 
 def _tails() -> NDArray[np.float64]:
-    """Each category's share of its chapter: the leading ones first, the others in a fixed random order."""
+    """Return the share of each category in its chapter: frequent ones first, others in a fixed random order."""
     order = np.random.default_rng(20).permutation(len(CODES))
     lead = {code: rank for rank, code in enumerate(LEADING)}
     rank = np.array([lead.get(code, len(LEADING) + order[i]) for i, code in enumerate(CODES)])
@@ -284,7 +286,7 @@ def _favor(code: str, age: int) -> float:
 
 
 def wards(rng: np.random.Generator, band: NDArray[np.int64], diagnosis: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A ward for each diagnosis, as position in ``WARDS``."""
+    """Draw a ward for each diagnosis, as position in ``WARDS``."""
     of_chapter = np.array([WARDS.index(_WARDS.get(roman, "internal medicine")) for _, _, roman in CHAPTERS])
     usual = of_chapter[np.asarray(CHAPTER_OF)[diagnosis]]
     child = (band > 0) & (band < 3) & (rng.random(len(band)) < 0.7)

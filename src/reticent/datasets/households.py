@@ -1,4 +1,4 @@
-"""Persons who live together: founders of households and their relatives, column by column."""
+"""Households: their first persons and the relatives who live with them, as columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from reticent.datasets.draw import Choice
 OLDEST = 99
 _ADULT = 18
 _AGES = np.array((0, 5, 15, 30, 45, 60, 75, 85, OLDEST + 1))
-_AGE_CHOICE = Choice((8, 6, 13, 14, 17, 20, 15, 7))  # in a hundred, from one of these ages to the next
+_AGE_CHOICE = Choice((8, 6, 13, 14, 17, 20, 15, 7))  # percent in each age band of _AGES
 _CHILD, _PARENT = 0.35, 0.2  # the others are partners, or brothers and sisters of a child
 
 
 @dataclass(frozen=True)
 class Persons:
-    """Some persons: one array per property, all of the same length."""
+    """Persons as columns: one array per property, all of the same length."""
 
     age: NDArray[np.int64]
     sex: NDArray[np.int64]
@@ -29,21 +29,21 @@ class Persons:
     diagnosis: NDArray[np.int64]
 
     def take(self, rows: NDArray[np.int64]) -> Persons:
-        """The persons at some rows."""
+        """Return the persons at these rows."""
         return _from_columns(lambda name: getattr(self, name)[rows])
 
     def with_diagnosis(self, diagnosis: NDArray[np.int64]) -> Persons:
-        """The same persons with another diagnosis."""
+        """Return the same persons with another diagnosis."""
         return replace(self, diagnosis=diagnosis)
 
 
 def concatenate(parts: Sequence[Persons]) -> Persons:
-    """Several as one."""
+    """Concatenate several parts."""
     return _from_columns(lambda name: np.concatenate([getattr(part, name) for part in parts]))
 
 
 def merge(count: int, parts: Iterable[tuple[NDArray[np.int64], Persons]]) -> Persons:
-    """``count`` persons put together from parts, each with the rows that it takes."""
+    """Assemble ``count`` persons from parts; each part has the rows that it fills."""
     result = _from_columns(lambda _: np.empty(count, dtype=np.int64))
     for rows, part in parts:
         for field in fields(Persons):
@@ -52,7 +52,7 @@ def merge(count: int, parts: Iterable[tuple[NDArray[np.int64], Persons]]) -> Per
 
 
 def founders(rng: np.random.Generator, household: NDArray[np.int64]) -> Persons:
-    """The first person of each household that a hospital sees, not yet ill."""
+    """Draw the first admitted person of each household, without a diagnosis yet."""
     count = len(household)
     band = _AGE_CHOICE.draw(rng, 0, count)
     age = rng.integers(_AGES[band], _AGES[band + 1])
@@ -62,13 +62,13 @@ def founders(rng: np.random.Generator, household: NDArray[np.int64]) -> Persons:
 
 
 def relatives(rng: np.random.Generator, host: Persons) -> Persons:
-    """Somebody who lives with each host: a partner, brother or sister, a child, a parent; not yet ill."""
+    """Draw a person who lives with each host: partner, sibling, child or parent; without a diagnosis yet."""
     count = len(host.age)
     kin, gap = rng.random(count), rng.integers(20, 40, count)
     way = np.where(kin < _CHILD, -1, np.where(kin < _CHILD + _PARENT, 1, 0))
     near = np.rint(rng.normal(0, 3, count)).astype(np.int64)
     age = host.age + np.where(way == 0, near, way * gap)
-    # A child has no child at home and nobody of eighty a parent: the other generation lives there.
+    # If an age is impossible (a child's child, the parent of an old person), use the other generation.
     age = np.where((way < 0) & (age < 0), host.age + gap, np.where((way > 0) & (age > OLDEST), host.age - gap, age))
     partner = (way == 0) & (host.age >= _ADULT)
     sex = np.where(partner, 1 - host.sex, rng.integers(0, len(people.SEXES), count))

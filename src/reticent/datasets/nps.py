@@ -1,9 +1,9 @@
-"""One day of a national patients sample, redrawn: 117,047 records and 4,848 diseases with a long tail.
+"""One day of a national patients sample, synthetic: 117,047 records and 4,848 diseases with a long tail.
 
-The attributes and domain sizes are those of Kim, Sung, Chung 2014 (Table 2): age 107, length of stay 53 days, sex 2, location of the hospital 16,
-admission route 6, disease 4,848 (sensitive). Which diseases are frequent depends on age and sex, how long one stays on the route; the shares fall as
-Zipf's law says, the most frequent disease is about one record in thirty. Every disease occurs from 114,688 rows on. The order of rows is
-the order of arrival; nobody comes twice.
+The attributes and domain sizes are those of Kim, Sung, Chung 2014 (Table 2): age 107, length of stay 53 days, sex 2,
+location of the hospital 16, admission route 6, disease 4,848 (sensitive). The frequency of diseases depends on age and
+sex, the length of stay on the route. Shares follow Zipf's law; the most frequent disease is about one record in thirty.
+With 114,688 rows or more, every disease occurs. Rows are in order of arrival; every person has one record.
 
 Not in the data: persons who return, households, hours of the day. `feed` has them.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from reticent.datasets.draw import BATCH, BLOCK, Choice, generator, numbered_ids, slice_blocks, strings, zipf
 
 RECORDS = 117_047
-"""Records of the paper's day."""
+"""Number of records in the paper."""
 AGES, STAYS, DISEASES = 107, 53, 4_848
 SEXES = ("female", "male")
 LOCATIONS = (
@@ -30,23 +30,23 @@ LOCATIONS = (
 ROUTES = ("outpatient", "emergency", "planned", "transfer", "birth", "other")
 
 _BANDS = (0, 5, 15, 40, 65)
-_PARTS = 7  # blocks over which the rare diseases are spread, so that each occurs
+_PARTS = 7  # rare diseases are spread over this many blocks, so that each occurs
 _STEP = 5  # codes are letter, two digits, a point and a digit; every fifth is used
 
 
 CODES = tuple(f"{chr(65 + n // 1000)}{n % 1000 // 10:02}.{n % 10}" for n in range(0, DISEASES * _STEP, _STEP))
-"""The diseases, in the manner of ICD-10: A00.0 to Y23.5."""
+"""The diseases, with codes like those of ICD-10: A00.0 to Y23.5."""
 NOTIFIABLE = CODES[:100]
-"""What stands for the epidemics that must be reported: chapter A up to A49.5."""
+"""The diseases that represent notifiable epidemics: chapter A up to A49.5."""
 
 
 def batches(n: int = RECORDS, seed: int = 0, size: int = BATCH) -> Iterator[pa.Table]:
-    """``n`` records in tables of ``size`` rows; the rows do not depend on ``size``."""
+    """Yield ``n`` records in tables of ``size`` rows; the rows do not depend on ``size``."""
     return slice_blocks(lambda number: _block(seed, number), n, size)
 
 
 def generate(n: int = RECORDS, seed: int = 0) -> pa.Table:
-    """``n`` records as one table.
+    """Return ``n`` records as one table.
 
     >>> generate(1).column_names
     ['record_id', 'age', 'length_of_stay', 'sex', 'location', 'admission_route', 'disease']
@@ -55,7 +55,7 @@ def generate(n: int = RECORDS, seed: int = 0) -> pa.Table:
 
 
 def prior() -> pa.Table:
-    """What the past says: counts of a million records by disease.
+    """Return the prior: counts of a million records by disease.
 
     >>> prior().column_names
     ['value', 'count']
@@ -86,7 +86,7 @@ def _block(seed: int, number: int) -> pa.Table:
 
 
 def _add_missing_diseases(rng: np.random.Generator, codes: NDArray[np.int64], part: int) -> NDArray[np.int64]:
-    """Puts the diseases of this part that did not occur in random places of the others, which have parts of their own."""
+    """Put missing diseases of this part into random rows that have a disease of another part."""
     missing = np.setdiff1d(np.arange(part, DISEASES, _PARTS), codes)
     codes[rng.permutation(np.flatnonzero(codes % _PARTS != part))[: len(missing)]] = missing
     return codes
@@ -94,7 +94,7 @@ def _add_missing_diseases(rng: np.random.Generator, codes: NDArray[np.int64], pa
 
 @cache
 def _model() -> dict[str, Choice]:
-    rng = np.random.default_rng([11, DISEASES])  # no secret and no choice of the user: one fixed source
+    rng = np.random.default_rng([11, DISEASES])  # the population model is fixed; it does not depend on the user's seed
     years, days = np.arange(AGES), np.arange(STAYS)
     common = zipf(DISEASES, 1.0, 2.7)[rng.permutation(DISEASES)]
     means = np.array([0.3, 3.0, 5.0, 9.0, 4.0, 2.0])[:, None]

@@ -1,4 +1,4 @@
-"""The hospital as an OMOP common data model in SQLite: person, visit_occurrence, condition_occurrence, location, concept."""
+"""The hospital in the OMOP common data model, as SQLite: persons, visits, conditions, locations and concepts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLES = {
     "condition_occurrence": "condition_occurrence_id INTEGER PRIMARY KEY, person_id INTEGER, visit_occurrence_id INTEGER,"
     " condition_concept_id INTEGER, condition_start_date DATE, condition_source_value VARCHAR(50)",
 }
-"""Columns of each table: those of the common data model that a release may need."""
+"""Columns of each table: the part of the common data model that a release may need."""
 
 COURSES = {
     "drug_exposure": "drug_exposure_id INTEGER PRIMARY KEY, person_id INTEGER, visit_occurrence_id INTEGER,"
@@ -38,7 +38,7 @@ COURSES = {
     " measurement_concept_id INTEGER, measurement_date DATE, value_as_number NUMERIC",
     "death": "person_id INTEGER PRIMARY KEY, death_date DATE, cause_concept_id INTEGER",
 }
-"""The further tables of a database with courses."""
+"""Additional tables of a database with courses."""
 
 INDEX = "CREATE INDEX condition_of_visit ON condition_occurrence (visit_occurrence_id)"
 _GENDER = {"female": 8532, "male": 8507}
@@ -48,7 +48,7 @@ _VISIT = {"emergency": 9203, "outpatient clinic": 9202}
 def rows(
     n: int, seed: int = 0, visits: float | None = None, *, further: bool = False
 ) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
-    """The rows for n visits, a table's name with some of its rows at a time, so that memory does not depend on n."""
+    """Yield the rows for n visits in batches of one table each, so that memory does not depend on n."""
     yield "concept", [(number, sex.upper()) for sex, number in _GENDER.items()]
     places: dict[tuple[str, str], int] = {}
     at = persons = 0
@@ -66,7 +66,7 @@ def rows(
 def _rows(
     batch: dict[str, list[Any]], at: int, persons: int, places: dict[tuple[str, str], int]
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of one batch; ``at`` visits and ``persons`` came before, the last of whom may go on here."""
+    """Build the rows of one batch after ``at`` visits and ``persons`` persons; the last person may continue here."""
     ids = range(at + 1, at + 1 + len(batch["patient_id"]))
     first = [number == 1 for number in batch.get("visit", [1] * len(ids))]
     who = list(accumulate(first, initial=persons))[1:]
@@ -94,7 +94,7 @@ def _rows(
 def _courses(
     batch: dict[str, list[Any]], tables: dict[str, list[tuple[Any, ...]]], seed: int
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of the further tables; their keys follow from the visit's, so that batches do not meet."""
+    """Build the rows of the additional tables; keys derive from the visit's key, so that batches do not collide."""
     out: dict[str, list[tuple[Any, ...]]] = {"condition_occurrence": [], **{table: [] for table in COURSES}}
     for visit, course in zip(tables["visit_occurrence"], courses.visits(batch, seed), strict=True):
         key, person, start = visit[0], visit[1], visit[3]
@@ -125,20 +125,20 @@ def write_omop(
     further: bool = False,
     on_rows: RowCallback = None,
 ) -> tuple[Path, ...]:
-    """Writes a SQLite database with n visits and a policy beside it; says which files.
+    """Write a SQLite database with n visits, and its policy next to it; return the paths.
 
-    `further` adds courses: several diagnoses of a visit, drugs, procedures, measurements, families, deaths.
+    `further` adds courses: several diagnoses per visit, drugs, procedures, measurements, families, deaths.
     """
-    assert len(people.SEXES) == len(_GENDER)  # noqa: S101 - a sex without a concept would be lost
+    assert len(people.SEXES) == len(_GENDER)  # noqa: S101 - every sex needs a concept
     if path.exists():
-        raise ConnectorError(f"{path} exists.", hint="Give another file to --output.")
+        raise ConnectorError(f"{path} already exists.", hint="Choose another file for --output.")
     make_folder(path.parent)
     try:
         with atomic_path(path) as draft, closing(sqlite3.connect(draft)) as base, base:
             _fill(base, rows(n, seed, visits, further=further), on_rows, TABLES | COURSES if further else TABLES)
     except sqlite3.Error as error:
         raise ConnectorError(
-            f"{path} cannot be written: {type(error).__name__}.", hint="Choose a folder that has room."
+            f"{path} cannot be written: {type(error).__name__}.", hint="Choose a folder with enough free space."
         ) from None
     policy = path.with_suffix(".policy.yaml")
     write_text(policy_yaml("omop-linked" if further else "omop"), policy)
@@ -151,7 +151,7 @@ def _fill(
     on_rows: RowCallback,
     tables: dict[str, str],
 ) -> None:
-    base.execute("PRAGMA journal_mode=MEMORY")  # the file appears when it is complete: nothing to roll back on disk
+    base.execute("PRAGMA journal_mode=MEMORY")  # the file is moved into place when complete, so no rollback is needed
     for table, columns in tables.items():
         base.execute(f"CREATE TABLE {table} ({columns})")
     for table, values in parts:

@@ -1,4 +1,4 @@
-"""How the months of a year favour some illnesses."""
+"""Seasons of illnesses over the months of a year."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ CURVES: dict[str, tuple[float, ...]] = {
     "cold": (1.5, 1.5, 1.3, 1.0, 0.8, 0.6, 0.5, 0.5, 0.7, 1.0, 1.2, 1.4),
     "warm": (0.6, 0.6, 0.6, 0.7, 0.9, 1.3, 2.0, 2.1, 1.3, 0.8, 0.6, 0.5),
 }
-"""How many times the yearly mean, January to December."""
+"""Factor to the yearly mean, from January to December."""
 
 EVEN = (1.0,) * MONTHS
-"""The curve of what has no season."""
+"""The curve of illnesses without a season."""
 
 _LENGTHS = np.array((31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31))
 
 
 def day_shares(curve: tuple[float, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The share of each of 365 days, by the month it lies in."""
+    """Return the share of each of 365 days, by its month."""
     days = np.repeat(curve, _LENGTHS)
     return np.asarray(days / days.sum())

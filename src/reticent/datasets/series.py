@@ -1,8 +1,8 @@
-"""The same persons over several releases: illness progresses, people move, age, leave, come back, arrive.
+"""The same persons over several releases: illness progresses; people move, age, leave, return and arrive.
 
-Diagnoses come in families. In some an illness only gets worse (mild, moderate, severe), in others it comes and goes.
-The update graph says for each value what it may be in the next release and how probably; it is transitive and every
-value may stay, so whoever misses some releases still comes back with a value the graph allows.
+Diagnoses belong to families. In some families an illness only gets worse (mild, moderate, severe); in others it may also
+get better. The update graph states the possible values in the next release and their probabilities. It is transitive and
+every value may stay, so a person who misses some releases returns with a value that the graph allows.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _MIN_AGE = {
     "glaucoma suspect": 30,
     "mild cognitive impairment": 50,
 }
-"""The age before which nobody has an illness of the family that begins with it; the others know no age."""
+"""The minimum age of each family, by its first illness; other families have none."""
 
-_AGES = (0, 15, 30, 50, 60)  # an onset law begins at each
+_AGES = (0, 15, 30, 50, 60)  # age bands of the onset distribution
 _OLD = 60
 
 _STAY = 0.7
@@ -69,7 +69,7 @@ _OLDEST = 100
 
 @dataclass
 class _Persons:
-    """One block of persons at one moment."""
+    """One block of persons at one release."""
 
     entry: NDArray[np.int64]
     names: pa.Array
@@ -81,9 +81,9 @@ class _Persons:
 
 
 def batches(n: int, releases: int = 5, seed: int = 0) -> Iterator[tuple[int, pa.Table]]:
-    """Parts of the releases as (release number from 1, table); each release's parts come in the order of its rows.
+    """Yield parts of the releases as (release number from 1, table), in the row order of each release.
 
-    The first release has exactly ``n`` persons. Memory holds one block of persons, whatever ``n`` is.
+    The first release has exactly ``n`` persons. Memory contains one block of persons for any ``n``.
     """
     if n < 1 or releases < 1:
         raise PolicyError("A series needs at least one person and one release.", hint="Check -n and --releases.")
@@ -93,7 +93,7 @@ def batches(n: int, releases: int = 5, seed: int = 0) -> Iterator[tuple[int, pa.
 
 
 def generate(n: int, releases: int = 5, seed: int = 0) -> list[pa.Table]:
-    """The releases, each as one table.
+    """Return one table per release.
 
     >>> [table.num_rows for table in generate(100, releases=1)]
     [100]
@@ -105,7 +105,7 @@ def generate(n: int, releases: int = 5, seed: int = 0) -> list[pa.Table]:
 
 
 def updates() -> pa.Table:
-    """The update graph as a table of value, next, probability; the probabilities of a value sum to one."""
+    """Return the update graph as a table of value, next, probability; the probabilities of a value sum to one."""
     shares = _progress().shares
     at, to = np.nonzero(shares)
     chance = [round(float(share), 6) for share in shares[at, to]]
@@ -113,7 +113,7 @@ def updates() -> pa.Table:
 
 
 def prior() -> pa.Table:
-    """What public statistics would say of those who arrive: counts of ten thousand by age, in steps of five years.
+    """Return the prior for arriving persons, as from public statistics: counts of ten thousand by five-year age band.
 
     >>> prior().column_names
     ['age', 'value', 'count']
@@ -129,7 +129,7 @@ def prior() -> pa.Table:
 
 @cache
 def _progress() -> Choice:
-    """For each value the distribution of the next: stay, or move within the family, near steps before far ones."""
+    """Return the distribution of the next value: stay, or move within the family; near steps are more likely."""
     weights = np.zeros((len(VALUES), len(VALUES)))
     begin = 0
     for line, family in zip(PROGRESSIVE + RECURRING, FAMILIES, strict=True):
@@ -145,7 +145,7 @@ def _progress() -> Choice:
 
 @cache
 def _onset() -> Choice:
-    """What people arrive with from each of ``_AGES`` on: families in a long tail, the first stage most often."""
+    """Return the distribution of first diagnoses per age band: families in a long tail, first stages most often."""
     order = np.random.default_rng(11).permutation(len(FAMILIES))
     stages = [0.5 ** np.arange(len(values)) for values in FAMILIES]
     rows = []
@@ -164,7 +164,7 @@ def _per_release(n: int) -> int:
 def _history(n: int, releases: int, seed: int, number: int) -> Iterator[tuple[int, pa.Table]]:
     rng = generator(seed, "series", number)
     ids = np.arange(BLOCK) + number * BLOCK
-    # The first n persons are there from the start; the others arrive release by release, in the order of their numbers.
+    # The first n persons are in release 1; the others arrive release by release, in order of their numbers.
     entry = np.where(ids < n, 1, 2 + (ids - n) // _per_release(n))
     persons = _arrive(rng, entry)
     for release in range(1, releases + 1):
@@ -188,7 +188,7 @@ def _arrive(rng: np.random.Generator, entry: NDArray[np.int64]) -> _Persons:
 
 
 def _advance_release(rng: np.random.Generator, persons: _Persons, release: int) -> None:
-    """Lets the time between two releases pass for those who had arrived before."""
+    """Update the persons who arrived before this release: age, diagnosis, address and presence."""
     known = persons.entry < release
     persons.age = np.where(known, np.minimum(persons.age + 1, _OLDEST), persons.age)
     persons.diagnosis = np.where(known, _progress().draw(rng, persons.diagnosis), persons.diagnosis)

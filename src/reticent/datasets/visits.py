@@ -1,10 +1,10 @@
-"""The hospital with persons who come back: several admissions each within the year, the visits of a person together.
+"""The hospital with several admissions per person within the year; the visits of a person are adjacent rows.
 
-Every person has a main illness, drawn by the law of the hospital for age and sex, and one visit for it. The chronically
-ill come more often. A further visit is for the same illness (a chronic one mostly, another sometimes), for another of
-its chapter or for whatever befalls such a person, the latter two about equally. Birth comes first, death last, and what
-happens once does not come back. Persons come in groups of a hundred with exactly a hundred times the mean of visits, so
-that 60,000 rows with a mean of 3 are 20,000 persons.
+Every person has a main illness, drawn from the hospital's distribution for age and sex, and one visit for it. Chronically
+ill persons come more often. A further visit is for the same illness (mostly if it is chronic, sometimes if not). Otherwise
+it is for another illness of the chapter or for any illness of the age and sex, about equally often. Birth comes first and
+death last; illnesses that happen once do not return. Each hundred persons have exactly a hundred times the mean number
+of visits, so 60,000 rows with a mean of 3 are 20,000 persons.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from reticent.errors import PolicyError
 from reticent.policy.icd10 import CHAPTERS
 
 MAX_MEAN = 50
-"""The largest mean of visits."""
+"""The largest mean number of visits."""
 
 _GROUP = 100
-_CHRONIC_VISITS = 3.0  # so many times as many further visits as others have
+_CHRONIC_VISITS = 3.0  # factor for further visits of chronically ill persons
 _SAME_CHRONIC, _SAME_ACUTE, _RELATED = 0.65, 0.25, 0.5
 _YEAR = 365.2425
 
 
 @dataclass(frozen=True)
 class _Visits:
-    """The visits of a block: whose each is, the how-manieth, on which day of the year and why."""
+    """The visits of a block: person, number of the visit, day of the year, and diagnosis."""
 
     person: NDArray[np.int64]
     number: NDArray[np.int64]
@@ -43,21 +43,21 @@ class _Visits:
 
 
 def admissions(n: int, seed: int = 0, size: int = BATCH, visits: float | None = None) -> Iterator[pa.Table]:
-    """``n`` rows of the hospital: with a mean of ``visits`` per person, or without it one per person."""
+    """Yield ``n`` rows of the hospital, with a mean of ``visits`` per person, by default one per person."""
     return hospital.batches(n, seed, size) if visits is None else batches(n, seed, size, mean=visits)
 
 
 def batches(n: int, seed: int = 0, size: int = BATCH, *, mean: float = 3.0) -> Iterator[pa.Table]:
-    """``n`` admissions of about ``n / mean`` persons, in tables of ``size`` rows that do not depend on ``size``."""
+    """Yield ``n`` admissions of about ``n / mean`` persons in tables of ``size`` rows; rows do not depend on ``size``."""
     if not 1 <= mean <= MAX_MEAN:
-        raise PolicyError("The mean of visits is out of range.", hint=f"Give 1 to {MAX_MEAN} visits per person.")
+        raise PolicyError("The mean number of visits is out of range.", hint=f"Give 1 to {MAX_MEAN} visits per person.")
     rows = round(_GROUP * mean)
     groups = max(1, BLOCK // rows)
     return slice_blocks(lambda number: _block(seed, number, groups, rows), n, size, groups * rows)
 
 
 def generate(n: int, seed: int = 0, *, mean: float = 3.0) -> pa.Table:
-    """``n`` admissions of about ``n / mean`` persons as one table.
+    """Return ``n`` admissions of about ``n / mean`` persons as one table.
 
     >>> len(generate(300)["patient_id"].unique())
     100
@@ -98,14 +98,14 @@ def _visits(rng: np.random.Generator, profile: NDArray[np.int64], groups: int, r
     number = np.arange(len(person)) - start
     diagnosis = np.where(number == 0, main[person], _further_diagnoses(rng, main[person], profile[person]))
     day = hospital.days(rng, diagnosis, rng.integers(0, 365, len(person)))
-    # Each person's days rise; the diagnoses follow their own days, but for birth and death.
+    # Each person's days increase; diagnoses follow their days, except birth (first) and death (last).
     place = codes.codes_in(codes.DEATH).astype(np.int64) - codes.codes_in(codes.BIRTH)
     order = np.lexsort((day, place[diagnosis], person))
     return _Visits(person, number + 1, day[np.lexsort((day, person))], diagnosis[order])
 
 
 def _counts(rng: np.random.Generator, main: NDArray[np.int64], groups: int, rows: int) -> NDArray[np.int64]:
-    """How often each person comes: at least once, and each group of persons as often as it should together."""
+    """Draw the number of visits per person: at least one, with a fixed total per group of persons."""
     frailty = np.where(_chronic_and_once()[0][main], _CHRONIC_VISITS, 1.0) * rng.gamma(2.0, 0.5, len(main))
     group = np.repeat(np.arange(groups), rows - _GROUP)
     further = Choice(frailty.reshape(groups, _GROUP)).draw(rng, group) + group * _GROUP
@@ -115,7 +115,7 @@ def _counts(rng: np.random.Generator, main: NDArray[np.int64], groups: int, rows
 def _further_diagnoses(
     rng: np.random.Generator, main: NDArray[np.int64], profile: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The diagnosis of a visit that is not the one for the main illness."""
+    """Draw the diagnoses of visits after the one for the main illness."""
     chronic, once = _chronic_and_once()
     same = rng.random(len(main)) < np.where(chronic[main], _SAME_CHRONIC, _SAME_ACUTE)
     chapter = np.asarray(CHAPTER_OF)[main]
@@ -125,11 +125,11 @@ def _further_diagnoses(
 
 
 def _birth_dates(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -> NDArray[np.datetime64]:
-    """Birth dates such that nobody leaves the age band within the year."""
+    """Draw birth dates so that everybody stays in the age band within the year."""
     bounds = np.asarray(hospital.BANDS)
     low, high = bounds[band], bounds[band + 1]
     part = rng.random(len(band))
-    part = np.where(band == len(bounds) - 2, part**3, part)  # above 85 the years thin out quickly
+    part = np.where(band == len(bounds) - 2, part**3, part)  # above 85, higher ages quickly become rare
     age = (low + part * (high - 1 - low)) * _YEAR
     first = visits.number == 1
     birth = codes.codes_in(codes.BIRTH)[visits.diagnosis[first]]
@@ -144,7 +144,7 @@ def _route(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -
 
 
 def _stay(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) -> NDArray[np.int64]:
-    """Nobody is admitted again before having left."""
+    """Draw lengths of stay that end before the person's next admission."""
     gap = np.append(np.diff(visits.day), 365)
     last = np.append(np.diff(visits.person) > 0, True)
     stay = hospital.stays(rng, band)
@@ -153,19 +153,19 @@ def _stay(rng: np.random.Generator, band: NDArray[np.int64], visits: _Visits) ->
 
 @cache
 def _chronic_and_once() -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which codes are chronic, and which happen once."""
+    """Return which codes are chronic, and which happen once."""
     return codes.codes_in(codes.CHRONIC), codes.codes_in(codes.ONCE)
 
 
 @cache
 def _later_diagnoses() -> Choice:
-    """The law of the hospital without what happens once."""
+    """Return the hospital's distribution without illnesses that happen once."""
     return Choice(hospital.diagnoses().shares * ~_chronic_and_once()[1])
 
 
 @cache
 def _related_diagnoses() -> Choice:
-    """The same within a chapter, which is the second part of the profile; whole where the chapter is empty."""
+    """Return the distribution within a chapter (second part of the profile); over all codes if the chapter is empty."""
     shares = _later_diagnoses().shares[:, None, :]
     near = shares * (np.asarray(CHAPTER_OF) == np.arange(len(CHAPTERS))[:, None])
     weights = np.where(near.any(axis=2, keepdims=True), near, shares)

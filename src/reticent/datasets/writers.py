@@ -1,4 +1,4 @@
-"""Generated tables to files, batch by batch, in the format the suffix names; a file appears complete or not at all."""
+"""Write generated tables to files in batches, in the format of the suffix; no incomplete file is ever visible."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from reticent.connectors.files.atomic import system_errors
 from reticent.errors import PolicyError
 
 RowCallback = Callable[[int], None] | None
-"""Hears how many rows were written."""
+"""Called with the number of rows written."""
 
 SUFFIXES = (".csv", ".parquet", ".arrow", ".ndjson")
-"""What a data file may end in."""
+"""The supported suffixes of data files."""
 
 
 @contextmanager
 def table_file(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """Gives a function that appends a table to a data file; the generated values need no quotes."""
+    """Yield a function that appends a table to a data file; generated values need no quotes."""
     if path.suffix not in SUFFIXES:
         raise PolicyError("The output file has an unknown suffix.", hint=f"Use one of: {', '.join(SUFFIXES)}.")
     make_folder(path.parent)
@@ -39,7 +39,7 @@ def table_file(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], N
 
 
 def write(batches: Iterable[pa.Table], path: Path, *, on_rows: RowCallback = None) -> None:
-    """Writes all batches to one file; ``on_rows`` hears of each batch."""
+    """Write all batches to one file; ``on_rows`` is called for each batch."""
     incoming = iter(batches)
     first = next(incoming)
     with table_file(path, first.schema) as append:
@@ -51,26 +51,26 @@ def write(batches: Iterable[pa.Table], path: Path, *, on_rows: RowCallback = Non
 
 @contextmanager
 def private_file(path: Path) -> Iterator[IO[bytes]]:
-    """Gives a file for its owner alone that appears when it is complete."""
+    """Yield a file that only its owner can read, and that becomes visible when complete."""
     make_folder(path.parent)
     with atomic_file(path) as file:
         yield file
 
 
 def write_text(text: str, path: Path) -> None:
-    """Writes a small text file, complete or not at all."""
+    """Write a small text file atomically."""
     with private_file(path) as file:
         file.write(text.encode())
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it."""
-    with system_errors(f"{folder} cannot be made", "Choose a folder that may be written."):
+    """Create a folder and its parents."""
+    with system_errors(f"{folder} cannot be created", "Choose a folder with write permission."):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def csv_text(table: pa.Table) -> str:
-    """A small table as CSV, its cells quoted where they have to be."""
+    """Return a small table as CSV text, with quotes where needed."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.column_names)

@@ -1,4 +1,4 @@
-"""audit: verify the claims, measure the risk, try every attack, weigh the utility; one value with all of it."""
+"""The audit: verify the claims, measure the risk, run every attack and measure the utility."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, repr=False)
 class AuditInputs:
-    """What an audit may look at beside the releases.
+    """What an audit may use in addition to the releases.
 
     Attributes:
         original: the private input, to measure utility and to count right guesses.
-        tables: the private input of linked tables, to measure the risk before.
+        tables: the private input of linked tables, to measure the risk before anonymization.
         population: a table of the population, or its number of people.
-        external: a table that an attacker might hold.
-        ledger: who stood in which group.
+        external: a table that an attacker might have.
+        ledger: which person was in which group.
         threshold: risk above which a record counts as exposed.
-        target: what the classifier learns; the sensitive value if None.
-        seed: makes the auditor's own random choices repeatable.
+        target: the column that the classifier predicts; the sensitive value if None.
+        seed: makes the random choices of the audit repeatable.
     """
 
     original: pa.Table | None = None
@@ -70,7 +70,7 @@ class Audit:
 
     releases: tuple[Published, ...]
     policy: Policy
-    verification: VerificationResult
+    result: VerificationResult
     risk: Assessment
     initial: Risk | None
     outcomes: tuple[Outcome, ...]
@@ -85,28 +85,28 @@ class Audit:
     @property
     def refuted(self) -> bool:
         """Whether a claim does not hold, by recomputation or by attack."""
-        return not self.verification.holds or any(outcome.refuted for outcome in self.outcomes)
+        return not self.result.holds or any(outcome.refuted for outcome in self.outcomes)
 
     def __repr__(self) -> str:
-        """The verdict and what each attack reached; no cell of the material."""
+        """Return the result and the accuracy of each attack, without any cell of the inputs."""
         word = "refuted" if self.refuted else "not refuted"
         attacks = "".join(f"\n  {one.attack}: {one.accuracy:.1%} right{_bound_text(one)}" for one in self._guesses())
-        return f"Audit({word}, {len(self.releases)} releases, {self.verification!r}){attacks}"
+        return f"Audit({word}, {len(self.releases)} releases, {self.result!r}){attacks}"
 
     def _repr_html_(self) -> str:
         heading = "A claim is refuted." if self.refuted else "No claim is refuted."
         rows = [(one.attack, f"{one.accuracy:.1%}{_bound_text(one)}", one.question) for one in self._guesses()]
         items = [Range(one.attack, one.accuracy, *one.interval, one.claim) for one in self._guesses()]
-        parts = [table_html(heading, ("attack", "guesses that are right", "what the attacker does"), rows)]
+        parts = [table_html(heading, ("attack", "right guesses", "what the attacker does"), rows)]
         parts += [image_html(standalone(ranges("Accuracy of each attack", items)))] if items else []
-        return "".join(parts) + self.verification._repr_html_()
+        return "".join(parts) + self.result._repr_html_()
 
     def _guesses(self) -> list[Outcome]:
-        """The attacks that guess; skewness measures a distance."""
+        """Return the attacks that guess values; skewness measures a distance."""
         return [one for one in self.outcomes if one.attack != "skewness"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for `audit.json`."""
+        """Return plain values for `audit.json`."""
         return {
             "format": 1,
             "refuted": self.refuted,
@@ -118,7 +118,7 @@ class Audit:
             "against": self.against,
             "not_covered": list(self.not_covered),
             "releases": [_describe(release) for release in self.releases],
-            "verify": self.verification.to_dict(),
+            "verify": self.result.to_dict(),
             "risk": self.risk.to_dict(),
             "initial_risk": asdict(self.initial) if self.initial else None,
             "attacks": [outcome.to_dict() for outcome in self.outcomes],
@@ -130,7 +130,7 @@ class Audit:
 
 
 def _bound_text(outcome: Outcome) -> str:
-    return "" if outcome.claim is None else f", {outcome.claim:.1%} conceded"
+    return "" if outcome.claim is None else f", stated bound {outcome.claim:.1%}"
 
 
 def audit(
@@ -143,25 +143,25 @@ def audit(
     """Audit one release, or several in the order they were published.
 
     Args:
-        sources: folders, files of JSON lines, Release values, or tables of whatever origin.
-        policy: the policy to judge by.
-        material: what else is at hand.
-        progress: told the name of each step as it begins.
+        sources: folders, files of JSON lines, Release values, or tables of any origin.
+        policy: the policy that the releases must satisfy.
+        inputs: the original and other data to audit with.
+        progress: called with the name of each step when it begins.
     """
     if not sources:
         raise PolicyError("There is no release to audit.", hint="Give the folder of a release.")
     seed = secrets.randbits(32) if inputs.seed is None else inputs.seed
     progress("Recomputing the claims")
     source = None if inputs.original is None else Input(inputs.original)
-    verdict = verify(list(sources), policy, ledger=inputs.ledger, original=source)
+    result = verify(list(sources), policy, ledger=inputs.ledger, original=source)
     try:
-        return _build_audit(sources, policy, inputs, verdict, seed, progress)
+        return _build_audit(sources, policy, inputs, result, seed, progress)
     except _MALFORMED_ERRORS:
-        if verdict.holds:
+        if result.holds:
             raise
         raise GuaranteeError(
-            f"{len(verdict.refuted)} claims are refuted, and the release has not the form that it takes to attack it.",
-            hint="`reticent verify` says what is wrong with it.",
+            f"{len(result.refuted)} claims are refuted, and the release is too malformed for the attacks.",
+            hint="Run `reticent verify` to see what is wrong with the release.",
         ) from None
 
 
@@ -169,7 +169,7 @@ _MALFORMED_ERRORS = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError),
     *(RecursionError, pa.ArrowException),
 )
-"""What attacks meet where files lack what every release of ours has."""
+"""Errors that attacks raise on malformed releases."""
 
 
 def _build_audit(
@@ -184,7 +184,7 @@ def _build_audit(
     progress("Reading the releases")
     releases = tuple(read_release(source, _name(source, number)) for number, source in enumerate(sources, 1))
     original = text_table(inputs.original) if inputs.original is not None else None
-    progress("Measuring the risk of being found")
+    progress("Measuring the re-identification risk")
     population = inputs.population
     population = text_table(population) if isinstance(population, pa.Table) else population
     risk = assess(releases[-1], policy, population=population, threshold=inputs.threshold)
@@ -192,24 +192,26 @@ def _build_audit(
     external = text_table(inputs.external) if inputs.external is not None else None
     evidence = Evidence(releases, policy, original, external, inputs.ledger, key=_key(inputs.seed), rng=rng)
     outcomes, skipped = _run_attacks(evidence, progress)
-    progress("Weighing the utility")
-    useful = utility(releases, original, policy, rng, inputs.target)
+    progress("Measuring the utility")
+    utility_figures = utility(releases, original, policy, rng, inputs.target)
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    words = _guarantee_text(sources[-1])
-    return Audit(releases, policy, verification, risk, initial, outcomes, skipped, useful, now, seed, *words, inputs)
+    guarantee = _guarantee_text(sources[-1])
+    return Audit(
+        releases, policy, verification, risk, initial, outcomes, skipped, utility_figures, now, seed, *guarantee, inputs
+    )
 
 
 def _initial(original: pa.Table | None, inputs: AuditInputs, policy: Policy) -> Risk | None:
-    """The risk if the data were published as they are: of the table, or of all tables joined."""
+    """Return the risk if the data were published unchanged: of the table, or of all tables joined."""
     if inputs.tables is not None:
         return prosecutor(original_views(inputs.tables, policy), inputs.threshold)
     return initial_risk(original, policy, inputs.threshold) if original is not None else None
 
 
 def _guarantee_text(source: str | Path | Release | pa.Table) -> tuple[str, tuple[str, ...]]:
-    """Against whom a release claims to hold, and what it leaves open, in its own words."""
+    """Return the attacker that the guarantee is stated against, and what it does not cover."""
     if isinstance(source, pa.Table):
-        return "nobody: the table claims nothing, what holds was measured", ()
+        return "none: the table claims nothing; all figures were measured", ()
     if isinstance(source, str | Path):
         path = Path(source) / "release.json"
         guarantee = json.loads(path.read_text(encoding="utf-8")).get("guarantee", {}) if path.is_file() else {}
@@ -230,7 +232,7 @@ def _run_attacks(evidence: Evidence, progress: Progress) -> tuple[tuple[Outcome,
 
 
 def _key(seed: int | None) -> bytes:
-    """Keys the pseudonyms: fresh, so that nobody can recompute them, unless a repeatable run was asked for."""
+    """Return the key of the pseudonyms: random, so that nobody can recompute them, or derived from a given seed."""
     return secrets.token_bytes(16) if seed is None else seed.to_bytes(16, "big", signed=True)
 
 

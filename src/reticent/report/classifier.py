@@ -1,7 +1,7 @@
-"""Classifier score: learn the sensitive value from the release, and test on the original.
+"""Classifier scores: train on the release, test on the original.
 
-Reference: Wu, He, Zaiane, utility supervision: train on what is released, test on what is true.
-Differences: a naive Bayes on the published labels, so that a report is quick; `reticent anonymize` supervises with SVMs.
+Reference: Wu, He, Zaiane, utility supervision.
+Differences: naive Bayes on the published labels, for speed; `reticent anonymize` supervises with SVMs.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from reticent.errors import PolicyError
 from reticent.report.reconstruction import Column, Reconstruction
 
 ROWS = 5_000
-CLASSES = 20  # the most frequent sensitive values; the rest counts as one
+CLASSES = 20  # the most frequent values; all others are one class
 
 
 def classifier_scores(
     reconstruction: Reconstruction, rng: np.random.Generator, target: str | None = None
 ) -> dict[str, Any]:
-    """Accuracy and macro F on original records, learnt from the original, from the release, and by always saying one.
+    """Return accuracy and macro F1 on original records, trained on the original, on the release, and as a constant guess.
 
-    The target is a published quasi-identifier, the sensitive value if left out.
+    The target is a published quasi-identifier, by default the sensitive value.
     """
     from sklearn.metrics import f1_score
     from sklearn.naive_bayes import CategoricalNB
@@ -36,7 +36,7 @@ def classifier_scores(
     task = _task(reconstruction, released, rng, target)
     if len(learn) < 10 or len(released) < 10 or len(np.unique(task.true_classes)) < 2 or not task.columns:
         return {}
-    truth = task.true_classes[test]
+    true_classes = task.true_classes[test]
     out: dict[str, Any] = {"target": target or "the sensitive value"}
     sets = {
         "original": (_covering_labels(task.columns, learn), task.true_classes[learn]),
@@ -45,15 +45,15 @@ def classifier_scores(
     width = [column.within.shape[0] for column in task.columns]
     for name, (features, wanted) in sets.items():
         guess = CategoricalNB(min_categories=width).fit(features, wanted).predict(_covering_labels(task.columns, test))
-        out[f"{name}_accuracy"] = float((guess == truth).mean())
-        out[f"{name}_f"] = float(f1_score(truth, guess, average="macro", zero_division=0))
-    out["constant_accuracy"] = float(np.bincount(truth).max() / len(truth))
+        out[f"{name}_accuracy"] = float((guess == true_classes).mean())
+        out[f"{name}_f"] = float(f1_score(true_classes, guess, average="macro", zero_division=0))
+    out["constant_accuracy"] = float(np.bincount(true_classes).max() / len(true_classes))
     return out
 
 
 @dataclass(frozen=True, repr=False)
 class _Task:
-    """What is learnt from which columns: the class of every original record, and one drawn for some published ones."""
+    """A prediction task: feature columns, the true class per original record, and a drawn class per published record."""
 
     columns: list[Column]
     true_classes: Int64s
@@ -67,8 +67,8 @@ def _task(reconstruction: Reconstruction, released: Int64s, rng: np.random.Gener
         return _Task(list(reconstruction.columns.values()), labels[reconstruction.sensitive], drawn)
     if target not in reconstruction.columns:
         raise PolicyError(
-            f"'{target}' is no published quasi-identifier that the original shows, so it cannot be learnt.",
-            hint="Name one of " + ", ".join(reconstruction.columns) + ", or leave it out for the sensitive value.",
+            f"The classifier cannot predict '{target}': it is not a quasi-identifier of both release and original.",
+            hint="Choose one of " + ", ".join(reconstruction.columns) + ", or omit the target for the sensitive value.",
         )
     column = reconstruction.columns[target]
     labels = _targets(column.source, column.within.shape[1])
@@ -77,7 +77,7 @@ def _task(reconstruction: Reconstruction, released: Int64s, rng: np.random.Gener
 
 
 def _targets(values: Int64s, size: int) -> Int64s:
-    """The class of every value: the most frequent ones by themselves, the rest together."""
+    """Return the class of every value: one per frequent value, one for all others."""
     often = np.bincount(values, minlength=size)
     rank = np.empty(len(often), dtype=np.int64)
     rank[np.argsort(-often, kind="stable")] = np.arange(len(often))
@@ -85,7 +85,7 @@ def _targets(values: Int64s, size: int) -> Int64s:
 
 
 def _covering_labels(columns: list[Column], rows: Int64s) -> Int64s:
-    """Original records as the published labels that cover them, the narrowest where several do."""
+    """Return the published labels that cover the original records, the narrowest if there are several."""
     return np.stack([column.narrowest_label[column.source[rows]] for column in columns], axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Compare: the same table under several policies; risk and utility of each, and which of them are worth choosing."""
+"""Compare policies on the same table: risk and utility of each, and which of them no other policy dominates."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from reticent.verify.published import read_release, text_table
 
 @dataclass(frozen=True)
 class ComparedPolicy:
-    """One policy, tried.
+    """The risk and utility of one policy.
 
     Attributes:
         name: the policy's file name.
-        met: whether the policy could be met; the figures are None where not.
+        met: whether the requirements could be met; the figures are None if not.
         guess: chance that the best guess of a person's sensitive value is right.
         found: mean prosecutor risk.
         query_error: median relative error of random counts.
-        suppressed: share of records left out.
-        frontier: no other candidate is better in both guess and query error.
+        suppressed: share of suppressed records.
+        frontier: whether no other policy is at least as good in guess and query error and better in one.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ComparedPolicy:
     frontier: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
@@ -54,10 +54,10 @@ def compare(
     seed: int | None = None,
     progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
 ) -> list[ComparedPolicy]:
-    """Release the table under each policy, in memory only, and measure."""
+    """Release the table under each policy, in memory only, and measure risk and utility."""
     rows = []
     for name, policy in policies:
-        progress(f"Trying {name}")
+        progress(f"Evaluating {name}")
         rows.append(_evaluate(original, name, policy, seed))
     return [replace(one, frontier=_is_on_frontier(one, rows)) for one in rows]
 

@@ -1,4 +1,4 @@
-"""Small pieces of HTML; every text is escaped unless it is markup already."""
+"""Small pieces of HTML; text is escaped unless it is markup already."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ Cell = str | tuple[str, str]
 
 
 def tag(name: str, content: str, *, raw: bool = False, **attributes: str) -> str:
-    """One element; `css` stands for class."""
+    """Return one element; the attribute `css` becomes `class`."""
     pairs = "".join(f' {"class" if key == "css" else key}="{escape(value)}"' for key, value in attributes.items())
     return f"<{name}{pairs}>{content if raw else escape(content)}</{name}>"
 
 
 def paragraph(text: str, css: str = "") -> str:
-    """A paragraph."""
+    """Return a paragraph."""
     return tag("p", text, css=css) if css else tag("p", text)
 
 
 def bullets(items: Iterable[str]) -> str:
-    """A list."""
+    """Return a bulleted list."""
     return tag("ul", "".join(tag("li", item) for item in items), raw=True)
 
 
 def tiles(items: Iterable[tuple[str, str]]) -> str:
-    """Large figures with what they mean."""
+    """Return large figures, each with its meaning."""
     shown = "".join(f'<div class="tile">{tag("b", figure)}{tag("span", meaning)}</div>' for figure, meaning in items)
     return f'<div class="tiles">{shown}</div>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Cell]], numbers: Iterable[int] = ()) -> str:
-    """A table that becomes a list of cards on a phone; `numbers` are the columns aligned right."""
+    """Return a table that becomes a list of cards on a phone; columns in `numbers` are right-aligned."""
     right = set(numbers)
     top = "".join(tag("th", name, css="n") if i in right else tag("th", name) for i, name in enumerate(head))
     body = "".join(
@@ -48,12 +48,12 @@ def _cell(cell: Cell, of: str, right: bool) -> str:  # noqa: FBT001 - internal
 
 
 def figure(svg: str, caption: str) -> str:
-    """A plot with what it shows."""
+    """Return a plot with its caption."""
     return f"<figure>{svg}{tag('figcaption', caption)}</figure>"
 
 
 def percent(share: float) -> str:
-    """A share as people read it.
+    """Return a share as a percentage.
 
     >>> percent(0.0909), percent(0.00004), percent(0)
     ('9.1%', '<0.01%', '0%')

@@ -1,4 +1,4 @@
-"""The report: one HTML file without network, for screen, phone and print; and its twin `audit.json`."""
+"""The audit report: one HTML file that needs no network, for screen, phone and print; and the same as `audit.json`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PAGE = """<!doctype html>
 
 
 def render_html(audit: Audit | None, candidates: Sequence[ComparedPolicy] = (), command: str = "") -> str:
-    """The whole page."""
+    """Return the whole page as HTML."""
     parts = []
     if audit is not None:
         parts += [
@@ -34,17 +34,17 @@ def render_html(audit: Audit | None, candidates: Sequence[ComparedPolicy] = (), 
             ("released", "What was released", sections.releases(audit)),
             ("guarantee", "What is guaranteed, and against whom", sections.guarantee(audit)),
             ("checks", "Claims, recomputed from the release alone", sections.checks(audit)),
-            ("risk", "Risk of being found", sections.risk(audit)),
-            ("attacks", "What was tried", sections.attacks(audit)),
-            ("utility", "What the release is still good for", sections.utility(audit)),
+            ("risk", "Re-identification risk", sections.risk(audit)),
+            ("attacks", "Attacks on the release", sections.attacks(audit)),
+            ("utility", "Utility of the release", sections.utility(audit)),
             ("harbor", "HIPAA Safe Harbor check", sections.safe_harbor(audit)),
         ]
     if candidates:
         parts.append(("compare", "Candidate policies compared", sections.comparison(candidates)))
     if audit is not None:
         parts += [
-            ("roles", "Columns, roles and why", sections.roles(audit)),
-            ("repeat", "How to repeat this", sections.reproduction(audit, command)),
+            ("roles", "Columns, roles and reasons", sections.roles(audit)),
+            ("repeat", "How to repeat this audit", sections.reproduction(audit, command)),
             ("sign", "Sign-off", sections.sign_off()),
         ]
     links = tag(
@@ -62,13 +62,13 @@ def render_html(audit: Audit | None, candidates: Sequence[ComparedPolicy] = (), 
 def write_report(
     path: Path, audit: Audit | None, candidates: Sequence[ComparedPolicy] = (), command: str = ""
 ) -> tuple[Path, Path]:
-    """Write the page and `audit.json` beside it; both readable by their owner only."""
+    """Write the page and `audit.json` to the same folder; only the owner can read both files."""
     figures: dict[str, Any] = audit.to_dict() if audit is not None else {"format": 1}
     if candidates:
         figures["compare"] = [candidate.to_dict() for candidate in candidates]
-    twin = path.with_name("audit.json")
+    json_path = path.with_name("audit.json")
     with write_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, render_html(audit, candidates, command))
-    write_text(twin, json.dumps(figures, indent=2, allow_nan=False, default=str) + "\n")
-    return path, twin
+    write_text(json_path, json.dumps(figures, indent=2, allow_nan=False, default=str) + "\n")
+    return path, json_path

@@ -1,8 +1,7 @@
-"""Spread: what a released record says about its original values, as probabilities over them.
+"""Reconstruction: what a released record says about its original values, as probabilities.
 
-A published label stands for every original value it covers, each in proportion to nothing but its being covered; an
-Anatomy group offers its sensitive values by their counts. Utility is measured on these probabilities, as a careful
-reader would estimate.
+A published label represents every original value that it covers, with equal probability. A group offers its sensitive
+values with probabilities by their counts. Utility is measured on these probabilities, as a recipient would estimate.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ class Column:
         source: code of the original value, per original record.
         label: code of the published label, per published record.
         within: per label, the probability of each original value.
-        covered: per label, how many original values it may stand for.
-        home: per original value, the narrowest label that covers it.
+        covered: per label, how many original values it covers.
+        narrowest_label: per original value, the narrowest label that covers it.
         values, labels: the texts of both codes.
     """
 
@@ -45,13 +44,13 @@ class Column:
     labels: tuple[str | None, ...] = ()
 
     def shares(self) -> Shares:
-        """Of each original value: before, and as a reader would reconstruct them."""
+        """Return the shares of each original value: before, and as a recipient estimates them."""
         return _shares(self.source, self.within, self.label)
 
 
 @dataclass(frozen=True, repr=False)
 class Reconstruction:
-    """A release beside its original.
+    """A release together with its original.
 
     Attributes:
         columns: the quasi-identifiers, by name.
@@ -68,11 +67,11 @@ class Reconstruction:
     values: tuple[str | None, ...]
 
     def shares(self) -> Shares:
-        """Of each sensitive value: before, and as a reader would reconstruct them."""
+        """Return the shares of each sensitive value: before, and as a recipient estimates them."""
         return _shares(self.sensitive, self.group_share, self.group)
 
     def value_probabilities(self, rows: Int64s | slice) -> Floats:
-        """Probability of each sensitive value for some published records."""
+        """Return the probability of each sensitive value for these published records."""
         return np.asarray(self.group_share[self.group[rows]].toarray())
 
 
@@ -83,7 +82,7 @@ def _shares(source: Int64s, within: csr_array, label: Int64s) -> Shares:
 
 
 def reconstruct(release: Published, original: pa.Table, policy: Policy) -> Reconstruction | None:
-    """Put a release beside its original; None for streams of generalised records and releases without values."""
+    """Combine a release with its original; None for streams and for releases without sensitive values."""
     if not policy.sensitive or policy.sensitive[0] not in original.column_names:
         return None
     shown = group_records(release, policy, policy.sensitive[0])
@@ -109,7 +108,7 @@ def _column(before: pa.ChunkedArray, after: pa.ChunkedArray, policy: Policy, nam
     covered = np.maximum(covers.sum(axis=1), 1).astype(np.int64)
     within = csr_array(covers.multiply((1.0 / covered)[:, None]))
     pairs = within.tocoo()
-    home = np.zeros(len(values), dtype=np.int64)
-    order = np.argsort(pairs.data, kind="stable")  # the narrowest label is written last
-    home[pairs.col[order]] = pairs.row[order]
-    return Column(source, label, within, covered, home, values, labels)
+    narrowest_label = np.zeros(len(values), dtype=np.int64)
+    order = np.argsort(pairs.data, kind="stable")  # the narrowest label is assigned last
+    narrowest_label[pairs.col[order]] = pairs.row[order]
+    return Column(source, label, within, covered, narrowest_label, values, labels)

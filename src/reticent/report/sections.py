@@ -1,4 +1,4 @@
-"""The sections of the report; each turns a part of an `Audit` into HTML. No cell of the original appears in any."""
+"""The sections of the audit report; each turns a part of an `Audit` into HTML. No cell of the original appears."""
 
 from __future__ import annotations
 
@@ -16,30 +16,28 @@ from reticent.report.compare import ComparedPolicy
 from reticent.report.markup import bullets, figure, paragraph, percent, table, tag, tiles
 from reticent.svg import Bar, Point, Range, bars, frontier, pairs, ranges
 
-_KEY_DISCARDED = (
-    "Persons appear by keyed pseudonyms; the key of this run is not kept, so nobody can trace them from this file."
-)
+_KEY_DISCARDED = "Persons are shown by keyed pseudonyms. The key of this run is not stored, so this file cannot be traced to persons."
 _KEY_FROM_SEED = (
-    "Pseudonyms follow from the seed and the row numbers of the original: made for tests, so keep this report inside."
+    "Pseudonyms are derived from the seed and the row numbers of the original. Do not share this report outside."
 )
 
 
 def summary(audit: Audit) -> str:
-    """The verdict and the figures that matter most."""
+    """Show the result and the most important figures."""
     latest = audit.releases[-1]
-    broken = len(audit.verification.refuted) + sum(outcome.refuted for outcome in audit.outcomes)
+    broken = len(audit.result.refuted) + sum(outcome.refuted for outcome in audit.outcomes)
     if audit.refuted:
-        head, css, says = "REFUTED", "bad", f"{broken} claims or limits do not hold. Do not publish; see below which."
+        head, css, text = "REFUTED", "bad", f"{broken} claims do not hold. Do not publish this release. Details below."
     else:
-        says = f"{len(audit.verification.findings)} checks and {len(audit.outcomes)} attacks; none refutes a claim."
+        text = f"{len(audit.result.findings)} checks and {len(audit.outcomes)} attacks; none refutes a claim."
         head, css = "Every claim holds", "good"
-    banner = f'<div class="banner {css}">{tag("b", head)}{paragraph(says)}</div>'
+    banner = f'<div class="banner {css}">{tag("b", head)}{paragraph(text)}</div>'
     about_values = [o for o in audit.outcomes if o.attack not in ("linkage", "skewness", "similarity")]
     worst = max(about_values, key=lambda outcome: outcome.accuracy, default=None)
-    exact = " (not its value)" if audit.risk.exact else ""
+    exact = " (not its sensitive value)" if audit.risk.exact else ""
     shown = [
         (f"{latest.counts.get('published', 0):,}", f"records in the latest of {len(audit.releases)} release(s)"),
-        (percent(audit.risk.prosecutor.mean), f"mean chance to single out a record{exact}"),
+        (percent(audit.risk.prosecutor.mean), f"mean chance that an attacker singles out a record{exact}"),
     ]
     if worst:
         shown.append(
@@ -53,7 +51,7 @@ def summary(audit: Audit) -> str:
 
 
 def releases(audit: Audit) -> str:
-    """Which releases, by which method, under which policy."""
+    """List the releases with method, records and policy."""
     rows = [
         (
             release.name or "release",
@@ -66,14 +64,14 @@ def releases(audit: Audit) -> str:
         )
         for release in audit.releases
     ]
-    head = ("Release", "Kind", "Method", "Published", "Suppressed", "Held", "Policy hash")
+    head = ("Release", "Kind", "Method", "Published", "Suppressed", "Withheld", "Policy hash")
     same = all(release.policy_hash == audit.policy.hash for release in audit.releases)
-    note = "" if same else paragraph("Some releases were made under another policy than the one judged by.", "warn")
-    return table(head, rows, (3, 4, 5)) + note + tag("p", f"Judged by the policy with SHA-256 {audit.policy.hash}.")
+    note = "" if same else paragraph("Some releases were made with a policy other than the one of this audit.", "warn")
+    return table(head, rows, (3, 4, 5)) + note + tag("p", f"Policy of this audit: SHA-256 {audit.policy.hash}.")
 
 
 def guarantee(audit: Audit) -> str:
-    """The claims in plain words, the adversary, and what is not covered."""
+    """Show the claims in plain words, the attacker, and what is not covered."""
     latest = audit.releases[-1]
     sentences = wording.claims_in_words(latest.claims)
     out = (
@@ -81,16 +79,16 @@ def guarantee(audit: Audit) -> str:
         if sentences
         else paragraph("The release claims nothing.")
     )
-    against, open_ = audit.against, audit.not_covered
+    against, not_covered = audit.against, audit.not_covered
     if against:
-        out += paragraph(f"Against: {against}.")
-    if open_:
-        out += tag("h3", "Not covered") + bullets(open_)
+        out += paragraph(f"The guarantee is stated against this attacker: {against}.")
+    if not_covered:
+        out += tag("h3", "Not covered") + bullets(not_covered)
     return out
 
 
 def checks(audit: Audit) -> str:
-    """Every recomputed claim."""
+    """List every recomputed claim."""
     rows = [
         (
             finding.claim,
@@ -99,63 +97,67 @@ def checks(audit: Audit) -> str:
             _number(finding.required),
             finding.where,
         )
-        for finding in sorted(audit.verification.findings, key=lambda finding: finding.holds)
+        for finding in sorted(audit.result.findings, key=lambda finding: finding.holds)
     ]
-    notes = [
-        *audit.verification.notes,
-        *(f"Not recomputed here: the claim '{c}'." for c in audit.verification.unchecked),
-    ]
+    notes = [*audit.result.notes, *(f"Not checked in this audit: the claim '{c}'." for c in audit.result.unchecked)]
     return table(("Claim", "Result", "Measured", "Required", "Where"), rows, (2, 3)) + bullets(notes)
 
 
 def risk(audit: Audit) -> str:
-    """Prosecutor, journalist, marketer; class sizes; what each quasi-identifier contributes."""
+    """Show prosecutor, journalist and marketer risk, class sizes, and the contribution of each quasi-identifier."""
     assessment, people = audit.risk, audit.risk.journalist
     out = paragraph(
-        f"A record counts as exposed when its risk is above {assessment.threshold:g}. The convention is strict: "
-        f"1/11 = 0.0909 is above 0.09, so a class needs at least {assessment.needed} records. "
+        f"A record counts as exposed if its risk is above {assessment.threshold:g}. A class then needs at least "
+        f"{assessment.needed} records (1/11 = 0.0909 is above 0.09). "
         "0.09 is the threshold of EMA policy 0070 and of Health Canada for public release."
     )
     if assessment.exact:
         out += paragraph(
-            "This kind of release shows quasi-identifiers as they are: a record can be singled out, but its sensitive "
-            "value stands among the candidates of its group. The figures below are about singling out only."
+            "This kind of release publishes quasi-identifiers unchanged. An attacker can single out a record, but its "
+            "sensitive value is hidden among the candidates of its group. The figures below are about singling out only."
         )
     rows = [_risk_row("Prosecutor (knows the person is in the data)", assessment.prosecutor)]
     if audit.initial:
-        rows.insert(0, _risk_row("Before: quasi-identifiers as they were", audit.initial))
+        rows.insert(0, _risk_row("Before anonymization (prosecutor)", audit.initial))
     if people:
-        rows.append(_risk_row("Journalist (population)" + (", estimated" if people.estimated else ""), people))
-    out += table(("Adversary", "Highest", "Mean (marketer)", "Records above threshold"), rows, (1, 2, 3))
+        rows.append(
+            _risk_row(
+                "Journalist (does not know who is in the data)" + (", estimated" if people.estimated else ""), people
+            )
+        )
+    out += table(("Attacker", "Highest risk", "Mean risk (marketer)", "Records above threshold"), rows, (1, 2, 3))
     sizes = assessment.sizes
     parts = [
         Bar(_span(low, high), count, f"{count:,}", highlight=high is not None and high < assessment.needed)
         for low, high, count in sizes.ranges
         if count
     ]
-    caption = f"Records by size of their class; {sizes.classes:,} classes, the smallest of {sizes.smallest:,}, median {sizes.median:g}. Marked: below the threshold's class size."
+    caption = (
+        f"Records by size of their class. {sizes.classes:,} classes: smallest {sizes.smallest:,}, median {sizes.median:g}. "
+        f"Highlighted: classes with fewer than {assessment.needed} records."
+    )
     out += figure(bars("Records by class size", parts), caption)
     share = assessment.unique / sizes.rows if sizes.rows else 0.0
-    lines = [f"Alone in their class: {assessment.unique:,} records ({percent(share)})."]
+    lines = [f"Unique in their class: {assessment.unique:,} records ({percent(share)})."]
     lines += [
-        f"Estimated population uniques ({'the one to believe' if name == 'chosen' else name}): {count:,.0f}."
+        f"Estimated population uniques ({'recommended estimate' if name == 'chosen' else name}): {count:,.0f}."
         for name, count in assessment.population_unique.items()
     ]
     out += bullets(lines)
     items = [Bar(one.column, max(0.0, one.share), percent(max(0.0, one.share))) for one in assessment.contributions]
     return out + figure(
         bars("Contribution of each quasi-identifier", items),
-        "Part of the mean risk that disappears when a quasi-identifier is dropped.",
+        "Share of the mean risk that disappears if this quasi-identifier is dropped.",
     )
 
 
 def attacks(audit: Audit) -> str:
-    """Every attack: an overview, then one part each."""
+    """Show an overview of all attacks, then each attack."""
     shown = [o for o in audit.outcomes if o.attack != "skewness"]
     items = [Range(o.attack, o.accuracy, *o.interval, o.claim) for o in shown]
     out = figure(
         ranges("Accuracy of each attack", items),
-        "Share of right guesses with its 95% confidence interval; the green tick is what the release concedes.",
+        "Share of right guesses with its 95% confidence interval. The green mark is the bound that the release states.",
     )
     out += "".join(_attack(outcome) for outcome in audit.outcomes)
     if audit.skipped:
@@ -164,12 +166,12 @@ def attacks(audit: Audit) -> str:
             f"{phrases.TITLES.get(n, n)}: {phrases.WHY_NOT.get(n, 'does not apply')}." for n in audit.skipped
         )
     return (
-        out + tag("h3", "The three questions of the European data-protection board") + _data_protection_criteria(audit)
+        out + tag("h3", "The three criteria of European data protection authorities") + _data_protection_criteria(audit)
     )
 
 
 def utility(audit: Audit) -> str:
-    """Loss, distances, correlation, query error, classifier, SAU."""
+    """Show loss, distances, association, query error, classifier and SAU."""
     figures = audit.utility
     attributes: dict[str, Any] = figures.get("attributes", {})
     out = ""
@@ -185,69 +187,80 @@ def utility(audit: Audit) -> str:
             )
             for name, one in attributes.items()
         ]
-        head = ("Attribute", "Loss", "Cells made coarser", "Distance of distribution", "Association before", "after")
+        head = (
+            "Attribute",
+            "Loss",
+            "Coarser cells",
+            "Change of distribution",
+            "Association before",
+            "Association after",
+        )
         out += table(head, rows, (1, 2, 3, 4, 5))
         out += figure(
             bars("Loss per attribute", [Bar(n, one["loss"], percent(one["loss"])) for n, one in attributes.items()]),
-            "Loss per attribute: 0% = published as it was, 100% = nothing left. Association is Cramer's V with the sensitive value: of the original values before, of the published labels after.",
+            "Loss per attribute: 0% = unchanged, 100% = all detail lost. Association: Cramer's V with the sensitive value.",
         )
         out += tag("h3", "Distributions, before and after")
         for name, one in attributes.items():
             items = [(entry["name"], entry["before"], entry["after"]) for entry in one["distribution"]]
-            caption = (
-                f"{name}: share of the original records, and below it what a reader reconstructs from the release."
-            )
+            caption = f"{name}: share of the original records, and below it the share that a recipient estimates from the release."
             out += figure(pairs(f"Distribution of {name}", items), caption)
     lines = []
     if error := figures.get("query_error"):
         lines.append(
-            f"Random counts ({error['queries']} queries): median error {percent(error['median'])}, nine in ten below {percent(error['p90'])}."
+            f"Random counts ({error['queries']} queries): median error {percent(error['median'])}, "
+            f"90% of errors below {percent(error['p90'])}."
         )
     if "sensitive_distance" in figures:
         lines.append(
-            f"Distribution of sensitive values: moved by {percent(figures['sensitive_distance'])} (total variation)."
+            f"Distribution of sensitive values: changed by {percent(figures['sensitive_distance'])} (total variation)."
         )
     if scores := figures.get("classifier"):
         lines.append(
-            f"Classifier of {scores['target']}, tested on original records: {percent(scores['release_accuracy'])} right when learnt from the release, "
-            f"{percent(scores['original_accuracy'])} from the original, {percent(scores['constant_accuracy'])} by always saying the same "
-            f"(macro F {scores['release_f']:.3f} against {scores['original_f']:.3f})."
+            f"Classifier of {scores['target']}, tested on original records: accuracy {percent(scores['release_accuracy'])} "
+            f"if trained on the release, {percent(scores['original_accuracy'])} on the original, "
+            f"{percent(scores['constant_accuracy'])} if it always predicts the most frequent class "
+            f"(macro F1 {scores['release_f']:.3f} and {scores['original_f']:.3f})."
         )
     if "sau" in figures:
         lines.append(
-            f"Sensitive attribute uncertainty (SAU): {figures['sau']:.3f}; no method gets below {figures.get('sau_limit', 0):.3f}."
+            f"Sensitive attribute uncertainty (SAU): {figures['sau']:.3f}; lower limit of any method: "
+            f"{figures.get('sau_limit', 0):.3f}."
         )
     stated = ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in figures.get("stated", {}).items())
     if stated:
-        lines.append(f"Stated by the release itself: {stated}.")
+        lines.append(f"Stated in the release: {stated}.")
     if not attributes:
-        lines.append("Give --original to measure loss, distances, correlation, query error and a classifier.")
+        lines.append("Add --original to measure loss, distances, association, query error and a classifier.")
     return out + bullets(lines)
 
 
 def safe_harbor(audit: Audit) -> str:
-    """The eighteen identifiers of the Safe Harbor rule."""
+    """List the eighteen identifiers of the Safe Harbor rule."""
     rows = [
         (
             f"{number}. {check.identifier}",
-            ("none found", "good") if check.clear else ("look at this", "warn"),
+            ("none found", "good") if check.clear else ("to review", "warn"),
             "; ".join(check.columns),
         )
         for number, check in enumerate(audit.risk.safe_harbor, 1)
     ]
-    intro = "Published columns compared with 45 CFR 164.514(b)(2), by name and by the look of their values. A help for the person who signs, not a determination."
+    intro = (
+        "Published columns compared with 45 CFR 164.514(b)(2), by column name and value pattern. This check helps the "
+        "person who signs; it is not an expert determination."
+    )
     return paragraph(intro) + table(("Identifier", "Result", "Columns"), rows)
 
 
 def comparison(candidates: Sequence[ComparedPolicy]) -> str:
-    """The frontier of risk and utility."""
-    tried = [c for c in candidates if c.guess is not None and c.query_error is not None]
-    points = [Point(c.name, c.guess or 0.0, c.query_error or 0.0, c.frontier) for c in tried]
+    """Show risk and utility of the compared policies, with the frontier."""
+    measured = [c for c in candidates if c.guess is not None and c.query_error is not None]
+    points = [Point(c.name, c.guess or 0.0, c.query_error or 0.0, c.frontier) for c in measured]
     plot = figure(
         frontier("Risk and utility", points, "right guesses of the sensitive value", "median query error"),
-        "Left and low is better. The dashed line joins candidates that no other beats in both.",
+        "Lower left is better. The dashed line joins the policies that no other policy dominates.",
     )
-    numbers = {id(c): str(number) for number, c in enumerate(tried, 1)}
+    numbers = {id(c): str(number) for number, c in enumerate(measured, 1)}
     rows = [
         (
             f"{numbers.get(id(c), '-')}. {c.name}",
@@ -256,7 +269,7 @@ def comparison(candidates: Sequence[ComparedPolicy]) -> str:
             _share(c.mean_risk),
             _share(c.query_error),
             _share(c.suppressed),
-            ("frontier", "good") if c.frontier else ("cannot be met", "bad") if not c.met else "beaten",
+            ("frontier", "good") if c.frontier else ("cannot be met", "bad") if not c.met else "dominated",
         )
         for c in candidates
     ]
@@ -265,28 +278,28 @@ def comparison(candidates: Sequence[ComparedPolicy]) -> str:
 
 
 def roles(audit: Audit) -> str:
-    """Roles and rationale of every column."""
-    return table(("Column", "Role and why", "Technique"), phrases.rationale(audit.policy))
+    """List role, reason and technique of every column."""
+    return table(("Column", "Role and reason", "Technique"), phrases.rationale(audit.policy))
 
 
 def reproduction(audit: Audit, command: str) -> str:
-    """What is needed to get the same figures again."""
+    """Show how to get the same figures again."""
     figures = audit.to_dict()
     versions = ", ".join(f"{name} {number}" for name, number in figures["versions"].items())
     out = tag("pre", command) if command else ""
     lines = [
-        f"Random choices of the auditor: seed {audit.seed}. With --seed {audit.seed} the sampled attacks come out the same.",
+        f"Random seed of this audit: {audit.seed}. Run it with --seed {audit.seed} to repeat the sampled attacks exactly.",
         _KEY_FROM_SEED if audit.inputs.seed is not None else _KEY_DISCARDED,
-        f"Made with {versions} on {audit.time}. Machine-readable twin: audit.json beside this file.",
+        f"Created with {versions} on {audit.time}. The file audit.json in the same folder has the figures as JSON.",
     ]
     return out + bullets(lines)
 
 
 def sign_off() -> str:
-    """Lines to sign on."""
+    """Show the signature lines."""
     names = (
         "Data custodian, date",
-        "Data-protection officer, date",
+        "Data protection officer, date",
         "Recipient of the release",
         "Review again on (date)",
     )
@@ -294,32 +307,32 @@ def sign_off() -> str:
 
 
 def command_text(args: Sequence[str]) -> str:
-    """A command line as it can be typed."""
+    """Return the command line, quoted for a shell."""
     return "reticent " + shlex.join(args)
 
 
 def _attack(outcome: Outcome) -> str:
     word, css = phrases.attack_result(outcome)
     low, high = outcome.interval
-    claim = "nothing claimed" if outcome.claim is None else f"conceded {percent(outcome.claim)}"
-    how = "counted against the truth" if outcome.counted else "expected from the posterior"
+    claim = "no bound stated" if outcome.claim is None else f"stated bound {percent(outcome.claim)}"
+    how = "counted with the true values" if outcome.counted else "expected from the posterior"
     out = tag("h3", phrases.TITLES.get(outcome.attack, outcome.attack)) + paragraph(outcome.question)
     out += paragraph(word, css)
     out += tiles(
         [
             (percent(outcome.accuracy), f"right guesses ({percent(low)} to {percent(high)}), {how}; {claim}"),
             (percent(outcome.highest), "highest posterior of any person"),
-            (f"{outcome.sure:,} of {outcome.tried:,}", "persons the attacker is sure of"),
+            (f"{outcome.sure:,} of {outcome.tried:,}", "persons about whom the attacker is certain"),
         ]
     )
     names = [f"{low:.0%} to {high:.0%}" for low, high in pairwise(BINS.tolist())]
     parts = [Bar(name, count, f"{count:,}") for name, count in zip(names, outcome.bins, strict=True) if count]
     out += figure(
-        bars(f"Posteriors, {outcome.attack}", parts, room=100), "Persons by how sure the attacker is of the best guess."
+        bars(f"Posteriors, {outcome.attack}", parts, room=100), "Persons by the attacker's certainty of the best guess."
     )
     if outcome.worst:
         shown = ", ".join(f"{p.pseudonym} ({percent(p.posterior)})" for p in outcome.worst[:5])
-        out += tag("p", f"Worst off, by pseudonym: {shown}.", css="soft")
+        out += tag("p", f"Persons at highest risk, by pseudonym: {shown}.", css="soft")
     return out + (bullets(outcome.notes) if outcome.notes else "")
 
 
@@ -328,7 +341,7 @@ def _data_protection_criteria(audit: Audit) -> str:
     linked, guess = by_name.get("linkage"), by_name.get("join-or-open") or by_name.get("homogeneity")
     return bullets(
         [
-            f"Singling out: a record is picked out with a mean chance of {percent(audit.risk.prosecutor.mean)}.",
+            f"Singling out: an attacker finds a person's record with a mean chance of {percent(audit.risk.prosecutor.mean)}.",
             f"Linkability: {percent(linked.accuracy)} of matches with another table are right."
             if linked
             else "Linkability: not tried.",

@@ -1,6 +1,6 @@
-"""Utility beside the risk: what the release still tells about the original, in the figures of `reticent.utility`.
+"""Utility of a release compared with the original, with the measures of `reticent.utility`.
 
-The distribution of each quasi-identifier before and after is shown in few bins whose names tell no cell that was not published.
+The distribution of each quasi-identifier before and after is shown in a few bins; no bin name contains an unpublished cell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reticent.utility.stream import sau, sau_limit
 from reticent.utility.workload import relative_error
 from reticent.verify.published import Published
 
-ROWS = 20_000  # correlation and queries look at a random part of larger tables
+ROWS = 20_000  # larger tables are sampled for the association
 QUERIES = 200
 
 
@@ -33,32 +33,32 @@ def utility(
     rng: np.random.Generator,
     target: str | None = None,
 ) -> dict[str, Any]:
-    """Everything that can be measured of the latest release; `target` is what the classifier learns, if not the sensitive value."""
+    """Measure the utility of the latest release; `target` is what the classifier predicts, by default the sensitive value."""
     latest = releases[-1]
     out: dict[str, Any] = {"stated": {k: v for k, v in latest.metrics.items() if isinstance(v, int | float)}}
     out |= _uncertainty(releases, policy)
-    beside = reconstruct(latest, original, policy) if original is not None else None
-    if beside is None:
+    reconstruction = reconstruct(latest, original, policy) if original is not None else None
+    if reconstruction is None:
         return out
-    rows_in = len(beside.sensitive)
+    record_count = len(reconstruction.sensitive)
     out["attributes"] = {
         name: {
-            "loss": _loss(column, rows_in),
+            "loss": _loss(column, record_count),
             "coarser": float((column.covered[column.label] > 1).mean()),
             "distance": _distance(*column.shares()),
-            "association": _association(beside, column, rng),
+            "association": _association(reconstruction, column, rng),
             "distribution": distribution(column),
         }
-        for name, column in beside.columns.items()
+        for name, column in reconstruction.columns.items()
     }
-    out["sensitive_distance"] = _distance(*beside.shares())
-    out["query_error"] = _query_error(beside, rng)
-    out["classifier"] = classifier_scores(beside, rng, target)
+    out["sensitive_distance"] = _distance(*reconstruction.shares())
+    out["query_error"] = _query_error(reconstruction, rng)
+    out["classifier"] = classifier_scores(reconstruction, rng, target)
     return out
 
 
 def _uncertainty(releases: Sequence[Published], policy: Policy) -> dict[str, float]:
-    """SAU where values are offered that nobody has, and the limit no method gets below."""
+    """Return the sensitive attribute uncertainty (SAU) of a stream, and its lower limit for any method."""
     streams = [release for release in releases if release.shape == "stream"]
     shown = group_stream(streams) if streams else None
     if shown is None:
@@ -71,25 +71,25 @@ def _uncertainty(releases: Sequence[Published], policy: Policy) -> dict[str, flo
     return figures
 
 
-def _loss(column: Column, rows_in: int) -> float:
+def _loss(column: Column, record_count: int) -> float:
     size = column.within.shape[1]
     share = column.covered[column.label] / size
-    counts = np.ones(rows_in, dtype=np.int64)
-    gone = np.arange(rows_in) >= len(share)
-    filled = np.concatenate([share, np.ones(max(0, rows_in - len(share)))])[:rows_in]
+    counts = np.ones(record_count, dtype=np.int64)
+    gone = np.arange(record_count) >= len(share)
+    filled = np.concatenate([share, np.ones(max(0, record_count - len(share)))])[:record_count]
     return attribute_loss(filled, size, counts, gone)
 
 
 def _distance(before: Floats, after: Floats) -> float:
-    """Total variation between the original distribution and what a reader would reconstruct."""
+    """Return the total variation between the original distribution and the one that a recipient estimates."""
     return float(np.abs(before - after).sum() / 2)
 
 
 def _association(reconstruction: Reconstruction, column: Column, rng: np.random.Generator) -> dict[str, float]:
-    """Association of the attribute with the sensitive value (Cramer's V), in the original and in the release.
+    """Return the association of the attribute with the sensitive value (Cramer's V), in the original and in the release.
 
-    Before: of the original values as they are; the correction for small samples keeps fine attributes from looking associated by
-    their fineness alone. After: of the published labels with what their records offer.
+    Before: with the original values; the small-sample correction keeps attributes with many values from looking
+    associated by chance. After: of the published labels with the values that their records offer.
     """
     chosen = _sample_rows(len(column.label), rng)
     labels = column.within.shape[0]
@@ -102,7 +102,7 @@ def _association(reconstruction: Reconstruction, column: Column, rng: np.random.
 
 
 def cramer(table: csr_array) -> float:
-    """Cramer's V, corrected for the bias of small samples (Bergsma 2013)."""
+    """Return Cramer's V, corrected for the bias of small samples (Bergsma 2013)."""
     by_row, by_column = table.sum(axis=1), table.sum(axis=0)
     rows, columns, total = int((by_row > 0).sum()), int((by_column > 0).sum()), float(table.sum())
     if total <= 1 or min(rows, columns) < 2:
@@ -116,20 +116,21 @@ def cramer(table: csr_array) -> float:
 
 
 def _query_error(reconstruction: Reconstruction, rng: np.random.Generator) -> dict[str, float]:
-    """Median relative error of random counts: a part of one attribute's values and some sensitive values."""
-    truth, estimate = [], []
+    """Measure the relative error of random counts: some values of one attribute and some sensitive values."""
+    true_counts, estimates = [], []
     names = list(reconstruction.columns)
     for _ in range(QUERIES if names else 0):
         column = reconstruction.columns[names[int(rng.integers(len(names)))]]
-        asked = rng.random(column.within.shape[1]) < 0.3
+        selected = rng.random(column.within.shape[1]) < 0.3
         values = rng.random(len(reconstruction.values)) < 0.3
-        truth.append(float((asked[column.source] & values[reconstruction.sensitive]).sum()))
-        fits = column.within @ asked
+        true_counts.append(float((selected[column.source] & values[reconstruction.sensitive]).sum()))
+        fits = column.within @ selected
         offered = reconstruction.group_share @ values
-        estimate.append(float((fits[column.label] * offered[reconstruction.group]).sum()))
-    if not truth:
+        estimates.append(float((fits[column.label] * offered[reconstruction.group]).sum()))
+    if not true_counts:
         return {}
-    errors = relative_error(np.array(truth), np.array(estimate), floor=max(1.0, len(reconstruction.sensitive) / 1000))
+    floor = max(1.0, len(reconstruction.sensitive) / 1000)
+    errors = relative_error(np.array(true_counts), np.array(estimates), floor=floor)
     return {"median": float(np.median(errors)), "p90": float(np.quantile(errors, 0.9)), "queries": len(errors)}
 
 
@@ -142,7 +143,7 @@ OTHERS = "all others"
 
 
 def distribution(column: Column) -> list[dict[str, Any]]:
-    """Shares before, and as a reader would reconstruct them: numbers in even bins, other values by name if they were published."""
+    """Return the shares before, and as a recipient estimates them: numbers in equal bins, other values by published name."""
     before, after = column.shares()
     numbers = _numbers(column.values)
     bins = _by_name(column) if numbers is None else _by_size(numbers)
@@ -162,7 +163,7 @@ def _numbers(values: tuple[str | None, ...]) -> Floats | None:
 
 
 def _by_size(numbers: Floats) -> list[tuple[str, Bools]]:
-    """Even bins from low to high, by their rank: a border may be somebody's number."""
+    """Return equal bins from low to high, named by rank: a bin edge could be a person's value."""
     edges = np.linspace(np.nanmin(numbers), np.nanmax(numbers), _BINS + 1)
     names = ["lowest", *(f"bin {at}" for at in range(2, _BINS)), "highest"]
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(names) - 1)
@@ -171,7 +172,7 @@ def _by_size(numbers: Floats) -> list[tuple[str, Bools]]:
 
 
 def _by_name(column: Column) -> list[tuple[str, Bools]]:
-    """The values that stand in the release as they are, the most frequent of them first; all others together."""
+    """Return the values that are published unchanged, most frequent first, and one bin for all others."""
     often = np.bincount(column.label, minlength=len(column.labels))
     published = {label: int(often[code]) for code, label in enumerate(column.labels) if often[code] > 0}
     known = [value for value in column.values if value in published]

@@ -1,1 +1,1 @@
-"""The published systems, reproduced: their tables and figures, with the papers' numbers beside ours."""
+"""Reproductions of published systems: their tables and figures, with the papers' numbers next to ours."""

@@ -1,4 +1,4 @@
-"""The setting of Li and Zhou's experiments: a synthetic census of the paper's domain sizes that changes from release to release."""
+"""The setting of Li and Zhou's experiments: a synthetic census with the paper's domain sizes that changes over time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Setting:
 
 @dataclass(frozen=True, repr=False)
 class Snapshot:
-    """The table at one moment: persons, positions of their quasi-identifiers, sensitive codes."""
+    """The table at one release: persons, codes of their quasi-identifiers, sensitive codes."""
 
     persons: npt.NDArray[np.uint64]
     quasi: npt.NDArray[np.int32]
@@ -44,23 +44,23 @@ class Snapshot:
 
     @property
     def records(self) -> npt.NDArray[np.int32]:
-        """All attributes, the sensitive one last."""
+        """All attributes, with the sensitive one last."""
         return np.column_stack([self.quasi, self.values]).astype(np.int32)
 
     @property
     def points(self) -> npt.NDArray[np.float32]:
-        """Quasi-identifiers scaled to their domains."""
+        """The quasi-identifiers, scaled to their domains."""
         sizes = np.array([SIZES[name] - 1 for name in QUASI], dtype=np.float32)
         return np.ascontiguousarray(self.quasi / sizes, dtype=np.float32)
 
     @property
     def people(self) -> People:
-        """The records as the engines take them."""
+        """The records in the form that the engines need."""
         return People(self.persons, np.zeros(len(self.persons), dtype=np.uint64), self.values)
 
 
 def census(n: int, seed: int) -> npt.NDArray[np.int32]:
-    """The synthetic census as codes, occupation last and in an order that tells nothing about its frequency."""
+    """Return the synthetic census as codes, occupation last and shuffled, so that codes do not follow frequency."""
     from reticent.datasets import census as source
 
     table = source.generate(n, seed, layout="m-distinct")
@@ -78,7 +78,7 @@ def census(n: int, seed: int) -> npt.NDArray[np.int32]:
 
 
 def diameter(d: int) -> Updates:
-    """Occupations in runs of d that may become one another, all equally likely."""
+    """Return an update graph in which occupations change within runs of d, all equally likely."""
     size = SIZES["occupation"]
     run = np.arange(size) // d
     same = run[:, None] == run[None, :]
@@ -88,7 +88,7 @@ def diameter(d: int) -> Updates:
 
 
 def snapshots(setting: Setting, pool: npt.NDArray[np.int32]) -> Iterator[Snapshot]:
-    """The table, release by release: people leave and arrive, everybody ages, some change status, degree or job."""
+    """Yield the table release by release: people leave and arrive, age, and some change status, degree or job."""
     rng = np.random.default_rng(setting.seed)
     order = rng.permutation(len(pool))
     alive, used = order[: setting.first], setting.first
@@ -109,25 +109,27 @@ def snapshots(setting: Setting, pool: npt.NDArray[np.int32]) -> Iterator[Snapsho
 
 
 def _age(state: npt.NDArray[np.int32], alive: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-    """One year older; one in twenty moves on in marital status (never back to the first) and one in twenty in education."""
+    """Age everybody by one year; one in twenty changes marital status (never to the first), one in twenty education."""
     state[alive, 0] = np.minimum(state[alive, 0] + 1, SIZES["age"] - 1)
     married = alive[rng.random(len(alive)) < 0.05]
     state[married, 2] = rng.integers(1, SIZES["marital_status"], len(married))
-    taught = alive[rng.random(len(alive)) < 0.05]
-    state[taught, 3] = np.minimum(state[taught, 3] + 1, SIZES["education"] - 1)
+    educated = alive[rng.random(len(alive)) < 0.05]
+    state[educated, 3] = np.minimum(state[educated, 3] + 1, SIZES["education"] - 1)
 
 
 def l_diverse(values: npt.NDArray[np.int32], where: npt.NDArray[np.float32], *, l: int) -> Grouping:
-    """Groups of at least l distinct values, near in their quasi-identifiers; values may repeat inside a group.
+    """Form groups of at least l distinct values with similar quasi-identifiers; values may repeat in a group.
 
-    Guarantee: every group of one release holds at least l distinct values, against a reader who sees that release alone.
-    Not covered: a second release. Two of them together disclose most values (see `docs/reproduce/m-distinct.md`); `series: {method: l-diversity}` is the same promise with better cuts; this is the paper's scale.
+    Guarantee: every group has at least l distinct values, against an attacker who sees only this release.
+    Not covered: an attacker with two releases, which together disclose most values (see
+        `docs/reproduce/m-distinct.md`).
     Cost: O(n log n) in the native core.
-    Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006; cuts as in K. LeFevre et al., "Mondrian", ICDE 2006.
+    Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006.
+    Differences: cuts as in K. LeFevre et al., "Mondrian", ICDE 2006; `series: {method: l-diversity}` cuts better.
     """
     cuts = _core.series.group_l_diverse(values, where, l=l)
     if not cuts.count:
-        raise GuaranteeError(f"The table has fewer than {l} values; nothing was published.", hint="Lower l.")
+        raise GuaranteeError(f"The table has fewer than {l} distinct values; nothing was published.", hint="Lower l.")
     group = cuts.groups
     order = np.lexsort((values, group)).astype(np.int32)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(group))]).astype(np.int64)
@@ -136,7 +138,7 @@ def l_diverse(values: npt.NDArray[np.int32], where: npt.NDArray[np.float32], *, 
 
 @dataclass(repr=False)
 class Series:
-    """A series published by one method, without the gate: what the paper measures."""
+    """A series published by one method without the gate, as in the paper."""
 
     method: str
     m: int
@@ -145,21 +147,21 @@ class Series:
     history: History = field(default_factory=History)
 
     def publish(self, table: Snapshot) -> Grouping:
-        """The next release."""
+        """Publish the next release."""
         people = table.people
         if self.method == "l-diversity":
             grouping: Grouping | None = l_diverse(table.values, table.points, l=self.m)
         else:
             still = self.method == "m-invariance"
             knowledge = self.still if still else self.updates
-            colours = np.arange(len(knowledge), dtype=np.int32)
+            colors = np.arange(len(knowledge), dtype=np.int32)
             key = self.history.releases.to_bytes(32, "little")
             grouping = form_groups(
                 self.history,
                 knowledge,
                 people,
                 table.points,
-                FirstGroupRules(self.m, colours, key, static_values=still),
+                FirstGroupRules(self.m, colors, key, static_values=still),
             )
         if grouping is None:
             raise InternalError("Fifty occupations were not enough for first groups.")

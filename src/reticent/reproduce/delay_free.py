@@ -1,9 +1,9 @@
-"""`reticent reproduce delay-free`: Figures 3 to 10 of Kim, Sung and Chung (2014), with the numbers of their text beside ours.
+"""`reticent reproduce delay-free`: Figures 3 to 10 of Kim, Sung and Chung (2014), with the paper's numbers next to ours.
 
-The demographic stream is the Adult set where it is at hand; the medical stream is the synthetic national patients sample (`datasets.nps`), since
-the paper's records cannot be had. Beside our default (l distinct candidates from a matched pool) stands the paper's own generation, with a
-uniform pool and with a pool of past frequencies; where it does not come to an end within 100,000 draws, its curve stops. Times are those of
-this machine: compare ratios, not microseconds.
+The demographic stream is the Adult set, if available. The medical stream is the synthetic national patients sample
+(`datasets.nps`), because the paper's records are not public. Our default draws l distinct candidates from a matched pool.
+We compare it with the paper's own generation, with a uniform pool and with a pool of past frequencies. Its curve stops
+where it needs more than 100,000 draws. Times depend on the machine: compare ratios, not microseconds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PAPER = {
     "average error, D1 D2 D3": [2.59, 1.47, 0.77],
     "average error, M1 M2 M3": [0.58, 0.47, 0.42],
 }
-"""What the paper's text says; its curves are only drawn."""
+"""Numbers of the paper's text; it gives none for its curves."""
 
 DELTAS = (10, 100, 1_000, 10_000)
 LS = (5, 10, 15, 20, 25)
@@ -55,23 +55,23 @@ LITERAL = {
     f"literal, {pool} pool": {"generation": "literal", "pool": pool, "draw_limit": 100_000}
     for pool in ("uniform", "empirical")
 }
-"""The paper's own generation of candidates, by the pool it draws from."""
+"""The paper's own generation of candidates, by pool."""
 VARIANTS: dict[str, dict[str, Any]] = {"delay-free": {}, **LITERAL}
 EDUCATION = (
     *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad", "Some-college"),
     *("Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school", "Doctorate"),
 )
-"""Adult's degrees from the lowest on: Table 1 calls education continuous."""
+"""Adult's degrees from the lowest to the highest: Table 1 treats education as continuous."""
 TREES = ("workclass", "marital-status", "native-country")
-"""Adult's categories with a taxonomy tree of more than a root, which CASTLE generalises by where its file is there; DF leaves them as they are."""
+"""Adult's columns with a taxonomy tree, by which CASTLE generalizes if the file exists; DF leaves them unchanged."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A data set as the paper uses it: quasi-identifiers in order, one sensitive column, a past to take the pool from.
+    """A data set as the paper uses it: quasi-identifiers in order, one sensitive column, and past counts for the pool.
 
-    Over the number of records (Figures 5 and 6) the first `fixed` quasi-identifiers are used: Adult-5 and NPS-4. Categories without one of the
-    `trees` have values and a root.
+    Figures 5 and 6, by number of records, use the first `fixed` quasi-identifiers: Adult-5 and NPS-4. A category without
+    one of the `trees` has only its values and a root.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Stream:
     trees: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def policy(self, folder: Path, dimensions: int | None = None, k: int | None = None, **settings: Any) -> Policy:
-        """The first quasi-identifiers as such; the rest stays inside."""
+        """Return a policy with the first quasi-identifiers; the other columns are not released."""
         quasi = self.quasi[:dimensions]
         columns: dict[str, Any] = dict.fromkeys(self.table.column_names, "identifier")
         columns |= dict.fromkeys(quasi, "quasi") | {self.sensitive: "sensitive"}
@@ -99,13 +99,13 @@ class Stream:
 
 
 def demographic(folder: Path, rows: int) -> Stream:
-    """The Adult set, or nothing to reproduce from."""
+    """Load the Adult set as a stream, with the paper's queries."""
     table = adult.load_stream(folder).slice(0, rows)
     degrees = pc.add(pc.index_in(table.column("education"), value_set=pa.array(EDUCATION)), 1)
     table = table.set_column(table.column_names.index("education"), "education", degrees)
     values = table.column(adult.STREAM_SENSITIVE).to_pylist()
     past = dict.fromkeys(sorted(set(values)), 0) | Counter(values[:PAST_RECORDS])
-    every = -(-table.num_rows // 100)  # a hundred windows, the last one a little shorter
+    every = -(-table.num_rows // 100)  # a hundred windows; the last one may be shorter
     sales = [value for value in past if "Sales" in value and "<=" in value]
     female, divorced = {"sex": ["Female"]}, {"marital-status": ["Divorced"]}
     queries = {
@@ -119,7 +119,7 @@ def demographic(folder: Path, rows: int) -> Stream:
 
 
 def _tree(path: Path) -> dict[str, list[str]]:
-    """The nodes above the leaves of a hierarchy file; a missing value (`?`) has a node of its own."""
+    """Read the nodes above the leaves of a hierarchy file; a missing value (`?`) has its own node."""
     tree = {"unknown": ["?"]}
     for line in path.read_text(encoding="utf-8").splitlines():
         leaf, node = line.split(";")[:2]
@@ -128,7 +128,7 @@ def _tree(path: Path) -> dict[str, list[str]]:
 
 
 def medical(rows: int, seed: int) -> Stream:
-    """The synthetic patients sample in the place of the paper's."""
+    """Generate the synthetic patients sample that replaces the paper's."""
     table, past = nps.generate(rows, seed), nps.prior()
     counts = dict(zip(past.column("value").to_pylist(), past.column("count").to_pylist(), strict=True))
     every = -(-rows // 100)
@@ -150,14 +150,14 @@ def run(
     data: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Runs every figure, writes `figures.json` and one plot per figure into `out`, and returns the figures.
+    """Run every figure, write `figures.json` and one plot per figure into `out`, and return the summary.
 
     Args:
-        out: the folder to write to.
-        quick: smaller sizes, to see that everything runs.
-        seed: makes it repeatable.
-        data: the folder of the Adult set; by default where `datasets.adult.folder` finds it.
-        say: told of every figure as it is done.
+        out: the output folder.
+        quick: use smaller sizes, to test that everything runs.
+        seed: makes the run repeatable.
+        data: the folder of the Adult set; by default the one that `datasets.adult.data_folder` finds.
+        progress: called with a line for every figure.
     """
     from reticent.reproduce.plots import draw_delay_free as draw
 
@@ -188,7 +188,7 @@ def _streams(data: Path | None, *, quick: bool, seed: int) -> list[Stream]:
 
 
 class Study:
-    """Runs one method on one stream and keeps the measurements that the figures share."""
+    """Runs one method on one stream, and stores the measurements that the figures share."""
 
     def __init__(self, folder: Path, seed: int, *, quick: bool) -> None:
         self.folder, self.seed, self.quick = folder, seed, quick
@@ -196,24 +196,24 @@ class Study:
 
     @property
     def ls(self) -> tuple[int, ...]:
-        """The diversities that are run."""
+        """The values of l to run."""
         return LS[:2] if self.quick else LS
 
     def measure_delay_free(self, stream: Stream, rows: int | None = None, **settings: Any) -> dict[str, float | None]:
-        """Time per tuple and information loss without delay; None where the generation does not come to an end."""
+        """Measure time per tuple and information loss of delay-free; None if the generation does not finish."""
         publisher = self.build(stream, **settings)
         table = stream.table.slice(0, rows)
         start = time.process_time()
         try:
             (release,) = publisher.push(table)
-            dict(release.tables)  # built when asked for; a tuple counts when it is there to be read
+            dict(release.tables)  # tables are built lazily; include this in the time
         except GuaranteeError:
             return {"ms": None, "loss": None}
         seconds = time.process_time() - start
         return {"ms": seconds / table.num_rows * 1e3, "loss": _loss(release, len(publisher.policy.quasi))}
 
     def build(self, stream: Stream, **settings: Any) -> DelayFree:
-        """A publisher without delay."""
+        """Build a delay-free publisher."""
         policy = stream.policy(self.folder, settings.pop("dimensions", None), method="delay-free", **settings)
         publisher = publisher_class("stream", "delay-free")(policy, rng=Rng.from_seed(self.seed))
         assert isinstance(publisher, DelayFree)  # noqa: S101
@@ -222,7 +222,7 @@ class Study:
     def measure_castle(
         self, stream: Stream, delta: int, l: int = 10, *, dimensions: int | None = None, rows: int | None = None
     ) -> dict[str, float]:
-        """The same for CASTLE; a tuple's time is what all tuples cost until it leaves."""
+        """Measure the same for CASTLE; a tuple's time includes the cost of all tuples until its release."""
         policy = stream.policy(self.folder, dimensions, k=l, method="castle", l=l, delta=delta)
         publisher = Castle(policy, rng=Rng.from_seed(self.seed))
         table = stream.table.slice(0, rows)
@@ -241,7 +241,7 @@ class Study:
         }
 
     def sau_without_validation(self, stream: Stream, **settings: Any) -> float | None:
-        """SAU without late validation: a group is closed to everybody but the record that opened it."""
+        """Measure SAU without late validation: a group accepts only the record that opened it."""
         publisher = self.build(stream, retire_after=1, **settings)
         table = stream.table.slice(0, 1_000)
         try:
@@ -251,7 +251,7 @@ class Study:
         return publisher.metrics["sau"]
 
     def literal(self, stream: Stream) -> dict[str, dict[str, float]]:
-        """The share of groups for which the paper's own generation stops within 100,000 draws, by pool and l."""
+        """Return the share of groups for which the paper's generation stops within 100,000 draws, by pool and l."""
         tries = 10 if self.quick else 100
         return {
             name: {str(l): sum(self._stops(stream, l, at, settings) for at in range(tries)) / tries for l in self.ls}
@@ -269,20 +269,20 @@ class Study:
 
 
 def _loss(release: Release, quasi: int) -> float:
-    """Equations (6) and (7) from the release alone: distinct candidates and records of every group."""
+    """Compute equations (6) and (7) from the release: distinct candidates and records of every group."""
     names, candidates = np.unique(release.tables["group"].column("group").to_numpy(), return_counts=True)
     joined, records = np.unique(release.tables["tuple"].column("group").to_numpy(), return_counts=True)
     return stream_information_loss(candidates[np.searchsorted(names, joined)], records, quasi)
 
 
 def by_dimension(study: Study, stream: Stream) -> dict[str, Curves]:
-    """Figures 3 and 4: time per tuple and information loss against the number of quasi-identifiers; equation (5) for CASTLE besides."""
+    """Run Figures 3 and 4: time per tuple and information loss by number of quasi-identifiers; equation (5) for CASTLE."""
     sizes = list(range(1, len(stream.quasi) + 1))
     return _compare_methods(study, stream, sizes, lambda size: {"dimensions": size})
 
 
 def by_records(study: Study, stream: Stream) -> dict[str, Curves]:
-    """Figures 5 and 6: the same against the number of records."""
+    """Run Figures 5 and 6: the same by number of records."""
     total = stream.table.num_rows
     sizes = [total * part // 5 for part in range(1, 6)]
     return _compare_methods(study, stream, sizes, lambda size: {"rows": size, "dimensions": stream.fixed})
@@ -301,15 +301,15 @@ def _compare_methods(
     runs |= {f"CASTLE, delta = {delta}": partial(study.measure_castle, stream, delta) for delta in deltas}
     for name, make in runs.items():
         figures = [make(**setting(size)) for size in sizes]
-        times[name] = [one["ms"] for one in figures]
-        losses[name] = [one["loss"] for one in figures]
+        times[name] = [figure["ms"] for figure in figures]
+        losses[name] = [figure["loss"] for figure in figures]
         if name.startswith("CASTLE"):
-            cells[name] = [one["cells"] for one in figures]
+            cells[name] = [figure["cells"] for figure in figures]
     return {"time": times, "loss": losses, "cells": cells}
 
 
 def by_l(study: Study, stream: Stream) -> dict[str, Curves]:
-    """Figure 7: time per tuple and information loss against l."""
+    """Run Figure 7: time per tuple and information loss by l."""
     times: Curves = {"x": [float(l) for l in study.ls]}
     losses: Curves = {"x": times["x"]}
     for name, settings in VARIANTS.items():
@@ -320,7 +320,7 @@ def by_l(study: Study, stream: Stream) -> dict[str, Curves]:
 
 
 def uncertainty(study: Study, stream: Stream) -> dict[str, Curves]:
-    """Figure 8: sensitive attribute uncertainty over time, beside the limit nobody can go below, and without late validation."""
+    """Run Figure 8: sensitive attribute uncertainty over time, its lower limit, and the same without late validation."""
     step = max(1, stream.table.num_rows // 40)
     ends = list(range(step, stream.table.num_rows + 1, step))
     curves: Curves = {"x": [float(end) for end in ends]}
@@ -349,9 +349,9 @@ def _over_time(publisher: DelayFree, stream: Stream, ends: list[int]) -> list[fl
 
 
 def queries(study: Study, stream: Stream) -> dict[str, Any]:
-    """Figures 9 and 10: a hundred windows of each query, the truth beside the estimate.
+    """Run Figures 9 and 10: a hundred windows of each query, with true count and estimate.
 
-    Whether the estimate follows the truth is told by their correlation, and by the error of answering the mean every time.
+    Two figures show whether the estimate follows the true count: their correlation, and the error of a constant answer.
     """
     curves: dict[str, Any] = {}
     for name, query in stream.queries.items():
@@ -385,7 +385,7 @@ FIGURES: dict[str, Callable[[Study, Stream], dict[str, Any]]] = {
 
 
 def compare_with_paper(figures: dict[str, Any]) -> dict[str, Any]:
-    """Our values of what the paper's text states."""
+    """Return our values of the numbers in the paper's text."""
     ours: dict[str, Any] = {}
     for name, long in (("adult", "Adult"), ("nps", "NPS")):
         if f"5 and 6 {name}" not in figures:

@@ -1,10 +1,10 @@
-"""`reticent reproduce evolving`: Figures 8, 9 and 10 of Temuujin, Ahn and Im (2019), our methods beside the paper's.
+"""`reticent reproduce evolving`: Figures 8, 9 and 10 of Temuujin, Ahn and Im (2019), with our methods next to the paper's.
 
-The data is a synthetic census with the paper's eight attributes and domain sizes. The paper draws its figures and states
-no numbers, so what is compared is what its text says about them: which method is faster, and how time changes with l.
+The data is a synthetic census with the paper's eight attributes and domain sizes. The paper states no numbers for its
+figures, so we compare with its text: which method is faster, and how time changes with l.
 
-Two ways to delete are shown. In one batch, re-anonymising everything (RED) costs one run of Anatomy, which is linear in our
-core and hard to beat. One record after the other, as a live table changes, RED pays that price for every record.
+Records are deleted in two ways. In one batch, re-anonymizing everything (RED) costs one run of Anatomy, which is linear
+in our core. One record at a time, as a live table changes, RED pays this cost for every record.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ PAPER = {
     "9": "deletion: ENCC before ENC, both far before RED and EAC; EAC slowest",
     "10": "ENCC takes less time with a larger l",
 }
-"""What the paper's text says; its figures are only drawn."""
+"""Statements of the paper's text; it gives no numbers for its figures."""
 
 WHOLE_ENGINES = {"veil": "veil", "indexed, whole engine": "indexed"}
-"""Measured with everything around the kernels (finding records by person, hashing, dictionaries): the veil has no classes."""
+"""Methods measured with the whole engine (person lookup, hashing, dictionaries), because the veil has no classes."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes in records (Table 7 of the paper), and how far the slow methods are taken."""
+    """Sizes in records (Table 7 of the paper), and the largest sizes for slow methods."""
 
     sizes: tuple[int, ...] = (10_000, 28_000, 57_000, 144_000, 288_000, 577_000)
     slow: int = 144_000
@@ -60,7 +60,7 @@ QUICK = Scale(sizes=(2_000, 5_000, 10_000), slow=5_000, red_by_one=2_000)
 def run(
     out: Path, *, quick: bool = False, seed: int = 1, progress: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """Runs the figures, writes `figures.json` and one plot per figure into `out`, and returns what was found."""
+    """Run the figures, write `figures.json` and one plot per figure into `out`, and return the summary."""
     from reticent.reproduce.plots import draw_evolving_figures as draw
 
     scale = QUICK if quick else FULL
@@ -83,7 +83,7 @@ def run(
 
 
 def policy(method: str, l: int) -> Policy:
-    """The census under a method; occupation is sensitive, all else identifies."""
+    """Return the census policy for a method; occupation is sensitive, all other columns are quasi-identifiers."""
     names = [name for name in census.LAYOUTS["evolving"].columns if name != "occupation"]
     columns: dict[str, Any] = {"person_id": "identifier", **dict.fromkeys(names, "quasi"), "occupation": "sensitive"}
     columns["age"] = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
@@ -93,7 +93,7 @@ def policy(method: str, l: int) -> Policy:
 
 @cache
 def _prior() -> Path:
-    """The census's own law as a file, for as long as the program runs."""
+    """Write the census's prior to a temporary file that lasts until the program ends."""
     folder = tempfile.TemporaryDirectory(prefix="reticent-prior-")
     atexit.register(folder.cleanup)
     path = Path(folder.name) / "prior.csv"
@@ -102,7 +102,7 @@ def _prior() -> Path:
 
 
 class Census:
-    """The synthetic census, as a table and as codes; as in the paper, no two tuples with the same quasi-identifiers."""
+    """The synthetic census, as a table and as codes; as in the paper, quasi-identifiers of all tuples differ."""
 
     def __init__(self, n: int, seed: int) -> None:
         drawn = census.generate(n + n // 4, seed=seed)
@@ -113,13 +113,13 @@ class Census:
         self.table = drawn.take(pa.array(np.sort(first)[:n])).combine_chunks()
         coded = encode_table(self.table, [*names, "occupation"])
         self.quasi = np.stack([coded.codes[name] for name in names], axis=1)
-        self.quasi[:, names.index("age")] = self.table.column("age").to_numpy()  # a number, unlike the others
+        self.quasi[:, names.index("age")] = self.table.column("age").to_numpy()  # a number; the others are categories
         self.values = coded.codes["occupation"]
-        # Information loss: age has a width, all other attributes are categorical.
+        # For information loss, age has a width; all other attributes are categorical.
         self.scale = [1 / 80 if name == "age" else 0.0 for name in names]
 
     def classes(self, method: str, n: int, l: int) -> _core.evolving.Classes:
-        """The first n records under a method, in the native core."""
+        """Insert the first n records with a method into the native core."""
         core = _core.evolving.Classes(method, l=l, scale=self.scale)
         core.insert(np.arange(n, dtype=np.uint32), self.values[:n], self.quasi[:n], key=bytes(32))
         return core
@@ -127,13 +127,13 @@ class Census:
 
 @dataclass(frozen=True, repr=False)
 class Study:
-    """The census and how much of it to use."""
+    """The census and the sizes to measure."""
 
     scale: Scale
     data: Census
 
     def insertion(self, method: str, n: int) -> float:
-        """Milliseconds to insert 10% into n records, as one batch."""
+        """Measure the milliseconds to insert 10% into n records, as one batch."""
         rows = np.arange(n, n + n // 10, dtype=np.uint32)
         if method in WHOLE_ENGINES:
             engine = self._engine(WHOLE_ENGINES[method], n)
@@ -142,14 +142,14 @@ class Study:
         return _measure_ms(lambda: core.insert(rows, self.data.values[rows], self.data.quasi[rows], key=bytes(32)))
 
     def deletion(self, method: str, n: int, *, each: bool = False, l: int | None = None) -> float:
-        """Milliseconds to delete a random 10% of n records, as one batch or one by one."""
-        gone = np.random.default_rng(n).permutation(n)[: n // 10].astype(np.uint32)
+        """Measure the milliseconds to delete a random 10% of n records, as one batch or one by one."""
+        deleted = np.random.default_rng(n).permutation(n)[: n // 10].astype(np.uint32)
         if method in WHOLE_ENGINES:
             engine = self._engine(WHOLE_ENGINES[method], n)
-            ids = self.data.table.column("person_id").take(pa.array(gone))
+            ids = self.data.table.column("person_id").take(pa.array(deleted))
             return _measure_ms(lambda: engine.delete(ids))
         core = self.data.classes(method, n, l or self.scale.l)
-        return _measure_ms(lambda: core.delete(gone, key=bytes(32), each=each))
+        return _measure_ms(lambda: core.delete(deleted, key=bytes(32), each=each))
 
     def _engine(self, method: str, n: int) -> Any:
         engine = publisher(policy(method, self.scale.l), "evolving", method, rng=Rng.from_seed(1))
@@ -158,12 +158,12 @@ class Study:
         return engine
 
     def sizes(self, limit: int | None = None) -> list[int]:
-        """The sizes up to a limit."""
+        """Return the sizes up to a limit."""
         return [n for n in self.scale.sizes if limit is None or n <= limit]
 
 
 def _measure_ms(work: Callable[[], Any]) -> float:
-    """Milliseconds of processor time: all of this runs on one core, and a busy machine then tells the same."""
+    """Measure CPU time in milliseconds: everything runs on one core, and other load does not change the result."""
     start = time.process_time()
     work()
     return 1000 * (time.process_time() - start)
@@ -211,7 +211,7 @@ FIGURES: dict[str, Callable[[Study], Curve]] = {
 
 
 def compare_with_paper(figures: dict[str, Curve]) -> dict[str, Any]:
-    """Our figures in the terms of the paper's text, each at the largest size that both finished."""
+    """Return our figures in the terms of the paper's text, each at the largest size that both methods finished."""
 
     def ratio(figure: str, slow: str, fast: str) -> float:
         curves = figures[figure]

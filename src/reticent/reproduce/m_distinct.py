@@ -1,9 +1,11 @@
-"""`reticent reproduce m-distinct`: Figures 3 to 9 of Li and Zhou (2008), with the numbers their text states beside ours.
+"""`reticent reproduce m-distinct`: Figures 3 to 9 of Li and Zhou (2008), with the paper's numbers next to ours.
 
-The data is a synthetic census with the paper's domain sizes; everything else is the paper's setting. The gate is off, as in the paper.
+The data is a synthetic census with the paper's domain sizes; all other settings are the paper's. The gate is off, as in
+the paper.
 
-A range count query (section VI-C) asks how many records lie in a range of every quasi-identifier and of the sensitive values. A group
-answers with its records (counterfeits excluded) times the chance that a record spread evenly over the group's ranges and values lies inside.
+A range count query (section VI-C) counts the records in a range of every quasi-identifier and of the sensitive values.
+The estimate of a group is its number of records (without counterfeits) times the chance that a record is in the range,
+if records are spread evenly over the group's ranges and values.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from reticent.reproduce.census_series import SIZES, Series, Setting, Snapshot, c
 
 Curve = dict[str, list[float]]
 Run = tuple[Curve, Snapshot, Grouping]
-"""What was seen of a series, and its last table as it was and as it was released."""
+"""The measurements of a series, its last table, and the groups that were released for it."""
 
 PAPER = {
     "vulnerable share, 2-diversity, 20 releases": 0.66,
@@ -33,12 +35,12 @@ PAPER = {
     "counterfeits at the default setting": 0,
     "counterfeits per group, m = 8, d = 5, 3,000 deleted": "below 2",
 }
-"""What the paper's text says; its curves are only drawn."""
+"""Numbers of the paper's text; it gives none for its curves."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of the paper's setting is run; curves over time ask fewer queries than the paper's 10,000."""
+    """How much of the paper's setting is run; curves over time use fewer queries than the paper's 10,000."""
 
     setting: Setting
     ms: tuple[int, ...] = (2, 4, 6, 8)
@@ -62,7 +64,7 @@ QUICK = Scale(
 def run(
     out: Path, *, quick: bool = False, seed: int = 1, progress: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """Runs every figure, writes `figures.json`, `summary.json` and one plot per figure into `out`, and returns the figures."""
+    """Run every figure, write `figures.json`, `summary.json` and one plot per figure into `out`, and return all."""
     from reticent.reproduce.plots import draw_m_distinct as draw
 
     scale = QUICK if quick else FULL
@@ -83,7 +85,7 @@ def run(
 
 @dataclass(frozen=True, repr=False)
 class Study:
-    """The census, how much of it to use, and the series published so far: several figures look at the same one."""
+    """The census, its scale, and the series published so far, because several figures use the same series."""
 
     scale: Scale
     pool: npt.NDArray[np.int32]
@@ -91,16 +93,16 @@ class Study:
 
     @property
     def checkpoints(self) -> list[float]:
-        """The releases at which costly things are looked at: the first, every fourth, the last."""
+        """The releases with expensive measurements: the first, every fourth, and the last."""
         last = self.scale.setting.releases
         return [float(n) for n in range(1, last + 1) if n == 1 or n % 4 == 0 or n == last]
 
     def series(self, method: str, m: int, *, diameter: int | None = None, deleted: int | None = None) -> Curve:
-        """What is seen of a whole series, release by release or at the marks."""
+        """Return the measurements of a whole series, for every release or at the checkpoints."""
         return self.run(method, m, diameter=diameter, deleted=deleted)[0]
 
     def run(self, method: str, m: int, *, diameter: int | None = None, deleted: int | None = None) -> Run:
-        """Publishes a series, once."""
+        """Publish a series, or return it from the cache."""
         setting = self.scale.setting
         setting = replace(setting, diameter=diameter or setting.diameter, deleted=deleted or setting.deleted)
         key = method, m, setting.diameter, setting.deleted
@@ -110,25 +112,25 @@ class Study:
 
     def _publish(self, method: str, m: int, setting: Setting) -> Run:
         series = Series(method, m, diameter(setting.diameter))
-        seen: Curve = {"invalid": [], "counterfeits": [], "vulnerable": [], "error": []}
+        measured: Curve = {"invalid": [], "counterfeits": [], "vulnerable": [], "error": []}
         for number, table in enumerate(snapshots(setting, self.pool), 1):
             grouping = series.publish(table)
-            seen["invalid"].append(float((grouping.withheld > 0).sum()))
-            seen["counterfeits"].append(float(grouping.counterfeits.mean()))
+            measured["invalid"].append(float((grouping.withheld > 0).sum()))
+            measured["counterfeits"].append(float(grouping.counterfeits.mean()))
             if number in self.checkpoints and method == "l-diversity":
-                seen["vulnerable"].append(_vulnerable(series))
+                measured["vulnerable"].append(_vulnerable(series))
             if number in self.checkpoints and method == "m-distinct":
-                seen["error"].append(self.error(table, grouping, 0.5, self.scale.queries_over_time))
-        return seen, table, grouping
+                measured["error"].append(self.error(table, grouping, 0.5, self.scale.queries_over_time))
+        return measured, table, grouping
 
     def error(self, table: Snapshot, grouping: Grouping, theta: float, count: int) -> float:
-        """The median error of random queries."""
+        """Return the median error of random queries."""
         queries = Queries.draw(list(SIZES.values()), theta, count, np.random.default_rng(7))
         return float(np.median(relative_errors(queries.estimate(grouping, table.quasi), queries.count(table.records))))
 
 
 def _vulnerable(series: Series) -> float:
-    """Share of all published versions left with one feasible value."""
+    """Return the share of all published versions with only one feasible value left."""
     risk = risk_of(series.history, series.updates)
     return float(risk.disclosed.sum() / risk.versions.sum())
 
@@ -153,7 +155,7 @@ def figure_3b(study: Study) -> Curve:
 
 
 def figure_4a(study: Study) -> Curve:
-    """Records that m-Invariance cannot publish, added up over time."""
+    """Cumulative number of records that m-Invariance cannot publish, over time."""
     return {f"m = {m}": np.cumsum(study.series("m-invariance", m)["invalid"]).tolist() for m in study.scale.ms}
 
 
@@ -172,7 +174,7 @@ def figure_5a(study: Study) -> Curve:
 
 
 def figure_5b(study: Study) -> Curve:
-    """Median query error by theta, m = 4, last release, beside l-diversity."""
+    """Median query error by theta, m = 4, last release, compared with l-diversity."""
     thetas = [round(0.1 * i, 1) for i in range(1, 10)]
     out: Curve = {"theta": thetas}
     for method in ("m-distinct", "l-diversity"):
@@ -220,7 +222,7 @@ def figure_8b(study: Study) -> Curve:
 
 
 def figure_9(study: Study) -> Curve:
-    """Processor seconds for the second release, by diameter (m = 4) and by m."""
+    """CPU seconds for the second release, by diameter (m = 4) and by m."""
     out: Curve = {"d": _floats(study.scale.ds), "m": _floats(study.scale.ms)}
     out["by d"] = [_second_release_seconds(study, 4, d) for d in study.scale.ds]
     out["by m"] = [_second_release_seconds(study, m, study.scale.setting.diameter) for m in study.scale.ms]
@@ -228,14 +230,14 @@ def figure_9(study: Study) -> Curve:
 
 
 def _second_release_seconds(study: Study, m: int, d: int) -> float:
-    """The least of three runs, in processor time: the machine has other work, and the paper's program had one thread."""
+    """Return the smallest CPU time of three runs; the paper's program had one thread."""
     setting = replace(study.scale.setting, diameter=d, releases=2)
     series = Series("m-distinct", m, diameter(d))
     first, second = snapshots(setting, study.pool)
     series.publish(first)
     seconds = []
     for _ in range(3):
-        again = replace(series)  # a history is never changed, only followed by another
+        again = replace(series)  # a history is immutable
         start = time.process_time()
         again.publish(second)
         seconds.append(time.process_time() - start)
@@ -258,7 +260,7 @@ FIGURES: dict[str, Callable[[Study], Curve]] = {
 
 
 def compare_with_paper(figures: dict[str, Curve]) -> dict[str, float]:
-    """Our figures for what the paper's text states."""
+    """Return our values of the numbers in the paper's text."""
     return {
         "vulnerable share, 2-diversity, 20 releases": figures["3a"]["l = 2"][-1],
         "invalid records of m-Invariance at d = 1": figures["4b"]["m = 4"][0],
@@ -272,24 +274,24 @@ Grid = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, repr=False)
 class Queries:
-    """Closed ranges, one row per query, one column per attribute, the sensitive one last."""
+    """Closed ranges: one row per query, one column per attribute, with the sensitive attribute last."""
 
     low: Grid
     high: Grid
 
     @classmethod
     def draw(cls, sizes: list[int], theta: float, n: int, rng: np.random.Generator) -> Queries:
-        """Random queries that cover the share `theta` of every domain; `sizes` are the domains' sizes."""
+        """Draw random queries that cover the share `theta` of every domain; `sizes` are the domain sizes."""
         width = np.maximum(1, np.round(theta * np.array(sizes))).astype(np.int64)
         low = np.stack([rng.integers(0, size - w + 1, n) for size, w in zip(sizes, width, strict=True)], axis=1)
         return cls(np.ascontiguousarray(low, dtype=np.int32), np.ascontiguousarray(low + width - 1, dtype=np.int32))
 
     def count(self, records: Grid) -> npt.NDArray[np.int64]:
-        """The true answers; `records` has one column per attribute, the sensitive one last."""
+        """Return the true counts; `records` has one column per attribute, with the sensitive attribute last."""
         return _core.series.count(self.low, self.high, np.ascontiguousarray(records, dtype=np.int32))
 
     def estimate(self, grouping: Grouping, positions: Grid) -> npt.NDArray[np.float64]:
-        """The answers a reader of the release gets; `positions` are the quasi-identifiers of the table's rows."""
+        """Return the recipient's estimates from the release; `positions` are the quasi-identifiers of the rows."""
         shown, starts = positions[grouping.donor], grouping.offsets[:-1]
         records = np.diff(grouping.offsets) - grouping.counterfeits
         return _core.series.estimate(
@@ -303,8 +305,8 @@ class Queries:
 
 
 def relative_errors(estimate: npt.NDArray[np.float64], true_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The paper's error |R* - R| / R*, R* being the estimate; 0 where both are 0, infinite where only the estimate is."""
-    off = np.abs(estimate - true_counts)
+    """Return the paper's error |R* - R| / R*, with R* the estimate; 0 if both are 0, infinite if only R* is 0."""
+    difference = np.abs(estimate - true_counts)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = off / estimate
-    return np.where(off == 0, 0.0, found)
+        errors = difference / estimate
+    return np.where(difference == 0, 0.0, errors)

@@ -1,4 +1,4 @@
-"""The plots of all reproductions, one file each, drawn without a display."""
+"""The plots of all reproductions, one file each; no display is needed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ EVOLVING = {
     "figure 10": "Deletion of 10% by ENCC",
 }
 METHODS = ("red", "eac", "enc", "encc", "indexed", "veil", "indexed, whole engine", "l = 10", "l = 20", "l = 30")
-"""A method looks the same in every plot."""
+"""All methods; the position sets marker and color, so a method looks the same in every plot."""
 AXES = ("release", "d", "m", "theta")
-"""Curves that hold x values."""
+"""Names of curves with x values."""
 M_DISTINCT = {
     "3a": ("Values disclosed under l-diversity", "release", "share of published values"),
     "3b": ("Values disclosed under l-diversity", "diameter d", "share of published values"),
@@ -61,7 +61,7 @@ MEASURES = ("sensitivity", "specificity", "accuracy")
 def _plot(
     file: Path, size: tuple[float, float], words: dict[str, str], *, legend_outside: bool = True, small: int = 8
 ) -> Iterator[Any]:
-    """Axes to draw curves on; they are named, and written when all are drawn; beside them stands the legend, which would hide them."""
+    """Yield axes to draw curves on; then add labels and legend, and save the plot."""
     picture = Figure(figsize=size, layout="constrained")
     axes = picture.subplots()
     yield axes
@@ -72,7 +72,7 @@ def _plot(
 
 
 def draw_delay_free(figures: dict[str, Any], out: Path) -> None:
-    """Writes `figure-<number>-<stream>.png` for every figure: one colour per l (or per curve), one style per method."""
+    """Write `figure-<number>-<stream>.png` for every figure: one color per l (or per curve), one style per method."""
     for key, parts in figures.items():
         title, _, stream = key.rpartition(" ")
         for part, curves in parts.items():
@@ -88,19 +88,19 @@ def draw_delay_free(figures: dict[str, Any], out: Path) -> None:
 
 
 def _draw_curves(axes: Any, curves: dict[str, Any]) -> None:
-    colours: dict[str, str] = {}
+    colors: dict[str, str] = {}
     for label, values in curves.items():
         if label in _NOT_CURVES or (label.startswith("without") and "matched" not in label):
-            continue  # the latter lie on top of one another
+            continue  # these curves coincide
         name, _, l = label.rpartition("l = ")
-        colour = colours.setdefault(l if name else label, f"C{len(colours)}")
+        color = colors.setdefault(l if name else label, f"C{len(colors)}")
         style = next((style for word, style in _STYLES.items() if label.startswith(word)), "-")
         numbers = [float("nan") if value is None else value for value in values]
-        axes.plot(curves["x"], numbers, linestyle=style, color=colour, linewidth=1.2, label=label)
+        axes.plot(curves["x"], numbers, linestyle=style, color=color, linewidth=1.2, label=label)
 
 
 def draw_evolving_figures(figures: dict[str, dict[str, dict[int, float]]], out: Path) -> None:
-    """One plot per figure, time over size, both on logarithmic axes since the methods lie far apart."""
+    """Draw one plot per figure, time by size, on logarithmic axes because the methods differ widely."""
     for name, curves in figures.items():
         file = out / f"{name.replace(', ', '-').replace(' ', '-')}.png"
         words = {"title": EVOLVING.get(name, name), "xlabel": "records (thousands)", "ylabel": "time (ms)"}
@@ -116,7 +116,7 @@ def draw_evolving_figures(figures: dict[str, dict[str, dict[int, float]]], out: 
 
 
 def draw_m_distinct(figures: dict[str, dict[str, list[float]]], out: Path) -> None:
-    """Writes `figure-<name>.png` for every figure."""
+    """Write `figure-<name>.png` for every figure."""
     for name, curves in figures.items():
         title, x, y = M_DISTINCT[name]
         words = {"title": f"Figure {name}: {title}", "xlabel": x, "ylabel": y}
@@ -132,7 +132,7 @@ def draw_m_distinct(figures: dict[str, dict[str, list[float]]], out: Path) -> No
 
 
 def _x_values(curves: dict[str, list[float]], label: str, n: int) -> list[float]:
-    """The x values that belong to a curve; releases are counted from 1."""
+    """Return the x values of a curve; releases are counted from 1."""
     named = label.removeprefix("by ")
     if named in curves and named != label:
         return curves[named]
@@ -141,7 +141,7 @@ def _x_values(curves: dict[str, list[float]], label: str, n: int) -> list[float]
 
 
 def draw_supervision(study: dict[str, Any], out: Path) -> None:
-    """Figure 3 of Wu, He, Zaiane, per table: a panel per setting, a group of bars per release."""
+    """Draw Figure 3 of Wu, He, Zaiane per table: one panel per setting, one group of bars per release."""
     settings = list(study["margins"])
     for name, figures in study["data"].items():
         plot = Figure(figsize=(13, 5), layout="constrained")
@@ -154,6 +154,6 @@ def draw_supervision(study: dict[str, Any], out: Path) -> None:
             panel.set_xticks([x + 0.27 for x in range(len(releases))], list(releases), rotation=30, ha="right")
             panel.set_title(f"{name}: {setting}")
             panel.grid(axis="y", alpha=0.3)
-        panels[0].set_ylabel("per cent")
+        panels[0].set_ylabel("percent")
         plot.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(MEASURES))
         plot.savefig(out / f"supervision-{name.replace(' ', '-')}.png", dpi=90)

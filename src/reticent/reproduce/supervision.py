@@ -1,12 +1,13 @@
-"""`reticent reproduce supervision`: Tables 2 and 3 and Figure 3 of Wu, He, Zaiane (2013), the paper's numbers beside ours.
+"""`reticent reproduce supervision`: Tables 2 and 3 and Figure 3 of Wu, He, Zaiane (2013), with the paper's numbers.
 
-Adult is used where a folder with it is given. IPUMS cannot be shipped: a synthetic census with the paper's attributes and a wage class that
-follows education, weeks worked, sex and age stands in for it.
+Adult is used if its folder is given. IPUMS may not be redistributed. A synthetic census replaces it, with the paper's
+attributes and a wage class that depends on education, weeks worked, sex and age.
 
-In the paper's rows of the original data accuracy is the mean of sensitivity and specificity, as with classes of equal size; in the other rows it
-is up to 1.8 points off. Our classes are of equal size. What it calls "without supervision" is not described; here it is Algorithm 1 without an order:
-all attributes climb together. `optimal` is the exact search without supervision. `supervised` is Algorithm 1; `supervised, optimal` is our exhaustive
-search under the same order. Beside the five figures stand two of the measures the paper names: UM and NCP.
+In the paper's rows for the original data, accuracy is the mean of sensitivity and specificity, as with classes of equal
+size; in the other rows it differs by up to 1.8 points. Our classes have equal size. The paper does not describe its
+release "without supervision"; ours is Algorithm 1 without an order of attributes: all attributes are generalized
+together. `optimal` is the exact search without supervision. `supervised` is Algorithm 1; `supervised, optimal` is our
+exhaustive search with the same order. We add two measures that the paper names: UM and NCP.
 """
 
 from __future__ import annotations
@@ -61,26 +62,26 @@ PAPER = {
 }
 """Tables 2 and 3: sensitivity, specificity, accuracy, precision, F, without supervision."""
 MARGINS = {"k-anonymity": 0.07, "l-diversity": 0.07, "t-closeness": 0.05}
-"""Accuracy gained by supervision on Adult, as the paper's text gives it."""
+"""Accuracy gained by supervision on Adult, according to the paper's text."""
 
 
 @dataclass(frozen=True, repr=False)
 class Data:
-    """A table and the roles of its columns; the target is the sensitive one."""
+    """A table and the roles of its columns; the target is the sensitive column."""
 
     name: str
     table: pa.Table
     columns: dict[str, Any]
 
     def encode_under(self, privacy: dict[str, Any], *, size: int) -> EncodedTable:
-        """The table under a policy."""
+        """Encode the table for a policy with these privacy requirements."""
         section = {"supervision": {"sample": size}}
         rules = {"version": 1, "columns": self.columns, "privacy": privacy, "table": section}
         return EncodedTable.from_table(Policy.from_dict(rules), self.table)
 
 
 def adult(folder: Path) -> Data:
-    """Adult's seven quasi-identifiers and the salary class."""
+    """Load Adult's seven quasi-identifiers and the salary class."""
     from reticent.connectors.files import read_table
 
     names = ("age", "workclass", "education", "sex", "race", "marital-status", "native-country")
@@ -93,7 +94,7 @@ def adult(folder: Path) -> Data:
 
 
 def synthetic(rows: int, seed: int) -> Data:
-    """The census with the attributes that the paper names for IPUMS, and its wage class."""
+    """Generate the census with the attributes that the paper names for IPUMS, and its wage class."""
     table = census.generate(rows, seed, layout="ipums").drop_columns(["person_id"])
     columns = yaml.safe_load(policy_yaml("ipums"))["columns"]
     return Data("synthetic census", table, {name: columns[name] for name in table.column_names})
@@ -107,7 +108,7 @@ def run(
     seed: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Runs both tables and the figure, writes `supervision.json` and the plots into `out`, and returns the figures."""
+    """Run both tables and the figure, write `supervision.json` and the plots into `out`, and return the summary."""
     from reticent.reproduce.plots import draw_supervision as draw
 
     where = data or adult_set.data_folder("adult_30162.csv")
@@ -116,9 +117,9 @@ def run(
         sets.insert(0, adult(where))
     summary: dict[str, Any] = {"paper": PAPER, "margins": MARGINS, "data": {}}
     out.mkdir(parents=True, exist_ok=True)
-    for each in sets:
-        progress(f"{each.name}: {each.table.num_rows:,} records")
-        summary["data"][each.name] = run_study(each, 400 if quick else 3_000, seed, progress)
+    for dataset in sets:
+        progress(f"{dataset.name}: {dataset.table.num_rows:,} records")
+        summary["data"][dataset.name] = run_study(dataset, 400 if quick else 3_000, seed, progress)
         (out / "supervision.json").write_text(json.dumps(summary, indent=2) + "\n")
     draw(summary, out)
     for line in report(summary):
@@ -127,13 +128,13 @@ def run(
 
 
 def run_study(data: Data, size: int, seed: int, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The utility tree of one table, and the scores of every release."""
+    """Return the utility tree of one table, and the scores of every release."""
     encoded = data.encode_under({"k": 4}, size=size)
-    critic = make_scorer(encoded, data.table, Rng.from_seed(seed))
-    tree = utility_tree(encoded.quasi, critic.f_measure_of)
+    scorer = make_scorer(encoded, data.table, Rng.from_seed(seed))
+    tree = utility_tree(encoded.quasi, scorer.f_measure_of)
     progress(f"  batches: {' | '.join(', '.join(batch) for batch in tree.batches())}")
     fresh = UtilityScorer(
-        encoded, critic.target_codes, test_sample(critic, size, Rng.from_seed(seed + 1)), critic.classifier
+        encoded, scorer.target_codes, draw_test_rows(scorer, size, Rng.from_seed(seed + 1)), scorer.classifier
     )
     raw = [Levels(encoded.hierarchies[name], encoded.codes(name), 0) for name in encoded.quasi]
     figures: dict[str, Any] = {
@@ -142,20 +143,20 @@ def run_study(data: Data, size: int, seed: int, progress: Callable[[str], None])
         "original": asdict(fresh.scores(raw)),
     }
     for name, privacy in SETTINGS.items():
-        ruled = data.encode_under(privacy, size=size)
+        encoded_rules = data.encode_under(privacy, size=size)
         makers: dict[str, Callable[[], Outcome]] = {
-            "global": partial(generalize, ruled, [ruled.quasi], "global"),
-            "optimal": partial(_optimal, ruled),
-            "global, supervised": partial(generalize, ruled, tree.batches(), "global"),
-            "global, supervised, optimal": partial(generalize_optimally, ruled, tree, critic),
-            "local": partial(generalize, ruled, [ruled.quasi], "local"),
-            "local, supervised": partial(generalize, ruled, tree.batches(), "local"),
+            "global": partial(generalize, encoded_rules, [encoded_rules.quasi], "global"),
+            "optimal": partial(_optimal, encoded_rules),
+            "global, supervised": partial(generalize, encoded_rules, tree.batches(), "global"),
+            "global, supervised, optimal": partial(generalize_optimally, encoded_rules, tree, scorer),
+            "local": partial(generalize, encoded_rules, [encoded_rules.quasi], "local"),
+            "local, supervised": partial(generalize, encoded_rules, tree.batches(), "local"),
         }
         figures[name] = {}
         for how, make in makers.items():
             outcome = make()
             attributes = [a for a in outcome.attributes.values() if isinstance(a, Levels)]
-            cost = measure_outcome(ruled, outcome)
+            cost = measure_outcome(encoded_rules, outcome)
             figures[name][how] = asdict(fresh.scores(attributes, outcome.suppressed)) | {
                 "um": cost.usefulness,
                 "ncp": cost.ncp,
@@ -164,26 +165,26 @@ def run_study(data: Data, size: int, seed: int, progress: Callable[[str], None])
                 ],
             }
         progress(f"  {name} done")
-    figures["limit of t-closeness"] = closeness_limit(critic.target_codes, SETTINGS["t-closeness"]["t"])
+    figures["limit of t-closeness"] = closeness_limit(scorer.target_codes, SETTINGS["t-closeness"]["t"])
     return figures
 
 
-def test_sample(critic: UtilityScorer, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A second sample with as many of each class, none of it among the records that the order was learned from."""
-    rest = np.setdiff1d(np.arange(len(critic.target_codes)), critic.rows)
-    return rest[sample(critic.target_codes[rest], size, critic.classifier.folds, rng)]
+def draw_test_rows(scorer: UtilityScorer, size: int, rng: Rng) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Draw a second sample with equal classes, disjoint from the records that the order was learned from."""
+    rest = np.setdiff1d(np.arange(len(scorer.target_codes)), scorer.rows)
+    return rest[sample(scorer.target_codes[rest], size, scorer.classifier.folds, rng)]
 
 
-def _optimal(ruled: EncodedTable) -> Outcome:
-    """The exact search without supervision, for the attribute-blind loss."""
-    return full_domain(ruled, search(ruled, weights=ruled.weights), "optimal")
+def _optimal(encoded_rules: EncodedTable) -> Outcome:
+    """Run the exact search without supervision."""
+    return full_domain(encoded_rules, search(encoded_rules, weights=encoded_rules.weights), "optimal")
 
 
 def closeness_limit(goal: np.ndarray[Any, np.dtype[np.int64]], t: float) -> float | None:
-    """The best accuracy on classes of equal size that any t-close release can allow for a target of two values.
+    """Return the best accuracy on classes of equal size that a t-close release allows for a target of two values.
 
-    In every group the share of the positive value lies within t of the whole table's, p. The two groups at p - t and
-    p + t tell the values apart best; accuracy is half of sensitivity plus specificity of guessing by group.
+    In every group the share of the positive value is within t of its share p in the whole table. Two groups at p - t and
+    p + t separate the values best; accuracy is the mean of sensitivity and specificity of a guess by group.
     """
     counts = np.bincount(goal)
     counts = counts[counts > 0]
@@ -196,11 +197,11 @@ def closeness_limit(goal: np.ndarray[Any, np.dtype[np.int64]], t: float) -> floa
 
 
 def report(summary: dict[str, Any]) -> list[str]:
-    """Our accuracies beside the paper's, in lines for a terminal."""
+    """Return our accuracies next to the paper's, as lines for a terminal."""
     lines = []
     for name, figures in summary["data"].items():
         paper = PAPER["adult" if name == "adult" else "ipums"]
-        lines.append(f"{name}: accuracy (paper without supervision in brackets)")
+        lines.append(f"{name}: accuracy [paper, without supervision]")
         lines.append(f"  original {figures['original']['accuracy']:.1%} [{paper['original'][2]:.1%}]")
         for setting in SETTINGS:
             parts = [f"{how} {scores['accuracy']:.1%}" for how, scores in figures[setting].items()]
@@ -216,7 +217,7 @@ def report(summary: dict[str, Any]) -> list[str]:
 
 
 def accuracy_gains(scores: dict[str, dict[str, float]]) -> str:
-    """Points of accuracy gained over the same recoding without supervision."""
+    """Return the points of accuracy gained over the same recoding without supervision."""
     plain = {how.split(",")[0]: s["accuracy"] for how, s in scores.items() if "supervised" not in how}
     return ", ".join(
         f"{how} {100 * (s['accuracy'] - plain[how.split(',')[0]]):+.1f}"

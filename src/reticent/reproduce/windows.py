@@ -1,12 +1,12 @@
 """Continuous queries over a released stream: counts per window, with their standard errors.
 
-A query counts the records of a window whose quasi-identifiers meet a condition and whose sensitive value is among some
-values. From the release alone: a record of a group with T slots, K of them for the wanted values, has one of these with
-probability K/T, and m matching records of one group have a hypergeometric number of them. So the estimate is the sum of
-m*K/T over the groups, its variance the sum of m*K/T*(1 - K/T)*(T - m)/(T - 1).
+A query counts the records of a window whose quasi-identifiers meet a condition and whose sensitive value is in a given
+set. The recipient needs only the release: in a group with T slots, K of them for these values, a record has one of them
+with probability K/T. The number among m matching records of one group is hypergeometric. So the estimate is the sum of
+m*K/T over the groups, and its variance is the sum of m*K/T*(1 - K/T)*(T - m)/(T - 1).
 
-Guarantee: none of its own; it reads what was published and nothing else.
-Cost: O(1) per matching record; memory of the groups that are still open.
+Guarantee: none of its own; it reads only published data.
+Cost: O(1) per matching record; memory for the groups that are still open.
 Reference: S. Kim, M. K. Sung, Y. D. Chung, Journal of Biomedical Informatics 50, 2014, section 6.4.
 Differences from the paper: the estimate comes with its standard error; windows are numbers of records.
 """
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Query:
-    """SELECT count(*) WHERE sensitive IN values AND column IN choices ... every so many records."""
+    """SELECT count(*) WHERE sensitive IN values AND column IN choices ..., for each window of `every` records."""
 
     values: Collection[str]
     every: int
     where: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def matches(self, table: pa.Table) -> pa.ChunkedArray:
-        """Which rows meet the condition on the quasi-identifiers."""
+        """Return which rows meet the condition on the quasi-identifiers."""
         met = pa.chunked_array([np.ones(table.num_rows, dtype=bool)])
         for name, choices in self.where.items():
-            one = pc.is_in(table.column(name), value_set=pa.array(list(choices), table.schema.field(name).type))
-            met = pc.and_(met, one)
+            matches = pc.is_in(table.column(name), value_set=pa.array(list(choices), table.schema.field(name).type))
+            met = pc.and_(met, matches)
         return met
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The count of one window, seen from outside."""
+    """The recipient's estimate of the count of one window, with its standard error."""
 
     window: int
     count: float
@@ -54,7 +54,7 @@ class Estimate:
 
 
 class Monitor:
-    """Answers one query while the stream goes by; a window is answered when a later one begins, or at the end."""
+    """Answers one query on a running stream; a window is answered when a later one begins, or at the end."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -63,7 +63,7 @@ class Monitor:
         self._members: dict[str, int] = defaultdict(int)
 
     def read(self, release: Release) -> Iterator[Estimate]:
-        """Takes a release in; gives the windows that are complete."""
+        """Read a release and yield the estimates of the windows that are complete."""
         self._open(release.tables["group"])
         table = release.tables["tuple"]
         windows = (table.column("seq").to_numpy() // self._query.every).tolist()
@@ -76,7 +76,7 @@ class Monitor:
             self._groups[group][2] -= 1
 
     def close(self) -> Iterator[Estimate]:
-        """The last window, complete or not."""
+        """Yield the estimate of the last window, complete or not."""
         yield self._answer()
 
     def _open(self, table: pa.Table) -> None:
@@ -104,7 +104,7 @@ class Monitor:
 
 
 def true_counts(table: pa.Table, sensitive: str, query: Query) -> list[int]:
-    """The true counts per window, where the original is at hand."""
+    """Count the matching records of the original per window."""
     wanted = pc.is_in(table.column(sensitive), value_set=pa.array(list(query.values), pa.string()))
     met = pc.and_(query.matches(table), wanted).to_numpy()
     starts = range(0, table.num_rows, query.every)

@@ -234,7 +234,7 @@ def test_a_database_that_cannot_be_finished_leaves_nothing(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
     try:
-        with pytest.raises(ConnectorError, match="room"):
+        with pytest.raises(ConnectorError, match="free space"):
             omop.write_omop(tmp_path / "a.db", 20_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

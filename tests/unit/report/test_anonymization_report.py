@@ -51,7 +51,7 @@ def test_every_section_is_there_and_gaps_are_marked(tmp_path, figures):
 def test_what_was_measured_is_no_gap(tmp_path, figures):
     without, with_original = (anonymization_report(write(tmp_path, one)) for one in figures)
     assert "audit with --original" in without
-    assert "audit with --original to have it measured" not in with_original
+    assert "audit with --original to measure" not in with_original
     assert f"mean risk: {figures[1]['initial_risk']['mean']:.1%}" in with_original
 
 
@@ -83,7 +83,7 @@ def test_linked_tables_are_told_of_as_persons(tmp_path):
     assert "moved by the same number of days, at most 9" in text
     assert f"{release.metrics['rows_kept']:.0%} of all rows" in text.replace("100.0%", "100%")
     assert "All tables joined" in text
-    assert "beside a group" not in text
+    assert "group number" not in text
 
 
 def test_a_refuted_release_is_called_so(tmp_path, figures):

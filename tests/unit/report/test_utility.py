@@ -121,7 +121,7 @@ def test_the_classifiers_target_is_chosen():
     assert usual["release_accuracy"] > 0.6
     assert chosen["target"] == "town"
     assert chosen["constant_accuracy"] < 0.3
-    with pytest.raises(PolicyError, match="cannot be learnt"):
+    with pytest.raises(PolicyError, match="cannot predict"):
         figures(plain, table, target="height")
 
 

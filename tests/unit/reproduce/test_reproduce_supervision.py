@@ -9,7 +9,7 @@ import pytest
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.supervision import make_scorer
-from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, report, run, synthetic, test_sample
+from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, report, run, synthetic, draw_test_rows
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_no_record_is_both_learned_from_and_scored():
     data = synthetic(1500, 1)
     encoded = data.encode_under({"k": 4}, size=400)
     critic = make_scorer(encoded, data.table, Rng.from_seed(1))
-    fresh = test_sample(critic, 400, Rng.from_seed(2))
+    fresh = draw_test_rows(critic, 400, Rng.from_seed(2))
     assert len(fresh) == len(critic.rows) == 400
     assert not set(fresh.tolist()) & set(critic.rows.tolist())
     assert np.bincount(critic.target_codes[fresh]).tolist() == [200, 200]

@@ -1,4 +1,4 @@
-"""Attacks: what a reader of the releases can find out, tried for real. One attack per file."""
+"""Attacks: what an attacker can learn from the releases, tried in practice. One attack per file."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ _ALL_ATTACKS: tuple[Attack, ...] = (
     *(informed_attacker, definetti, insiders, outbreak, joint, presence, linked_tables),
 )
 ATTACKS = {attack.__name__.replace("_", "-"): attack for attack in _ALL_ATTACKS}
-"""Every attack by name; each returns None where it does not apply."""
+"""Every attack by name; each returns None if it does not apply."""
 
 __all__ = ["ATTACKS", "Attack", "Evidence", "Outcome"]

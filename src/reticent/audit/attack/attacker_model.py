@@ -1,9 +1,10 @@
-"""Knowledge: a reader's own model of the value given published fields, learnt from persons whose values she knows.
+"""The attacker's model of the value given the published fields, learned from persons whose values are known.
 
-A softmax over all nodes of all published fields, on top of what the release says itself. Its ridge is chosen on persons set
-aside. Where she knows candidates only, she learns from those. It shares no code with the one that `reticent prior` measures itself with.
+The model is a softmax over all nodes of all published fields, added to the prior of the release. The ridge penalty is
+chosen on held-out persons. Where only candidates are known, the attacker learns from the candidates. The model shares no
+code with the one that `reticent prior` uses for its own measurement.
 
-Cost: records that read alike are looked at once, and a few at a time, so that records x values stay near the processor.
+Cost: equal records are processed once, in blocks small enough for the processor cache.
 """
 
 from __future__ import annotations
@@ -18,44 +19,44 @@ from reticent.arrays import Floats, Int64s
 from reticent.audit.attack.person_nodes import PersonNodes
 
 _RIDGES = (300.0, 60.0, 20.0, 7.0, 2.0)
-_VALIDATION_SHARE = 5  # one in so many persons chooses the ridge
+_VALIDATION_SHARE = 5  # one in this many persons is used to choose the ridge penalty
 _STEPS = 20
 _TINY = 1e-300
 _CELLS = 1 << 17
-"""Records x values at a time."""
+"""Cells (records x values) per block."""
 
 
 @dataclass(frozen=True, repr=False)
 class AttackerModel:
-    """Weights of the marks, on top of the logarithms of what was known before.
+    """Weights of the nodes, added to the log prior.
 
     Attributes:
-        loss: on records set aside; of several models the one with the least is the best.
+        loss: the loss on held-out records; the best of several models has the lowest.
     """
 
     weights: Floats
     loss: float = 0.0
 
     def belief(self, seen: PersonNodes, before: Floats) -> Floats:
-        """Persons x values."""
+        """Return the belief about each person: persons x values."""
         return softmax(np.log(before) + seen @ self.weights)
 
 
 def fit_model(seen: PersonNodes, explains: Floats, before: Floats, rng: np.random.Generator) -> AttackerModel:
-    """The model that does best on records set aside.
+    """Fit the model with the lowest loss on held-out records.
 
-    `explains` says how well each value explains what she sees of a record: a one for a value that is known, the likelihood of a set of
-    candidates where only those are. `before` is what the release says of each record without her model, all positive.
+    `explains` is the likelihood of the attacker's observation given each value: 1 for a known value, the likelihood of
+    the candidate set otherwise. `before` is the prior of each record, all positive.
     """
-    aside = rng.permutation(len(before)) % _VALIDATION_SHARE == 0
+    held_out = rng.permutation(len(before)) % _VALIDATION_SHARE == 0
     weights = np.zeros((seen.nodes.shape[1], before.shape[1]))
-    judge = Likelihood.of(seen[aside], explains[aside], before[aside])
-    teach = Likelihood.of(seen[~aside], explains[~aside], before[~aside])
-    best, score = weights, judge.loss(weights)
+    validation = Likelihood.of(seen[held_out], explains[held_out], before[held_out])
+    training = Likelihood.of(seen[~held_out], explains[~held_out], before[~held_out])
+    best, score = weights, validation.loss(weights)
     for ridge in _RIDGES:
-        weights = teach.fit(weights, ridge)
-        loss = judge.loss(weights)
-        if loss >= score:  # what is learnt from here on is the accidents of the sample
+        weights = training.fit(weights, ridge)
+        loss = validation.loss(weights)
+        if loss >= score:  # a smaller penalty only overfits
             break
         best, score = weights, loss
     return AttackerModel(best, score)
@@ -63,13 +64,13 @@ def fit_model(seen: PersonNodes, explains: Floats, before: Floats, rng: np.rando
 
 @dataclass(frozen=True, repr=False)
 class Likelihood:
-    """Minus the logarithm of how likely it was to see what is seen; its slope is the M-step of expectation and maximisation.
+    """The negative log likelihood of the observations; its gradient is the M-step of expectation maximization.
 
     Attributes:
-        seen: marks of the records.
-        explains: records x values, how well each value explains what is seen.
-        base: records x values, logarithms of what was known before.
-        times: how many records read so.
+        person_nodes: nodes of the distinct records.
+        explains: records x values, the likelihood of the observation given each value.
+        base: records x values, the log prior.
+        times: how many records are equal to this one.
     """
 
     person_nodes: PersonNodes
@@ -79,18 +80,18 @@ class Likelihood:
 
     @classmethod
     def of(cls, seen: PersonNodes, explains: Floats, before: Floats) -> Likelihood:
-        """That of some records."""
+        """Build the likelihood of these records."""
         first, times = _group_equal_records(seen.patterns, explains, before)
         return cls(seen[first], explains[first], np.log(before[first]), times.astype(np.float64))
 
     def loss(self, weights: Floats) -> float:
-        """The mean over all records."""
+        """Return the mean loss over all records."""
         scores, homes = self.person_nodes.nodes @ weights, self.person_nodes.pattern_matrix()
         chances = [self._chance(softmax(homes[part] @ scores + self.base[part]), part) for part in self._parts()]
         return float(-(np.log(np.concatenate(chances)) @ self.times) / self.times.sum()) if len(self.times) else 0.0
 
     def fit(self, start: Floats, ridge: float) -> Floats:
-        """The weights of least loss, large ones being dear."""
+        """Return the weights with the lowest loss plus ridge penalty."""
         nodes, homes = self.person_nodes.nodes, self.person_nodes.pattern_matrix()
         parts = [(part, homes[part]) for part in self._parts()]
         turned, turned_nodes, rest = csr_array(homes.T), csr_array(nodes.T), np.empty_like(self.base)
@@ -120,7 +121,7 @@ class Likelihood:
 
 
 def softmax(logits: Floats) -> Floats:
-    """Shares from logarithms, a row at a time, in their place."""
+    """Turn logits into shares per row, in place."""
     logits -= logits.max(axis=1, keepdims=True)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
@@ -128,9 +129,9 @@ def softmax(logits: Floats) -> Floats:
 
 
 def _group_equal_records(patterns: Int64s, explains: Floats, before: Floats) -> tuple[Int64s, Int64s]:
-    """The first of all records that are the same in everything, and how many are.
+    """Return the first of each set of equal records, and the size of the set.
 
-    Rows are told apart by their products with random numbers: rows that differ have different ones, but for an accident of 2^-50.
+    Rows are compared by their products with random numbers; different rows collide with a chance of about 2^-50.
     """
     dice = np.random.default_rng(0).random((2, explains.shape[1]))
     rows = np.column_stack([patterns, (explains @ dice[0]).view(np.int64), (before @ dice[1]).view(np.int64)])

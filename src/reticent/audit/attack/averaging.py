@@ -1,8 +1,8 @@
-"""Averaging: a person shown several times; what all the groups have in common is the truth.
+"""Averaging: a person is published several times; the true value is in all of the person's groups.
 
-Guarantee: exact combination of the groups' shares, as if they were independent.
-Not covered: persons who cannot be recognised again.
-Cost: linear in the records of recognised persons.
+Guarantee: the attacker combines the shares of the groups exactly, as if the groups were independent.
+Not covered: persons who cannot be recognized again.
+Cost: linear in the records of recognized persons.
 Reference: the repeated-query attack on random answers, D. Denning, P. Denning, M. Schwartz, "The tracker", TODS 4 (1979).
 Differences from the paper: the repeated answer is a group that a person is published in.
 """
@@ -21,13 +21,13 @@ from reticent.audit.attack.grouped_records import GroupedRecords, group_records,
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.risk_bound import claimed_bound
 
-QUESTION = "Recognises a person in several publications or records, and combines what each of the groups offers."
+QUESTION = "Recognizes a person in several publications or records, and combines the values that each group offers."
 
 Shares = dict[str | None, float]
 
 
 def averaging(evidence: Evidence) -> Outcome | None:
-    """Attack persons that occur more than once, over all releases."""
+    """Attack the persons who occur more than once in all releases."""
     if not evidence.policy.sensitive:
         return None
     seen: dict[str, list[Shares]] = defaultdict(list)
@@ -38,9 +38,9 @@ def averaging(evidence: Evidence) -> Outcome | None:
         return None
     guesses = [combine(seen[who]) for who in names]
     posterior = np.array([chance for _, chance in guesses])
-    truth = _true_values(evidence)
-    known = [guess in truth[who] for (guess, _), who in zip(guesses, names, strict=True) if who in truth]
-    counted = len(known) == len(names)
+    true_values = _true_values(evidence)
+    hits = [guess in true_values[who] for (guess, _), who in zip(guesses, names, strict=True) if who in true_values]
+    counted = len(hits) == len(names)
     bounds = [claimed_bound(release) for release in evidence.releases if "posterior" in release.claims]
     claim = max((bound for bound in bounds if bound is not None), default=None)
     return Outcome.from_posterior(
@@ -48,18 +48,18 @@ def averaging(evidence: Evidence) -> Outcome | None:
         QUESTION,
         posterior,
         evidence.key,
-        right=float(sum(known)) if counted else float(posterior.sum()),
+        right=float(sum(hits)) if counted else float(posterior.sum()),
         counted=counted,
         claim=claim if len(bounds) == len(evidence.releases) else None,
         notes=(
-            "Persons are recognised by their quasi-identifiers, in streams by the person where the original tells.",
+            "Persons are recognized by their quasi-identifiers; in streams by the person column if the original has it.",
         ),
         figures={"observations": float(np.mean([len(seen[who]) for who in names]))},
     )
 
 
 def combine(shares: Iterable[dict[str | None, float]]) -> tuple[str | None, float]:
-    """The likeliest value given all groups, and its probability; a value missing somewhere is nearly ruled out."""
+    """Return the most likely value given all groups, and its probability; missing values are nearly excluded."""
     listed = list(shares)
     values = {value for share in listed for value in share}
     logs = {value: sum(np.log(share.get(value, 1e-6)) for share in listed) for value in values}
@@ -70,7 +70,7 @@ def combine(shares: Iterable[dict[str | None, float]]) -> tuple[str | None, floa
 
 
 def _iter_publications(evidence: Evidence) -> Iterable[tuple[pa.Array, GroupedRecords]]:
-    """Each publication with a name per record; null where the record cannot be told apart."""
+    """Yield each publication with a name per record; null if several records have the same name."""
     streams = evidence.of_shape("stream")
     if streams and (shown := group_stream(streams)) is not None:
         yield _stream_names(evidence, shown), shown
@@ -87,7 +87,7 @@ def _join_columns(quasi: pa.Table) -> pa.Array:
 
 
 def _unique_names(names: pa.Array) -> pa.Array:
-    """Names that occur once; null for the others."""
+    """Return the names that occur once, and null for the others."""
     counts = pc.value_counts(names)
     unique = counts.field("values").filter(pc.equal(counts.field("counts"), 1))
     return pc.if_else(pc.is_in(names, unique), names, None)
@@ -100,11 +100,11 @@ def _stream_names(evidence: Evidence, shown: GroupedRecords) -> pa.Array:
     return shown.fields["quasi"].combine_chunks()
 
 
-def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: GroupedRecords, many: int) -> None:
-    """Add what this publication offers for persons already followed, and follow new ones while there is room."""
-    if len(seen) < many:
+def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: GroupedRecords, limit: int) -> None:
+    """Add the shares of this publication for the persons followed, and follow new persons up to the limit."""
+    if len(seen) < limit:
         often = pc.value_counts(names.drop_null())
-        order = np.argsort(-often.field("counts").to_numpy(), kind="stable")[: many - len(seen)]
+        order = np.argsort(-often.field("counts").to_numpy(), kind="stable")[: limit - len(seen)]
         for who in often.field("values").take(order).to_pylist():
             seen.setdefault(who, [])
     rows = np.flatnonzero(pc.is_in(names, pa.array(list(seen), names.type)).to_numpy(zero_copy_only=False))
@@ -116,7 +116,7 @@ def _add_observations(seen: dict[str, list[Shares]], names: pa.Array, shown: Gro
 
 
 def _true_values(evidence: Evidence) -> dict[str, set[str | None]]:
-    """The true values per person, named as in `_publications`."""
+    """Return the true values per person, named as in `_iter_publications`."""
     original, policy = evidence.original, evidence.policy
     if original is None:
         return {}

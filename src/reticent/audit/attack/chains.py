@@ -1,9 +1,9 @@
-"""Markov chains over the worlds behind a transcript: swap what two slots of a group hold, keep the likely worlds.
+"""Markov chains over the worlds behind a transcript: swap two slots of a group, and keep likely worlds.
 
-The chance of a world factors over the values: value v's part depends only on when its slots were opened and filled.
-A swap within a group touches two values, so a step costs only the slots of these two; all chains step together.
+The chance of a world factors over the values: the factor of a value depends only on when its slots were opened and
+filled. A swap within a group changes two values, so a step costs only the slots of these two; all chains step together.
 
-At most 32,000 tuples: times are short integers, which is what the speed comes from.
+At most 32,000 tuples: times are 16-bit integers, for speed.
 
 Cost: sweeps x groups x slots / 2 steps, each linear in chains x groups that offer a value.
 Reference: N. Metropolis et al., J. Chem. Phys. 21 (1953).
@@ -23,7 +23,7 @@ from reticent.audit.attack.transcript import Transcript
 
 
 class _Value:
-    """The slots of one value: a row per slot, a column per chain."""
+    """The slots of one value, as slots x chains."""
 
     def __init__(self, opened: NDArray[np.int16], groups: Int64s, filled: NDArray[np.int16]) -> None:
         self.opened = opened[:, None]
@@ -40,7 +40,7 @@ class _Change(NamedTuple):
 
 
 class Chains:
-    """Worlds that walk side by side."""
+    """Many worlds that step in parallel."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Chains:
                 value.free[row] = self._choices(value, row, value.filled[row])
 
     def sweep(self, rng: np.random.Generator) -> None:
-        """Offer every group a random pairing of its slots for swapping."""
+        """Try to swap random pairs of slots in every group."""
         for group in rng.permutation(len(self._transcript.slots)):
             used = np.flatnonzero(self._transcript.slots[group] >= 0)
             order = rng.permutation(used)
@@ -70,7 +70,7 @@ class Chains:
                 self._swap(int(group), int(one), int(other), rng)
 
     def tally(self, counts: Floats, chains: slice) -> None:
-        """Add, per tuple and slot, in how many of the chains it fills that slot now."""
+        """Add, per tuple and slot, the number of chains in which the tuple now fills that slot."""
         for group, slots in enumerate(self._transcript.slots):
             for slot, code in enumerate(slots):
                 if code >= 0:
@@ -99,7 +99,7 @@ class Chains:
         return values
 
     def _tables(self) -> tuple[Floats, Floats]:
-        """Per entry of `free`: the log chance it stands for, and what one free slot less or more would change."""
+        """Return, per entry of `free`, its log chance, and the change with one free slot less or more."""
         free = np.arange(-self._most, self._most + 1)
         terms = np.where(free > 0, -np.log(np.maximum(free, 1)), np.where(free < -1, math.log(MISFIT), 0.0))
         outward = np.zeros_like(terms)  # away from zero: one free slot more
@@ -109,9 +109,10 @@ class Chains:
         return terms, np.concatenate([inward, outward])
 
     def _choices(self, value: _Value, row: int, time: NDArray[np.int16]) -> NDArray[np.int16]:
-        """How many free slots a tuple had to choose from if it fills this one at `time`.
+        """Count the free slots that a tuple could choose from if it fills this one at `time`.
 
-        A tuple that opens counts downwards from -1: -1 when no slot was free, as the rule wants. 0: nobody fills it.
+        For a tuple that opens a group the count goes down from -1: -1 if no slot was free, as the rule requires. 0 if
+        no tuple fills the slot.
         """
         free = (value.opened < time) & (time <= value.filled)
         if self._barred is not None:
@@ -126,7 +127,7 @@ class Chains:
         return np.where(free == 0, 0.0, chance)
 
     def _move(self, code: int, row: int, new: NDArray[np.int16]) -> _Change:
-        """What it does to a value when one of its slots is filled at another time."""
+        """Compute the change of a value's log chance if one of its slots is filled at another time."""
         value = self._values[code]
         old = value.filled[row]
         later = new > old
@@ -149,12 +150,12 @@ class Chains:
         times = self._values[codes[0]].filled[rows[0]].copy(), self._values[codes[1]].filled[rows[1]].copy()
         changes = [self._move(codes[i], rows[i], times[1 - i]) for i in (0, 1)]
         chance = changes[0].gain + changes[1].gain
-        taken = (np.log(rng.random(len(chance))) < chance) & (times[0] != times[1])
-        if not taken.any():
+        accepted = (np.log(rng.random(len(chance))) < chance) & (times[0] != times[1])
+        if not accepted.any():
             return
         for i, change in enumerate(changes):
             value = self._values[codes[i]]
-            value.filled[rows[i]] = np.where(taken, times[1 - i], times[i])
-            moved = change.touched & taken
+            value.filled[rows[i]] = np.where(accepted, times[1 - i], times[i])
+            moved = change.touched & accepted
             value.free += moved * np.where(value.free < 0, -change.step, change.step)
-            value.free[rows[i]] = np.where(taken, change.free, value.free[rows[i]])
+            value.free[rows[i]] = np.where(accepted, change.free, value.free[rows[i]])

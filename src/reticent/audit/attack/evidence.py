@@ -1,4 +1,4 @@
-"""Evidence: what the attacker holds, and what the auditor adds to keep the score."""
+"""Evidence: what the attacker has, and what the auditor adds to count right guesses."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from reticent.verify.published import Published
 
 @dataclass(frozen=True, repr=False)
 class Evidence:
-    """The releases in the order they came out, the public policy, and the private side for scoring only.
+    """The releases in order of publication, the public policy, and private data for scoring only.
 
     Attributes:
-        releases: what the world has seen.
+        releases: the published releases.
         policy: roles, hierarchies and the published rules.
         original: the private table as text, in the order it was released; attacks use its quasi-identifiers as the
             attacker's knowledge and its sensitive values only to count right guesses.
         external: a table that the attacker has, with quasi-identifiers in common.
-        ledger: which person stood in which group of each publication.
-        key: keys the pseudonyms of the report.
-        rng: the auditor's own random choices.
-        sample: persons attacked at most where an attack costs much per person.
+        ledger: which person was in which group of each publication.
+        key: the key of the report's pseudonyms.
+        rng: the auditor's random number generator.
+        sample: the largest number of persons for attacks that are expensive per person.
     """
 
     releases: tuple[Published, ...]
@@ -40,11 +40,11 @@ class Evidence:
     sample: int = 2000
 
     def of_shape(self, *shapes: str) -> list[Published]:
-        """The releases of some shapes."""
+        """Return the releases of these shapes."""
         return [release for release in self.releases if release.shape in shapes]
 
 
 def prior_counts(policy: Policy) -> Counts | None:
-    """What everybody knows of the past: value -> count, from the policy's prior; None when it names no file."""
+    """Read the counts per value from the policy's prior; None if the policy names no file."""
     file = policy.prior.file if policy.prior is not None else None
     return None if file is None else read_prior(policy.path(file))

@@ -1,4 +1,4 @@
-"""Records in groups that share their values: two tables, streams, series, and the classes of a generalised table."""
+"""Records in groups that share their values: two tables, streams, series, and classes of a generalized table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reticent.policy import Policy
 from reticent.verify.groups import Groups, codes, histograms, normalize_rows, number_rows, present_columns
 from reticent.verify.published import Published
 
-RECORD_LIMIT, GROUP_LIMIT = 60_000, 5_000  # records read at once, and members of one group
+RECORD_LIMIT, GROUP_LIMIT = 60_000, 5_000  # records in memory, and members of one group
 _ROUNDS = 12
 
 
@@ -26,10 +26,10 @@ class GroupedRecords:
     """Records in groups that share their values.
 
     Attributes:
-        fields: published columns but the sensitive ones, as text.
-        group: the group of every record.
+        fields: published columns without the sensitive ones, as text.
+        group: the group of each record.
         offers: values with counts per group.
-        place: position in the input, where the release tells it.
+        position: position in the input, if the release states it.
         opens: whether the record is the first of its group in a stream.
     """
 
@@ -44,37 +44,37 @@ class GroupedRecords:
 
     @property
     def values(self) -> tuple[str | None, ...]:
-        """The values that occur."""
+        """The distinct sensitive values."""
         return self.offers.values
 
     def top_shares(self) -> Floats:
-        """Per group the share of its most frequent value: the chance of the best guess."""
+        """Return, per group, the share of its most frequent value: the chance of the best guess."""
         return np.asarray(self.offers.largest() / np.maximum(self.offers.sizes(), 1))
 
     def counts(self, groups: Int64s) -> Floats:
-        """Groups x values."""
+        """Return the counts of these groups: groups x values."""
         offers = self.offers
         whole = csr_array((offers.count.astype(float), (offers.group, offers.value)), (offers.size, len(offers.values)))
         return np.asarray(whole[groups].toarray())
 
     def prior(self, records: Int64s) -> Floats:
-        """What the release says of everybody: how often each value is published."""
+        """Return the share of each value in the whole release, repeated for each record."""
         totals = np.bincount(self.offers.value, self.offers.count, minlength=len(self.values))
         return np.broadcast_to(totals / totals.sum(), (len(records), len(totals)))
 
     def weight(self, records: Int64s) -> Floats:
-        """How much more frequent each value is in the group than everywhere, for one who takes members as independent."""
+        """Return how much more frequent each value is in the group than overall, as if members were independent."""
         return np.asarray(self.stated_shares(records) / np.maximum(self.prior(records), 1e-12))
 
     def stated_shares(self, records: Int64s) -> Floats:
-        """A value's share of the group."""
+        """Return the share of each value in the record's group."""
         return normalize_rows(self.counts(self.group[records]))
 
     def posterior(self, belief: Floats, records: Int64s) -> Floats:
-        """Beliefs fitted to the counts of each group by proportional fitting; the records are groups, or parts of large ones.
+        """Fit beliefs to the counts of each group by iterative proportional fitting.
 
-        The exact answer sums over all assignments of values to members (a permanent); row and column sums in turn come near it.
-        Seats that nobody has taken, and members who are not among the records, are members of their group's average belief.
+        The exact answer sums over all assignments of values to members (a permanent); the fit is an approximation.
+        Empty slots, and members who are not among the records, get the average belief of their group.
         """
         after = np.zeros_like(belief)
         offers, order = self.offers, np.argsort(self.group[records], kind="stable")
@@ -83,13 +83,13 @@ class GroupedRecords:
         bounds = np.searchsorted(offers.group, np.stack([groups, groups + 1]))
         for start, end, low, high in zip(starts, ends, *bounds, strict=True):
             counts = offers.count[low:high]
-            # Nobody has what is not offered.
+            # No member has a value that the group does not offer.
             cells = np.ix_(order[start:end], offers.value[low:high][counts > 0])
             after[cells] = _fit_to_counts(belief[cells], counts[counts > 0])
         return after
 
     def limit_records(self, records: Int64s, rng: np.random.Generator) -> Int64s:
-        """The records with everybody in their groups, so many groups as can be read at once, and of large ones a part."""
+        """Sample whole groups of these records up to the memory limit; of large groups take a part."""
         names = rng.permutation(np.unique(self.group[records]))
         sizes = np.minimum(np.bincount(self.group, minlength=self.offers.size)[names], GROUP_LIMIT)
         chosen = names[: max(1, int(np.searchsorted(np.cumsum(sizes), RECORD_LIMIT, side="right")))]
@@ -100,7 +100,7 @@ class GroupedRecords:
 
 
 def group_records(release: Published, policy: Policy, column: str) -> GroupedRecords | None:
-    """The view of a release for one sensitive column; None when the release does not show it."""
+    """Return the grouped records of a release for one sensitive column; None if the release does not show it."""
     if release.shape == "stream":
         return group_stream([release])
     if release.shape == "anatomy":
@@ -109,7 +109,7 @@ def group_records(release: Published, policy: Policy, column: str) -> GroupedRec
 
 
 def iter_grouped_columns(evidence: Evidence) -> Iterator[tuple[str, GroupedRecords]]:
-    """The sensitive columns that the latest release shows, each with its view."""
+    """Yield the sensitive columns that the latest release shows, each with its grouped records."""
     for column in evidence.policy.sensitive:
         seen = group_records(evidence.releases[-1], evidence.policy, column)
         if seen is not None and len(seen.group):
@@ -121,7 +121,7 @@ def _fields(table: pa.Table, policy: Policy) -> pa.Table:
 
 
 def _one_table(release: Published, policy: Policy, column: str) -> GroupedRecords | None:
-    """Groups by number, or classes by the published quasi-identifiers."""
+    """Group by group number, or by the published quasi-identifiers."""
     data = release.tables.get("data", pa.table({}))
     by = ["group"] if release.shape == "m-distinct" else present_columns(policy.quasi, data)
     if not {column, *by} <= set(data.column_names):
@@ -140,7 +140,7 @@ def _two_tables(release: Published, policy: Policy) -> GroupedRecords | None:
 
 
 def group_stream(releases: Sequence[Published]) -> GroupedRecords | None:
-    """The parts of a stream as one, its fields as a number for each combination; None for generalised records."""
+    """Join the parts of a stream, with one number per quasi-identifier combination; None for generalized records."""
     if any("record" in release.tables for release in releases):
         return None
     seen = read_transcript(releases, 1 << 40)
@@ -154,7 +154,7 @@ def group_stream(releases: Sequence[Published]) -> GroupedRecords | None:
 
 
 def _fit_to_counts(belief: Floats, counts: Int64s) -> Floats:
-    """Beliefs of the members of one group, fitted to the counts of its values."""
+    """Fit the beliefs of the members of one group to the counts of its values."""
     free = max(int(counts.sum()) - len(belief), 0)
     average, scale = belief.mean(axis=0), np.ones(len(counts))
     for _ in range(_ROUNDS):

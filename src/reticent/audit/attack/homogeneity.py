@@ -1,7 +1,7 @@
-"""Homogeneity: find the person's group, guess its most frequent sensitive value.
+"""Homogeneity: find the person's group and guess its most frequent sensitive value.
 
-Guarantee: exact; the release alone says how often this guess is right.
-Not covered: the attacker knows nothing but the quasi-identifiers.
+Guarantee: exact; the release alone determines how often the attacker's guess is right.
+Not covered: attackers who know more than the quasi-identifiers.
 Cost: linear in the rows.
 Reference: A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", ICDE 2006.
 Differences from the paper: none.
@@ -14,7 +14,7 @@ from reticent.audit.attack.grouped_records import iter_grouped_columns
 from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.risk_bound import claimed_bound
 
-QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses the value most frequent in it."
+QUESTION = "Knows a person's quasi-identifiers, finds the group and guesses its most frequent value."
 
 
 def homogeneity(evidence: Evidence) -> Outcome | None:

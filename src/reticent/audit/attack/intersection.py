@@ -1,6 +1,6 @@
-"""Intersection: a person stands in a group of every publication; the true value is in all of them.
+"""Intersection: a person is in a group of every publication; the true value is in all of these groups.
 
-Guarantee: no candidate is struck out wrongly while a person's value stays the same.
+Guarantee: the attacker never excludes the true value while a person's value stays the same.
 Not covered: persons whose value changed between publications.
 Cost: linear in the rows of all publications.
 Reference: X. Xiao, Y. Tao, "m-invariance", SIGMOD 2007.
@@ -19,9 +19,7 @@ from reticent.audit.attack.risk_bound import common_bound
 from reticent.release import Ledger
 from reticent.verify.sequence import Publication, link_publications
 
-QUESTION = (
-    "Follows a person through all publications and keeps the values that occur in every one of the person's groups."
-)
+QUESTION = "Follows a person through all publications and keeps the values that occur in all of the person's groups."
 
 
 def intersection(evidence: Evidence) -> Outcome | None:
@@ -35,16 +33,16 @@ def intersection(evidence: Evidence) -> Outcome | None:
 
 
 def publications(evidence: Evidence) -> list[Publication]:
-    """The releases in two tables, in order; fewer than two give nothing to compare."""
+    """Return the releases with two tables, in order; an empty list if there are fewer than two."""
     ours = [release for release in evidence.of_shape("anatomy") if {"qit", "st"} <= set(release.tables)]
     ledger, size = evidence.ledger, len(ours)
-    if ledger is not None:  # of a store that has published on
+    if ledger is not None:  # the store may have later publications
         ledger = Ledger(ledger.entries[:size], ledger.persons[:size], ledger.groups[:size])
     return link_publications(ours, evidence.policy, ledger) if size > 1 else []
 
 
 def from_candidates(attack: str, question: str, candidates: Sequence[int], evidence: Evidence) -> Outcome | None:
-    """The outcome when each of the candidates left to a person is as good a guess as any other."""
+    """Build the outcome if all remaining candidates of a person are equally likely."""
     left = np.array([count for count in candidates if count > 0], dtype=np.int64)
     if not len(left):
         return None

@@ -1,11 +1,10 @@
-"""Join-or-open inference on a stream: who opened a group had nowhere to join, and that tells about everybody.
+"""Join-or-open inference on a stream: a record that opens a group found no group to join, which discloses its value.
 
-Guarantee: the posterior is exact on short transcripts (all worlds are enumerated) and sampled on long ones (particles,
-    then Markov chains). With half of the chains choosing the guess and the other half judging it, the expected
-    accuracy is not flattered by sampling noise. The truth, where it is at hand, counts right guesses and nothing
-    else.
+Guarantee: the attacker's posterior is exact on short transcripts (all worlds are enumerated) and sampled on long ones
+    (particles, then Markov chains). Half of the chains choose the guess and the other half evaluate it, so sampling
+    noise does not inflate the expected accuracy. True values, if available, are used only to count right guesses.
 Not covered: knowledge of other people's values, correlations between quasi-identifiers and values.
-Cost: seconds for a thousand tuples; longer streams are attacked on their beginning, a transcript in its own right.
+Cost: seconds for a thousand tuples; of a longer stream only the beginning is attacked.
 Reference: the algorithm attacked is S. Kim, M. K. Sung, Y. D. Chung, J. Biomed. Inform. 50 (2014), Algorithm 1.
 Differences from the paper: it does not consider this attacker.
 """
@@ -28,14 +27,14 @@ from reticent.audit.attack.transcript import Transcript, read_transcript
 from reticent.verify.groups import normalize_rows
 
 QUESTION = (
-    "Knows the algorithm, the prior and the order of arrival. A record that opens a group had no free slot to join; "
-    "which values were still free follows from all records before it."
+    "Knows the algorithm, the prior and the order of arrival. A record that opens a group had no free slot to join. "
+    "Infers from all earlier records which values were still free."
 )
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try: more of everything is slower and sharper."""
+    """The computing effort; larger numbers are slower and more precise."""
 
     tuples: int = 1000
     worlds: int = 20_000
@@ -47,7 +46,7 @@ class Effort:
 
 @dataclass(frozen=True, repr=False)
 class Inference:
-    """Per tuple and slot of its group the posterior, once for guessing and once for judging the guess."""
+    """The posterior per tuple and slot of its group: one to choose the guess, one to evaluate it."""
 
     guess: Floats
     evaluation: Floats
@@ -55,7 +54,7 @@ class Inference:
 
 
 def infer(seen: Transcript, known: Rules, rng: np.random.Generator, effort: Effort = Effort()) -> Inference:  # noqa: B008 - frozen
-    """The attacker's posterior given the whole transcript."""
+    """Compute the attacker's posterior given the whole transcript."""
     bar = barred_groups(seen)
     if len(seen) <= 24:
         try:
@@ -88,39 +87,39 @@ def join_or_open(evidence: Evidence, effort: Effort = Effort()) -> Outcome | Non
 
 
 def _algorithm_rules(evidence: Evidence, seen: Transcript) -> Rules:
-    """What the attacker knows of the algorithm."""
+    """Return what the attacker knows about the algorithm."""
     policy = evidence.policy
     pool = getattr(policy.stream, "pool", "matched")
     return rules_from_prior(seen.values, prior_counts(policy), policy.l_of("stream"), pool)
 
 
 def _outcome(
-    evidence: Evidence, seen: Transcript, inference: Inference, truth: Int64s | None, claim: float | None
+    evidence: Evidence, seen: Transcript, inference: Inference, true_slots: Int64s | None, claim: float | None
 ) -> Outcome:
     offered, rows = seen.slots[seen.group], np.arange(len(seen))
-    guess, judge = _by_value(offered, inference.guess), _by_value(offered, inference.evaluation)
-    noise = evidence.rng.random(judge.shape) * 1e-9  # equal candidates: guess any of them, not the first
-    promised = (guess + noise).argmax(axis=1)
-    highest = judge[rows, promised]
-    hits = highest if truth is None else truth == (guess + judge + noise).argmax(axis=1)
-    notes = [] if inference.exact else ["Sampled: posteriors of single records carry sampling error."]
-    notes.append(f"Attacked: the first {len(seen):,} records of the stream.")
+    guess, evaluation = _by_value(offered, inference.guess), _by_value(offered, inference.evaluation)
+    noise = evidence.rng.random(evaluation.shape) * 1e-9  # equal candidates: guess any of them, not the first
+    best = (guess + noise).argmax(axis=1)
+    highest = evaluation[rows, best]
+    hits = highest if true_slots is None else true_slots == (guess + evaluation + noise).argmax(axis=1)
+    notes = [] if inference.exact else ["The posteriors are sampled, so those of single records have a sampling error."]
+    notes.append(f"The attack covers the first {len(seen):,} records of the stream.")
     return Outcome.from_posterior(
         "join-or-open",
         QUESTION,
         highest,
         evidence.key,
         right=float(hits.sum()),
-        counted=truth is not None,
+        counted=true_slots is not None,
         claim=claim,
-        bounded=inference.exact and truth is None,
+        bounded=inference.exact and true_slots is None,
         notes=tuple(notes),
         figures={"expected_accuracy": float(highest.mean()), "exact": inference.exact},
     )
 
 
 def _true_slots(evidence: Evidence, seen: Transcript) -> Int64s | None:
-    """The first slot that offers each record's true value, where the original is at hand."""
+    """Return the first slot that offers each record's true value; None without the original."""
     original = evidence.original
     if original is None or not len(seen) or int(seen.seq.max()) >= original.num_rows:
         return None
@@ -128,7 +127,7 @@ def _true_slots(evidence: Evidence, seen: Transcript) -> Int64s | None:
 
 
 def _by_value(offered: Int64s, share: Floats) -> Floats:
-    """A value in several slots of a group: the first of them stands for all."""
+    """Add up the shares of a value that fills several slots of a group, in the first of these slots."""
     first = (offered[:, :, None] == offered[:, None, :]).argmax(axis=2)
     out = np.zeros_like(share)
     np.add.at(out, (np.arange(len(share))[:, None], first), share)

@@ -1,8 +1,8 @@
 """Linkage: match persons of another table with published records by their quasi-identifiers.
 
-Guarantee: exact for the persons attacked: every published record that could be theirs counts as a candidate.
+Guarantee: exact for the attacked persons: every published record that could be theirs counts as a candidate.
 Not covered: errors in the other table; probabilistic matching.
-Cost: the pairs of a person and a record that fit; the persons are a random sample where there are many.
+Cost: linear in the matching pairs of person and record; large tables are sampled.
 Reference: L. Sweeney, "k-anonymity: a model for protecting privacy", IJUFKS 10 (2002).
 Differences from the paper: none.
 """
@@ -23,11 +23,11 @@ from reticent.verify.published import Published
 from reticent.verify.requirements import requirements
 from reticent.verify.veil.verifier import SHAPE, candidate_codes, line_of
 
-QUESTION = "Has a table with names and the same quasi-identifiers, and looks for each person's record in the release."
+QUESTION = "Has a table with names and the same quasi-identifiers, and looks up each person's record in the release."
 
 
 def linkage(evidence: Evidence) -> Outcome | None:
-    """Attack the latest release with the external table, or with the original's quasi-identifiers."""
+    """Attack the latest release with the external table, or with the quasi-identifiers of the original."""
     release, policy = evidence.releases[-1], evidence.policy
     known = evidence.external if evidence.external is not None else evidence.original
     column = policy.sensitive[0] if policy.sensitive else ""
@@ -64,7 +64,7 @@ def linkage(evidence: Evidence) -> Outcome | None:
 
 
 def _group_release(release: Published, policy: Policy, column: str) -> GroupedRecords | None:
-    """The release as records with quasi-identifiers; a veil offers what stands among the candidates of a class."""
+    """Return the release as grouped records; under a veil a class offers all candidates of its records."""
     data, line = release.tables.get("data"), line_of(release) if release.shape == SHAPE else None
     if data is None or line is None:
         return group_records(release, policy, column) if release.shape != "stream" else None
@@ -80,13 +80,13 @@ def _claim(release: Published) -> float | None:
 
 
 def _value_accuracy(evidence: Evidence, seen: GroupedRecords, meeting: RowMatch, chosen: Int64s) -> dict[str, float]:
-    """How often the most frequent sensitive value among the candidates is the true one."""
+    """Measure how often the most frequent sensitive value among the candidates is the true value."""
     if evidence.external is not None or evidence.original is None or not evidence.policy.sensitive:
         return {}
     offers = seen.offers
     if not len(offers.values):  # an empty release
         return {}
-    from scipy.sparse import csr_array  # of the extra `audit`
+    from scipy.sparse import csr_array  # needs the extra `audit`
 
     inside = csr_array((offers.shares(), (offers.group, offers.value)), shape=(offers.size, len(offers.values)))
     members = csr_array(
@@ -98,6 +98,6 @@ def _value_accuracy(evidence: Evidence, seen: GroupedRecords, meeting: RowMatch,
         shape=(len(meeting.source_counts), len(meeting.published_counts)),
     )
     guess = (match @ (members @ inside)).toarray().argmax(axis=1)[meeting.source_kind]
-    truth = evidence.original[evidence.policy.sensitive[0]].take(chosen).to_pylist()
-    hits = [offers.values[code] == value for code, value in zip(guess, truth, strict=True)]
+    true_values = evidence.original[evidence.policy.sensitive[0]].take(chosen).to_pylist()
+    hits = [offers.values[code] == value for code, value in zip(guess, true_values, strict=True)]
     return {"value_accuracy": float(np.mean(hits)), "persons": len(hits)}

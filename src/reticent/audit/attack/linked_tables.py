@@ -1,7 +1,7 @@
-"""Linked tables: join everything that joins, keep the persons who fit, and guess what most of them have.
+"""Linked tables: join all tables, keep the persons who match, and guess their most frequent value.
 
-Guarantee: exact for the release: all persons whose joined view is that of the one looked for are candidates.
-Not covered: what the reader knows besides quasi-identifiers and numbers of rows.
+Guarantee: exact for the release: all persons with the target's joined view are candidates for the attacker.
+Not covered: attacker knowledge other than quasi-identifiers and numbers of rows.
 Cost: one sort of the rows of each table.
 Reference: docs/linked.md.
 """
@@ -16,20 +16,20 @@ from reticent.verify.linked.verifier import SHAPE, joined_view, layout_of, value
 from reticent.verify.requirements import requirements
 
 QUESTION = (
-    "Knows all quasi-identifiers of all records of a person and, where the policy counts them, how many there are; joins all tables "
-    "of the release, and guesses the value that most of the persons have who fit."
+    "Knows all quasi-identifiers of all records of a person and, if the policy says so, the number of records. "
+    "Joins all tables of the release and guesses the most frequent value of the persons who match."
 )
 
 
 def linked_tables(evidence: Evidence) -> Outcome | None:
-    """Attack the latest release, where it is one of linked tables."""
+    """Attack the latest release if it consists of linked tables."""
     release, policy = evidence.releases[-1], evidence.policy
     if release.shape != SHAPE or policy.tables is None:
         return None
     persons, kinds = joined_view(release.tables, policy)
     best = np.zeros(int(kinds.max(initial=-1)) + 1)
-    for table, one in layout_of(policy).items():
-        for name in (name for name in one.columns if name in policy.sensitive):
+    for table, layout in layout_of(policy).items():
+        for name in (name for name in layout.columns if name in policy.sensitive):
             views, holders, sizes = value_shares(release.tables[table], name, persons, kinds)
             np.maximum.at(best, views, holders / sizes)
     bounds = [float(1 / rule.numbers[-1]) for rule in requirements(release.claims) if rule.model == "l"]

@@ -1,14 +1,14 @@
-"""Minimality: had a finer table been safe, the algorithm would have published it; so it was not, and that tells.
+"""Minimality: the algorithm publishes the finest safe table, so every finer table was unsafe; this discloses values.
 
-The attacker knows everybody's quasi-identifiers and tries each next finer recoding. Where it would still be
-k-anonymous, it must have broken l-diversity somewhere. He draws random worlds (values shuffled within each published
-class), keeps those in which the finer table breaks the rule, and reads off who then has what.
+The attacker knows everybody's quasi-identifiers and tries each recoding that is one step finer. If it is still
+k-anonymous, it must break l-diversity somewhere. The attacker samples random worlds (values shuffled within each
+published class), keeps the worlds in which the finer table breaks l-diversity, and counts each person's values there.
 
-Guarantee: a posterior by sampling; it is scored against the truth.
-Not covered: recodings that differ from record to record.
+Guarantee: the attacker's posterior is estimated by sampling; guesses are scored against the true values.
+Not covered: local recodings, which differ from record to record.
 Cost: worlds x rows per quasi-identifier.
 Reference: R. Wong, A. Fu, K. Wang, J. Pei, "Minimality attack in privacy preserving data publishing", VLDB 2007.
-Differences from the paper: worlds are sampled, so that any number of classes and values is allowed.
+Differences from the paper: worlds are sampled, so any number of classes and values is possible.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from reticent.verify.labels.coverage import levels
 from reticent.verify.requirements import Requirement, diversity, policy_requirements, requirements
 
 QUESTION = (
-    "Knows that the algorithm publishes the finest table that is safe, and everybody's quasi-identifiers: "
-    "asks why the next finer table was not published."
+    "Knows everybody's quasi-identifiers, and that the algorithm publishes the finest safe table. "
+    "Concludes that the next finer table was not safe."
 )
 WORLD_COUNT = 200
-_ROWS = 100_000  # beyond, one finer table has so many classes that its breaking tells nothing about any of them
+_ROWS = 100_000  # in larger tables a violation somewhere says nothing about a single class
 
 
 @dataclass(frozen=True, repr=False)
 class _FinerTable:
-    """Rows of the original by published class and by the classes of a finer recoding."""
+    """The class of each original row, in the published table and in a finer recoding."""
 
     row_class: Int64s
     row_part: Int64s
@@ -47,7 +47,7 @@ class _FinerTable:
 
 
 def minimality(evidence: Evidence) -> Outcome | None:
-    """Attack a full-domain generalised release, with the original's quasi-identifiers as the attacker's knowledge."""
+    """Attack a full-domain generalized release; the attacker knows the quasi-identifiers of the original."""
     release, policy, original = evidence.releases[-1], evidence.policy, evidence.original
     rule = next((r for r in requirements(release.claims) + policy_requirements(policy) if r.model == "l"), None)
     data = release.tables.get("data")
@@ -55,10 +55,10 @@ def minimality(evidence: Evidence) -> Outcome | None:
         return None
     if not policy.sensitive or original.num_rows > _ROWS:
         return None
-    tried = [_infer(finer, rule, evidence.rng) for finer in _finer_tables(original, policy, data)]
-    if not tried:
+    inferences = [_infer(finer, rule, evidence.rng) for finer in _finer_tables(original, policy, data)]
+    if not inferences:
         return None
-    posterior, right = max(tried, key=lambda one: float(one[0].mean()))
+    posterior, right = max(inferences, key=lambda inference: float(inference[0].mean()))
     plain = homogeneity(evidence)
     return Outcome.from_posterior(
         "minimality",
@@ -68,13 +68,13 @@ def minimality(evidence: Evidence) -> Outcome | None:
         right=float(right.sum()),
         counted=True,
         claim=float(1 / rule.numbers[0]) if rule.kind == "frequency" else None,
-        notes=("The rule itself concedes the share of the most frequent value in a class.",),
+        notes=("The rule itself allows the share of the most frequent value in a class.",),
         figures={"without_the_argument": plain.accuracy if plain else 0.0},
     )
 
 
 def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_FinerTable]:
-    """Every recoding one step finer in one column that would still be k-anonymous."""
+    """Return every recoding that is one step finer in one column and still k-anonymous."""
     k = max([int(r.numbers[0]) for r in policy_requirements(policy) if r.model == "k"], default=1)
     steps = {
         name: _level_columns(original[name], policy, data, name) for name in policy.quasi if name in data.column_names
@@ -94,7 +94,7 @@ def _finer_tables(original: pa.Table, policy: Policy, data: pa.Table) -> list[_F
 
 
 def _level_columns(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name: str) -> list[pa.Array]:
-    """The original's values as every level shows them, up to the one published; none for mixed levels."""
+    """Return the original's values at every level up to the published one; an empty list if levels are mixed."""
     code, values = codes(column)
     shown, cells = set(codes(data[name])[1]), list[pa.Array]()
     for nodes, names in levels(pa.array(values, pa.string()), policy, name):
@@ -105,7 +105,7 @@ def _level_columns(column: pa.ChunkedArray, policy: Policy, data: pa.Table, name
 
 
 def _infer(finer: _FinerTable, rule: Requirement, rng: np.random.Generator) -> tuple[Floats, Bools]:
-    """Per person the posterior of the best guess, and whether it is right."""
+    """Return, per person, the posterior of the best guess and whether the guess is right."""
     classes, parts, width = int(finer.row_class.max()) + 1, int(finer.row_part.max()) + 1, len(finer.values)
     class_of_part = np.zeros(parts, dtype=np.int64)
     class_of_part[finer.row_part] = finer.row_class
@@ -128,7 +128,7 @@ def _infer(finer: _FinerTable, rule: Requirement, rng: np.random.Generator) -> t
 
 
 def _weights(broken: Bools) -> Floats:
-    """Per world and class: how likely the finer table broke somewhere, given what happened in this class."""
+    """Return, per world and class, the chance that the finer table broke somewhere, given this class."""
     fine = np.log(np.clip(1 - broken.mean(axis=0), 0.5 / len(broken), 1))
     elsewhere = 1 - np.exp(fine.sum() - fine)
     return np.asarray(np.where(broken, 1.0, np.maximum(elsewhere, 1e-12)))

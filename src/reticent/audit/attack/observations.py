@@ -1,8 +1,8 @@
-"""Sights: what every published record says of its sensitive value, in one form for all kinds of release.
+"""Observations: what each published record says about its sensitive value, in one form for all kinds of release.
 
-Under the veil a record speaks for itself: its candidates weigh copies / (l p), and a value that its row of the prior does not
-know weighs 1, since its set was drawn without it. In groups (two tables, streams, series, classes of a generalised table) the
-members share the values of their group among them.
+Under the veil each record counts alone: a candidate has the weight copies / (l p). A value that its stratum of the prior
+does not contain has weight 1, because the set was drawn without it. In groups (two tables, streams, series, classes of a
+generalized table) the members share the values of their group.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _TECHNICAL_COLUMNS = ("group", "seq", "stratum", "event", "person")
 
 @dataclass(frozen=True, repr=False)
 class VeiledRecords:
-    """Records under the veil.
+    """Records published under the veil.
 
     Attributes:
-        fields: published columns but the candidates, as text.
-        values: the domain.
-        shares: the published prior, rows x values.
-        by: the fields that the prior depends on.
-        rows: the row of every record.
+        fields: published columns without the candidates, as text.
+        values: the value domain.
+        shares: the published prior, strata x values.
+        by: the conditioning fields of the prior.
+        strata: the stratum of each record.
         candidates: records x l codes.
-        house: digest of the house; sets of one house are one draw.
-        quoted: the share of right guesses that the release quotes for its best reader; None where it quotes none.
+        parameters_digest: digest of the veil parameters; sets with the same parameters are one draw.
+        quoted_accuracy: the share of right guesses that the release states for the best attacker; None if not stated.
     """
 
     fields: pa.Table
@@ -60,30 +60,30 @@ class VeiledRecords:
         return int(self.candidates.shape[1])
 
     def prior(self, records: Int64s) -> Floats:
-        """What the release says that a reader knows: records x values."""
+        """Return the published prior of each record: records x values."""
         return np.asarray(self.shares[self.strata[records]])
 
     def copies(self, records: Int64s) -> Floats:
-        """How often each value stands in the sets: records x values."""
+        """Count how often each value occurs among the candidates: records x values."""
         copies = np.zeros((len(records), len(self.values)))
         np.add.at(copies, (np.arange(len(records))[:, None], self.candidates[records]), 1)
         return copies
 
     def weight(self, records: Int64s) -> Floats:
-        """Likelihood of each set given each value, up to a factor per record."""
+        """Return the likelihood of each candidate set given each value, up to a factor per record."""
         expected = self.l * self.prior(records)
         return np.divide(self.copies(records), expected, out=np.ones_like(expected), where=expected > 0)
 
     def stated_shares(self, records: Int64s) -> Floats:
-        """The weights that the release states: copies / l."""
+        """Return the weights that the release states: copies / l."""
         return self.copies(records) / self.l
 
     def posterior(self, belief: Floats, records: Int64s) -> Floats:
-        """What a reader thinks who believed this before she saw the sets."""
+        """Return the attacker's belief after seeing the candidates; `belief` is the belief before."""
         return normalize_rows(belief * self.weight(records))
 
     def limit_records(self, records: Int64s, rng: np.random.Generator) -> Int64s:
-        """So many of the records as can be read at once."""
+        """Sample the records down to the number that fits in memory."""
         return records if len(records) <= RECORD_LIMIT else np.sort(rng.choice(records, RECORD_LIMIT, replace=False))
 
 
@@ -91,7 +91,7 @@ Observations = VeiledRecords | GroupedRecords
 
 
 def observations_of(release: Published, policy: Policy) -> Observations | None:
-    """The records of a release; None where it shows no value of the policy's first sensitive column."""
+    """Return the records of a release; None if it shows no value of the policy's first sensitive column."""
     if not policy.sensitive:
         return None
     if release.shape == "veil":
@@ -103,7 +103,7 @@ def observations_of(release: Published, policy: Policy) -> Observations | None:
 
 
 def latest_observations(evidence: Evidence) -> Observations | None:
-    """The latest release."""
+    """Return the records of the latest release."""
     return observations_of(evidence.releases[-1], evidence.policy)
 
 
@@ -123,7 +123,7 @@ def _stream_observations(release: Published) -> Observations | None:
 
 
 def _veiled_stream(release: Published) -> VeiledRecords | None:
-    """A stream of veiled records, with the codebook that stands beside it."""
+    """Read a stream of veiled records together with its veil metadata."""
     lines = [line for line in iter_lines([release]) if line.get("candidates")]
     if not lines:
         return None
@@ -160,7 +160,7 @@ def _from_table(data: pa.Table, document: Mapping[str, Any]) -> VeiledRecords:
 
 
 def _quoted_accuracy(document: Mapping[str, Any]) -> float | None:
-    """Of the reader whom the prior was measured with, if that was at this l."""
+    """Return the accuracy of the attacker that the prior was measured with, if l is the same."""
     try:
         figures = document["figures"]
         return float(figures["attacker"]["after"]["right"]) if figures["l"] == document["l"] else None

@@ -1,9 +1,9 @@
-"""Outbreak: a reader who knows that a value has become frequent, or is new, and looks at those who are offered it.
+"""Outbreak: an attacker who knows that a value has become frequent, or is new, and suspects everybody who is offered it.
 
-Guarantee: none; it is tried on the value whose frequency rose most against what the release was designed for.
-Not covered: several values that rise at once.
+Guarantee: none; the attacker uses the value whose frequency rose most compared with the prior of the release.
+Not covered: several values that rise at the same time.
 Cost: linear in the records.
-Reference: docs/veil.md, on what a wrong prior costs.
+Reference: docs/veil.md, on the cost of a wrong prior.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from reticent.audit.attack.risk_bound import odds_ratio_bound
 from reticent.verify.groups import codes
 from reticent.verify.veil.true_values import OTHER, true_value_codes
 
-QUESTION = "Knows from the news which value has become frequent, or is new, and takes everybody for a case who opens a group that offers it, or is offered it."
-CASE_LIMIT = 20  # cases below which a rise may be chance
+QUESTION = (
+    "Knows from the news which value has become frequent, or is new. Takes everybody for a case who opens a group that "
+    "offers this value, or is offered it."
+)
+CASE_LIMIT = 20  # with fewer cases a rise may be chance
 RISE_LIMIT = 1.5
 
 
 @dataclass(frozen=True, repr=False)
 class Rise:
-    """A value, what it is published as, and its share before and now.
+    """A value with its share before and now.
 
     Attributes:
-        code: its published code; -1 where nothing stands for it.
-        cases: persons of the original who have it.
+        code: the published code of the value; -1 if no published value represents it.
+        cases: persons of the original who have the value.
     """
 
     name: str | None
@@ -45,24 +48,24 @@ class Rise:
 
     @property
     def ratio(self) -> float:
-        """By how much its share rose."""
+        """The factor by which the share rose."""
         return self.now / self.before if self.before > 0 else math.inf
 
     @property
     def odds_ratio(self) -> float:
-        """By how much its odds rose; a value that was not expected at all has none."""
+        """The factor by which the odds rose; 1 for a value that the prior does not contain."""
         if not 0 < self.before < 1:
             return 1.0
         return (self.now / self.before) / ((1 - self.now) / (1 - self.before))
 
 
 def outbreak(evidence: Evidence) -> Outcome | None:
-    """Attack those who are offered the value that rose most, or what stands for new values."""
-    aim = attack_target(evidence)
-    rise = None if aim is None else largest_rise(*aim[:2], evidence)
-    if aim is None or rise is None:
+    """Attack the persons who are offered the value that rose most, or the code for new values."""
+    target = attack_target(evidence)
+    rise = None if target is None else largest_rise(*target[:2], evidence)
+    if target is None or rise is None:
         return None
-    seen, _, match = aim
+    seen, _, match = target
     suspects = _suspects(seen, rise)
     alone = match.only_record
     persons = np.flatnonzero((alone >= 0) & np.isin(alone, suspects))
@@ -88,7 +91,7 @@ def outbreak(evidence: Evidence) -> Outcome | None:
 
 
 def largest_rise(seen: Observations, column: pa.ChunkedArray, evidence: Evidence) -> Rise | None:
-    """The value whose share rose most against the prior; a new one before all others."""
+    """Return the value whose share rose most compared with the prior; new values come first."""
     policy = evidence.policy
     code, names = codes(column)
     published = true_value_codes(seen.values, column, policy, policy.sensitive[0])
@@ -98,22 +101,22 @@ def largest_rise(seen: Observations, column: pa.ChunkedArray, evidence: Evidence
         return None
     first = np.unique(code, return_index=True)[1]
     rises = [
-        _rise(name, seen.values[own] if own >= 0 else None, int(own), before, float(many / len(code)))
-        for name, own, many in zip(names, published[first], number, strict=True)
-        if many >= CASE_LIMIT
+        _rise(name, seen.values[own] if own >= 0 else None, int(own), before, float(cases / len(code)))
+        for name, own, cases in zip(names, published[first], number, strict=True)
+        if cases >= CASE_LIMIT
     ]
-    often = [rise for rise in rises if rise.ratio > RISE_LIMIT]
-    top = max(often, key=lambda rise: (rise.ratio, rise.now), default=None)
+    large = [rise for rise in rises if rise.ratio > RISE_LIMIT]
+    top = max(large, key=lambda rise: (rise.ratio, rise.now), default=None)
     return None if top is None else replace(top, cases=code == names.index(top.name))
 
 
 def _rise(name: str | None, label: str | None, own: int, before: dict[str | None, float], now: float) -> Rise:
-    stranger = name not in before and (own < 0 or label == OTHER)
-    return Rise(name, own, 0.0 if stranger else before.get(label, before.get(name, 0.0)), now)
+    is_new = name not in before and (own < 0 or label == OTHER)
+    return Rise(name, own, 0.0 if is_new else before.get(label, before.get(name, 0.0)), now)
 
 
 def _expected_shares(seen: Observations, evidence: Evidence) -> dict[str | None, float] | None:
-    """What the release was designed for: its published prior over its own records, or the policy's file."""
+    """Return the expected shares: the published prior averaged over the records, or the policy's prior file."""
     if isinstance(seen, VeiledRecords):
         shares = np.bincount(seen.strata, minlength=len(seen.shares)) @ seen.shares / len(seen)
         return dict(zip(seen.values, shares.tolist(), strict=True))
@@ -125,14 +128,14 @@ def _expected_shares(seen: Observations, evidence: Evidence) -> dict[str | None,
 
 
 def _suspects(seen: Observations, rise: Rise) -> Int64s:
-    """Records that open a group with the value, or are offered it; everybody where nothing stands for it."""
+    """Return the records that open a group with the value or are offered it; all records if it has no code."""
     if rise.code < 0 or (isinstance(seen, VeiledRecords) and rise.before == 0):
         return np.arange(len(seen))
     if isinstance(seen, VeiledRecords):
         return np.flatnonzero((seen.candidates == rise.code).any(axis=1))
     offering = np.unique(seen.offers.group[seen.offers.value == rise.code])
     offered = np.isin(seen.group, offering)
-    # What is new has no seats of its own, so that it is not openers alone who tell.
+    # A new value has no slots of its own, so all offered records are suspects, not only the first of a group.
     return (
         np.flatnonzero(offered & seen.opens) if seen.opens is not None and rise.before > 0 else np.flatnonzero(offered)
     )
@@ -145,7 +148,7 @@ def _posterior(seen: Observations, records: Int64s, rise: Rise) -> Floats:
 
 
 def _claim(seen: Observations, records: Int64s, rise: Rise) -> float | None:
-    """Kappa a / (kappa a + 1 - a) with the outbreak's own kappa; of a new value no more than its share."""
+    """Return the mean bound r a / (r a + 1 - a) with the outbreak's odds ratio r; for a new value its share."""
     return float(_posterior(seen, records, rise).mean()) if isinstance(seen, VeiledRecords) else None
 
 
@@ -154,6 +157,6 @@ def _sentence(rise: Rise, seen: Observations, suspects: Int64s) -> str:
     who = (
         "open a group that offers it"
         if getattr(seen, "opens", None) is not None and rise.before > 0
-        else "are offered it or what stands for it"
+        else "are offered it or the code for new values"
     )
     return f"A value {change}; {len(suspects):,} of {len(seen):,} records {who}."

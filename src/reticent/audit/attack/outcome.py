@@ -1,4 +1,4 @@
-"""What an attack found: how sure the attacker is of whom, and how often he was right."""
+"""The outcome of an attack: how sure the attacker is, and how often the guesses are right."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ import numpy as np
 from reticent.arrays import Floats, Int64s
 
 Z = 1.959963984540054  # two-sided 95%
-REFUTE_DEVIATIONS = (
-    5.0  # deviations before a claim counts as refuted: an honest release must not be refused by bad luck
-)
-CERTAIN = 0.999  # of a value; what is left is rounding and sampling
+REFUTE_DEVIATIONS = 5.0  # standard deviations: chance alone must not refute an honest release
+CERTAIN = 0.999  # posterior that counts as certain; the rest is rounding and sampling
 _WORST = 10
 BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
 
 @dataclass(frozen=True)
 class Person:
-    """One of the persons worst off, by pseudonym."""
+    """One of the persons with the highest posterior, by pseudonym."""
 
     pseudonym: str
     posterior: float
@@ -35,16 +33,16 @@ class Outcome:
     Attributes:
         attack: short name.
         question: what the attacker knows and does, in plain words.
-        tried: persons (or records) attacked.
+        tried: number of attacked persons (or records).
         right: expected or counted number of right guesses.
-        counted: whether `right` was counted against the truth, rather than expected from the posterior.
-        claim: the chance of a right guess that the release concedes; None where it claims none.
-        highest: the largest posterior of any person.
-        sure: persons of whom the attacker is certain.
+        counted: whether `right` was counted with the true values, rather than expected from the posterior.
+        claim: the risk bound: the chance of a right guess that the release allows; None if it claims none.
+        highest: the highest posterior of any person.
+        sure: number of persons about whom the attacker is certain.
         bins: number of persons per range of the posterior, see `BINS`.
-        worst: the persons worst off.
-        bounded: whether every single posterior must keep to the claim, and is computed exactly.
-        notes: what limits the attack.
+        worst: the persons with the highest posteriors.
+        bounded: whether the claim bounds every single posterior, and posteriors are exact.
+        notes: limits of the attack.
     """
 
     attack: str
@@ -63,7 +61,7 @@ class Outcome:
 
     @classmethod
     def from_posterior(cls, attack: str, question: str, posterior: Floats, key: bytes, **others: Any) -> Outcome:
-        """The outcome when the attacker gives every person's value this probability; `others` are as above."""
+        """Build the outcome from the posterior of each person's best guess; `others` override the attributes."""
         figures: dict[str, Any] = {
             "tried": len(posterior),
             "right": float(posterior.sum()),
@@ -78,7 +76,7 @@ class Outcome:
 
     @property
     def accuracy(self) -> float:
-        """Share of guesses that are right."""
+        """The share of right guesses."""
         return self.right / self.tried if self.tried else 0.0
 
     @property
@@ -88,9 +86,9 @@ class Outcome:
 
     @property
     def refuted(self) -> bool:
-        """Whether the attack does better than the release claims, far beyond chance.
+        """Whether the attack is right more often than the release claims, far beyond chance.
 
-        An honest release must not be refused by bad luck, so the interval used here is much wider than the one shown.
+        Chance must not refute an honest release, so the interval used here is much wider than the one shown.
         """
         if self.claim is None or not self.tried:
             return False
@@ -99,7 +97,7 @@ class Outcome:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         low, high = self.interval
         return {
             "attack": self.attack,
@@ -120,9 +118,9 @@ class Outcome:
 
 
 def wilson_interval(right: float, tried: float, z: float = Z) -> tuple[float, float]:
-    """The confidence interval of a share (Wilson 1927), 95% by default; it stays within 0 and 1.
+    """Return the confidence interval of a share (Wilson 1927), 95% by default, within 0 and 1.
 
-    >>> [round(x, 3) for x in wilson(10, 100)]
+    >>> [round(x, 3) for x in wilson_interval(10, 100)]
     [0.055, 0.174]
     """
     if not tried:
@@ -135,12 +133,12 @@ def wilson_interval(right: float, tried: float, z: float = Z) -> tuple[float, fl
 
 
 def pseudonyms(places: Int64s, key: bytes) -> list[str]:
-    """Keyed hashes of row numbers: the custodian can tell who it is, a reader of the report cannot."""
+    """Return keyed hashes of row numbers; only the owner of the key can trace them to persons."""
     return [hashlib.blake2b(str(int(place)).encode(), digest_size=5, key=key).hexdigest() for place in places]
 
 
 def worst_of(posterior: Floats, key: bytes, rows: Int64s | None = None) -> tuple[Person, ...]:
-    """The persons the attacker is surest of, by their row numbers: their positions, if nobody says them."""
+    """Return the persons with the highest posteriors; `rows` has their row numbers, by default their positions."""
     order = np.argsort(-posterior, kind="stable")[:_WORST]
     names = pseudonyms(order if rows is None else rows[order], key)
     return tuple(Person(name, float(posterior[place])) for name, place in zip(names, order, strict=True))

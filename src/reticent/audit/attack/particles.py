@@ -1,8 +1,8 @@
 """Sequential Monte Carlo over the worlds behind a transcript: a first set of consistent worlds.
 
-Each particle is a world told up to now: which slot every tuple filled. A tuple's slot is drawn from its exact
-conditional chances; particles that explain the transcript badly die out. What is left explains all of it, but shares
-its early history, so `chains` mixes it afterwards.
+Each particle is a world up to now: which slot each tuple filled. A tuple's slot is drawn from its exact conditional
+chances; particles that explain the transcript badly are dropped. The particles that remain share their early history,
+so `chains` mixes them afterwards.
 
 Cost: tuples x particles x slots.
 Reference: A. Doucet, A. Johansen, "A tutorial on particle filtering and smoothing", 2009.
@@ -19,7 +19,7 @@ from reticent.audit.attack.transcript import Transcript
 
 
 class Particles:
-    """Many worlds side by side."""
+    """Many worlds that are sampled in parallel."""
 
     def __init__(self, transcript: Transcript, rules: Rules, barred: dict[int, Int64s], many: int) -> None:
         groups, width = transcript.slots.shape
@@ -34,7 +34,7 @@ class Particles:
         self._log = np.zeros(many)
 
     def worlds(self, rng: np.random.Generator, many: int) -> NDArray[np.int16]:
-        """Sampled worlds: per world and tuple the slot it filled."""
+        """Sample worlds: per world and tuple the slot that the tuple filled."""
         for time in range(len(self._transcript)):
             self._step(time, rng)
         return self._history[rng.choice(len(self._log), many, p=self._shares())]
@@ -56,7 +56,7 @@ class Particles:
             self._resample(shares, rng)
 
     def _eligible(self, time: int, group: int) -> Int32s:
-        """Per world and slot of the group: free slots of that value that the tuple may take."""
+        """Count, per world and slot of the group, the free slots of the same value that the tuple may fill."""
         codes = self._codes[group]
         count = self._count[:, codes]
         for other in self._barred.get(time, ()):

@@ -1,4 +1,4 @@
-"""Persons behind published records: who may stand where, and which published value is whose."""
+"""Links between persons and published records: which records may belong to which person."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from reticent.verify.labels.row_matching import Field, match_rows
 
 @dataclass(frozen=True, repr=False)
 class Link:
-    """Which records may be a person's.
+    """Which records may belong to which person.
 
     Attributes:
-        person: the kind of each person: those of one kind have the same values.
-        record: the kind of each record: those of one kind show the same labels.
-        allowed: kinds of persons x kinds of records: a one where the one may stand for the other.
+        person: the kind of each person; persons of one kind have the same values.
+        record: the kind of each record; records of one kind show the same labels.
+        allowed: kinds of persons x kinds of records: 1 if such a record may belong to such a person.
     """
 
     person: Int64s
@@ -33,20 +33,20 @@ class Link:
 
     @cached_property
     def sizes(self) -> Int64s:
-        """How many records may be each person's."""
+        """The number of records that may belong to each person."""
         each = self.allowed @ np.bincount(self.record, minlength=self.allowed.shape[1])
         return np.asarray(each[self.person], dtype=np.int64)
 
     @cached_property
     def _last(self) -> Int64s:
-        """Per kind of records the last of them; -1 for none."""
+        """The last record of each kind; -1 if there is none."""
         last = np.full(self.allowed.shape[1], -1, dtype=np.int64)
         last[self.record] = np.arange(len(self.record))
         return last
 
     @cached_property
     def only_record(self) -> Int64s:
-        """Per person the one record that is surely theirs; -1 for others."""
+        """The one record that certainly belongs to each person; -1 if there is none."""
         rivals = np.bincount(self.person, minlength=self.allowed.shape[0]) @ self.allowed
         sure = np.flatnonzero(self.sizes == 1)
         records = np.full(len(self.person), -1, dtype=np.int64)
@@ -57,7 +57,7 @@ class Link:
 
     @cached_property
     def record_of(self) -> Int64s:
-        """Per person a record that may be theirs; -1 where none is."""
+        """A record that may belong to each person; -1 if there is none."""
         pairs = self.allowed.tocoo()
         best = np.full(self.allowed.shape[0], -1, dtype=np.int64)
         np.maximum.at(best, pairs.row, self._last[pairs.col])
@@ -65,7 +65,7 @@ class Link:
 
     @cached_property
     def person_of(self) -> Int64s:
-        """Per record a person who may stand behind it, those who may in turn; the first of all where nobody may."""
+        """A person who may be behind each record, in rotation; the first person if nobody matches."""
         everybody = np.arange(len(self.person))
         members = csr_array(
             (np.ones(len(everybody)), (self.person, everybody)), (self.allowed.shape[0], len(everybody))
@@ -77,17 +77,17 @@ class Link:
         return np.where(many > 0, by_label.indices[at], 0)
 
     def records_of(self, persons: Int64s) -> Int64s:
-        """All records that may be theirs."""
+        """Return all records that may belong to these persons."""
         labels = np.unique(self.allowed[np.unique(self.person[persons])].indices)
         return np.flatnonzero(np.isin(self.record, labels))
 
     def has_record_in(self, records: Int64s) -> Bools:
-        """Persons one of whose records is among these."""
+        """Return, per person, whether one of these records may be theirs."""
         shown = np.bincount(self.record[records], minlength=self.allowed.shape[1])
         return np.asarray((self.allowed @ shown)[self.person] > 0)
 
     def mean(self, posterior: Floats, records: Int64s, persons: Int64s) -> Floats:
-        """Persons x values: the mean of what is thought of the records that may be theirs."""
+        """Return the mean posterior of the records that may belong to each person: persons x values."""
         labels = csr_array((np.ones(len(records)), (self.record[records], np.arange(len(records)))))
         labels.resize((self.allowed.shape[1], len(records)))
         combinations, at = np.unique(self.person[persons], return_inverse=True)
@@ -97,7 +97,7 @@ class Link:
 
 
 def attack_target(evidence: Evidence) -> tuple[Observations, pa.ChunkedArray, Link] | None:
-    """The latest release, everybody's true value, and who may stand behind which record; None where one of them is not known."""
+    """Return the latest release, everybody's true value, and the links to records; None if one is missing."""
     original, policy = evidence.original, evidence.policy
     seen = latest_observations(evidence)
     if seen is None or original is None or policy.sensitive[0] not in original.column_names:
@@ -107,7 +107,7 @@ def attack_target(evidence: Evidence) -> tuple[Observations, pa.ChunkedArray, Li
 
 
 def link(seen: Observations, table: pa.Table, policy: Policy, *, by: tuple[str, ...] | None = None) -> Link | None:
-    """Match persons with records by position where the release tells it, else by all published fields they share, or those of `by`."""
+    """Link persons to records by position if the release states it, else by their common fields or those of `by`."""
     size = table.num_rows
     if by is None and seen.position is not None and len(seen.position) and int(seen.position.max()) < size:
         return Link(np.arange(size), seen.position, csr_array(eye_array(size)))
@@ -125,14 +125,14 @@ def link(seen: Observations, table: pa.Table, policy: Policy, *, by: tuple[str, 
 
 
 def _field(table: pa.Table, shown: pa.Table, policy: Policy, name: str) -> Field:
-    """A column of persons and of records."""
+    """Return a column of the persons and of the records for matching."""
     if name in policy.columns and policy.columns[name].role == "quasi":
         return Field.from_labels(table, shown, policy, name)
     return Field.from_equal_texts(table[name], shown[name])
 
 
 def split_persons(table: pa.Table, policy: Policy, key: bytes) -> Bools:
-    """Persons split at random, all records of one on one side: true for those a reader learns from."""
+    """Split the persons at random, with all records of a person on one side; true: the attacker learns from them."""
     person = policy.person
     named = person is not None and person in table.column_names
     names = table[person].to_pylist() if named else range(table.num_rows)

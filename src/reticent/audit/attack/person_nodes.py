@@ -1,7 +1,7 @@
-"""Marks: the nodes, on every level of every published field, that a person lies in.
+"""The hierarchy nodes of each person, on every level of every published field.
 
-A field's levels nest, so that its marks come in few patterns; a person has one pattern per field. What is learnt about nodes is
-summed over a pattern once and not once per person.
+The levels of a field nest, so its nodes occur in few patterns; a person has one pattern per field. Node weights are
+summed once per pattern, not once per person.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from reticent.policy import Policy
 from reticent.verify.groups import codes
 from reticent.verify.labels.coverage import levels
 
-NODE_LIMIT = 300  # fields with more nodes on a level are read on coarser ones: nobody learns a postcode by heart
+NODE_LIMIT = 300  # levels with more nodes are skipped: the model cannot learn them
 _BINS = 20
 
 
 @dataclass(frozen=True, repr=False)
 class PersonNodes:
-    """Persons x nodes.
+    """A matrix of persons x nodes, stored as patterns.
 
     Attributes:
         patterns: persons x blocks, the pattern of each person in each block of levels.
-        nodes: patterns x nodes, a one for every node of a pattern.
+        nodes: patterns x nodes, 1 for every node of a pattern.
     """
 
     patterns: Int64s
@@ -38,7 +38,7 @@ class PersonNodes:
         return PersonNodes(self.patterns[persons], self.nodes)
 
     def pattern_matrix(self) -> csr_array:
-        """Persons x patterns."""
+        """Return the indicator matrix of persons x patterns."""
         size, blocks = self.patterns.shape
         ends = np.arange(0, size * blocks + 1, blocks)
         return csr_array((np.ones(size * blocks), self.patterns.ravel(), ends), (size, self.nodes.shape[0]))
@@ -48,7 +48,7 @@ class PersonNodes:
 
 
 def person_nodes(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: bool) -> PersonNodes:
-    """Of every person; `raw` where the reader knows the fields finer than they are published."""
+    """Return the nodes of every person; `raw` if the attacker knows the fields in more detail than published."""
     blocks = [(np.zeros(table.num_rows, dtype=np.int64), np.zeros((1, 1), dtype=np.int64))]
     for name in names:
         code, values = codes(table[name])
@@ -62,7 +62,7 @@ def person_nodes(table: pa.Table, names: Sequence[str], policy: Policy, *, raw: 
 
 
 def _patterns(steps: list[Int64s]) -> list[tuple[Int64s, Int64s]]:
-    """Blocks of levels: the different patterns, each with its node on every level, and the pattern of each value."""
+    """Return blocks of levels: the distinct patterns with their node per level, and the pattern of each value."""
     if not steps:
         return []
     nodes, pattern = np.unique(np.stack(steps, axis=1), axis=0, return_inverse=True)
@@ -72,14 +72,14 @@ def _patterns(steps: list[Int64s]) -> list[tuple[Int64s, Int64s]]:
 
 
 def _indicator_matrix(nodes: Int64s) -> csr_array:
-    """Patterns x nodes of all levels, side by side."""
+    """Return the matrix of patterns x nodes of all levels."""
     widths = nodes.max(axis=0) + 1
     at = nodes + np.cumsum([0, *widths[:-1]])
     return csr_array((np.ones(at.size), at.ravel(), np.arange(0, at.size + 1, at.shape[1])), (len(at), widths.sum()))
 
 
 def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: int) -> list[Int64s]:
-    """Per level the node of every value."""
+    """Return, per level, the node of every value."""
     if name in policy.columns and policy.columns[name].hierarchy is not None:
         steps = levels(pa.array(values, pa.string()), policy, name)[level:]
         return [np.unique(nodes, return_inverse=True)[1].reshape(-1) for nodes, _ in steps]
@@ -87,7 +87,7 @@ def _levels(values: tuple[str | None, ...], policy: Policy, name: str, level: in
 
 
 def _bin_numbers(values: tuple[str | None, ...]) -> Int64s:
-    """Many numbers without a hierarchy: twentieths of them."""
+    """Bin many numbers without a hierarchy into twenty quantiles; one bin if they are not numbers."""
     try:
         numbers = np.array([float(value) if value is not None else -np.inf for value in values])
     except ValueError:

@@ -1,4 +1,4 @@
-"""All worlds that could have left a short transcript, each with its exact probability."""
+"""All worlds that are consistent with a short transcript, each with its exact probability."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reticent.audit.attack.transcript import Transcript
 
 
 class TooManyWorldsError(Exception):
-    """The transcript is too long to be enumerated."""
+    """Too many worlds fit the transcript to enumerate all of them."""
 
 
 class Enumeration:
-    """Depth-first over the slots each tuple may fill; probabilities are rationals.
+    """Depth-first search over the slots that each tuple may fill; probabilities are rational numbers.
 
-    Cost: exponential in the tuples; gives up beyond `limit` worlds.
+    Cost: exponential in the tuples; raises TooManyWorldsError beyond `limit` worlds.
     """
 
     def __init__(self, transcript: Transcript, rules: Rules, barred: dict[int, Int64s], limit: int) -> None:
@@ -34,7 +34,7 @@ class Enumeration:
         self._sums = [[Fraction(0)] * transcript.slots.shape[1] for _ in self._group]
 
     def posterior(self) -> Floats | None:
-        """Per tuple and slot its exact probability given the transcript; None when no world fits."""
+        """Return the exact probability per tuple and slot given the transcript; None if no world fits."""
         self._walk(0, Fraction(1))
         total = sum(self._sums[0], Fraction(0)) if self._sums else Fraction(0)
         if not total:
@@ -60,9 +60,9 @@ class Enumeration:
 
     def _chance(self, time: int, code: int, bar: set[int]) -> Fraction:
         group = self._group[time]
-        mine = self._opens[time]
-        others = sum(self._slots[g][s] == code and g not in bar and not (mine and g == group) for g, s in self._free)
-        if mine:
+        opens = self._opens[time]
+        others = sum(self._slots[g][s] == code and g not in bar and not (opens and g == group) for g, s in self._free)
+        if opens:
             return Fraction(0) if others else self._prior[code] * self._opening[code]
         return Fraction(self._prior[code] / others)
 

@@ -1,6 +1,7 @@
-"""What releases concede to a reader: the chance of a right guess that their claims leave her.
+"""Risk bounds: the chance of a right guess that the claims of a release allow an attacker.
 
-Under the veil a reader who believes other than its prior is conceded kappa a / (kappa a + 1 - a).
+Under the veil the bound for a candidate of weight a is r a / (r a + 1 - a); r is the odds ratio of the attacker's belief
+to the prior.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reticent.verify.requirements import requirements
 
 
 def claimed_bound(release: Published, largest: int = 0) -> float | None:
-    """The chance of a right guess that the claims concede: a posterior, a share, or what l values in a group leave."""
+    """Return the chance of a right guess that the claims allow; None if they bound none."""
     posterior = claimed_posterior(release)
     if posterior is not None:
         return float(posterior)
@@ -24,22 +25,22 @@ def claimed_bound(release: Published, largest: int = 0) -> float | None:
     shares = [1 / r.numbers[0] for r in rules if r.kind == "frequency"]
     if shares:
         return float(min(shares))
-    # l distinct values concede much: the other l - 1 may occur once each in the largest group
+    # l distinct values allow a high chance: the other l - 1 may occur once each in the largest group
     distinct = [float(r.numbers[-1]) for r in rules]
     return 1 - (max(distinct) - 1) / largest if distinct and largest >= max(distinct) else None
 
 
 def common_bound(evidence: Evidence) -> float | None:
-    """The posterior that every release concedes; None as soon as one of them claims none."""
+    """Return the highest posterior that the releases allow; None if one of them claims none."""
     bounds = [claimed_posterior(release) for release in evidence.releases]
     numbers = [float(bound) for bound in bounds if bound is not None]
     return max(numbers) if numbers and len(numbers) == len(bounds) else None
 
 
 def odds_ratio_bound(weight: Floats | float, odds_ratio: Floats | float) -> Floats:
-    """The most that a stated weight becomes for a reader whose beliefs differ from the prior by this factor.
+    """Return the highest posterior of a stated weight for an attacker with this odds ratio to the prior.
 
-    >>> round(float(kappa_bound(0.1, 6)), 3)
+    >>> round(float(odds_ratio_bound(0.1, 6)), 3)
     0.4
     """
     raised = np.asarray(odds_ratio) * weight
@@ -47,7 +48,7 @@ def odds_ratio_bound(weight: Floats | float, odds_ratio: Floats | float) -> Floa
 
 
 def odds_ratios(seen: VeiledRecords, belief: Floats, records: Int64s) -> Floats:
-    """Per record the largest ratio of her belief to the prior's between offered candidates."""
+    """Return, per record, the largest odds ratio of the attacker's belief to the prior between two candidates."""
     prior, offered = seen.prior(records), seen.copies(records) > 0
     ratio = np.divide(belief, prior, out=np.ones_like(belief), where=prior > 0)
     high = np.where(offered, ratio, 0).max(axis=1)
@@ -55,7 +56,7 @@ def odds_ratios(seen: VeiledRecords, belief: Floats, records: Int64s) -> Floats:
 
 
 def attacker_bound(seen: Observations, belief: Floats, records: Int64s) -> float | None:
-    """The share of right guesses that the release concedes to her: what it quotes, or the mean of her bounds."""
+    """Return the share of right guesses that the release allows: the stated share, or the mean of the bounds."""
     if not isinstance(seen, VeiledRecords):
         return None
     if seen.quoted_accuracy is not None:

@@ -1,6 +1,6 @@
-"""Similarity: the values of a group differ, but all mean the same kind of illness.
+"""Similarity: the values of a group differ, but all are the same kind of illness.
 
-Guarantee: exact for the sensitive column's hierarchy, one level above the values.
+Guarantee: exact for an attacker who guesses categories on the hierarchy level just below the top.
 Not covered: closeness that the hierarchy does not express.
 Cost: linear in the rows.
 Reference: N. Li, T. Li, S. Venkatasubramanian, "t-closeness", ICDE 2007.
@@ -20,7 +20,7 @@ from reticent.errors import DataError
 from reticent.policy.hierarchy import build_levels
 from reticent.verify.groups import Groups
 
-QUESTION = "Guesses not the value but its category, one level below the top of the sensitive column's hierarchy."
+QUESTION = "Guesses the category instead of the value, one level below the top of the sensitive column's hierarchy."
 
 
 def similarity(evidence: Evidence) -> Outcome | None:
@@ -37,7 +37,7 @@ def similarity(evidence: Evidence) -> Outcome | None:
             posterior,
             evidence.key,
             counted=evidence.releases[-1].shape == "generalized",
-            notes=(f"Without the release the best guess of a category is right in {prior:.1%} of all cases.",),
+            notes=(f"Without groups, the best guess of a category is right in {prior:.1%} of all cases.",),
             figures={"column": column, "baseline": prior, "categories": int(category.max()) + 1},
         )
     return None
@@ -49,7 +49,7 @@ def _categories(evidence: Evidence, column: str, values: tuple[str | None, ...])
         return None
     try:
         steps = build_levels(spec, pa.array(values, pa.string()), column=column, base=evidence.policy.base)
-    except DataError:  # counterfeit or placeholder values the hierarchy does not know
+    except DataError:  # counterfeit or placeholder values that are not in the hierarchy
         return None
     return steps.node_ids[-2] if steps.height >= 2 else None
 

@@ -1,10 +1,10 @@
 """Skewness: how much more likely a value becomes when the attacker learns the person's group.
 
-Guarantee: exact; compares each group with the distribution of the whole table.
-Not covered: knowledge beyond the published distribution.
+Guarantee: exact; the attacker compares each group with the distribution of the whole table.
+Not covered: attacker knowledge beyond the published distribution.
 Cost: linear in the rows.
 Reference: N. Li, T. Li, S. Venkatasubramanian, "t-closeness", ICDE 2007.
-Differences from the paper: the gain of the likeliest value is reported, not only the distance.
+Differences from the paper: the gain of the most likely value is reported, not only the distance.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from reticent.verify.groups import Groups
 from reticent.verify.published import Published
 from reticent.verify.requirements import requirements
 
-QUESTION = "Compares a person's group with the whole table: which value became much more likely?"
+QUESTION = "Compares a person's group with the whole table, and looks for values that became much more likely."
 
 
 def skewness(evidence: Evidence) -> Outcome | None:
-    """Attack the latest release; `highest` is the largest gain over the whole table's share."""
+    """Attack the latest release; `highest` is the largest gain over the share in the whole table."""
     release = evidence.releases[-1]
     for column, seen in iter_grouped_columns(evidence):
         gain, claim = _gain(seen.offers)[seen.group], _closeness(release)
@@ -37,7 +37,7 @@ def skewness(evidence: Evidence) -> Outcome | None:
             counted=True,
             sure=int(above.sum()),
             notes=(
-                "Posterior means here: gain in probability over the whole table. Accuracy means: share of persons "
+                "Here posterior means the gain in probability over the whole table, and accuracy the share of persons "
                 + (f"beyond the claimed t = {claim:g}." if claim is not None else "with a gain above one half."),
             ),
             figures={"column": column, "t": claim, "mean_gain": float(gain.mean())},
@@ -54,6 +54,6 @@ def _gain(offers: Groups) -> Floats:
 
 
 def _closeness(release: Published) -> float | None:
-    """The claimed t, where the distance bounds the gain of a single value (equal distance does)."""
+    """Return the claimed t if its distance bounds the gain of a single value; only the equal distance does."""
     bounds = [float(r.numbers[0]) for r in requirements(release.claims) if r.model == "t" and r.kind == "equal"]
     return min(bounds, default=None)

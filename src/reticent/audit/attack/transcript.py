@@ -1,4 +1,4 @@
-"""A stream's transcript as numbers: who came when into which group, and what each group offers."""
+"""The transcript of a stream as numbers: which tuple joined which group when, and what each group offers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from reticent.verify.stream.lines import iter_table_lines
 
 @dataclass(frozen=True, repr=False)
 class Transcript:
-    """Tuples in the order they were released.
+    """Tuples in order of release.
 
     Attributes:
         group: the group of each tuple.
         opens: whether the tuple is the first of its group.
-        seq: its position in the input.
-        qi: a number per combination of quasi-identifiers.
-        slots: per group and slot, the code of the value it offers; -1 beyond its last slot.
+        seq: the position of the tuple in the input.
+        quasi: a number per combination of quasi-identifiers.
+        slots: per group and slot, the code of the value that it offers; -1 beyond the last slot.
         values: the text of each code.
     """
 
@@ -39,10 +39,10 @@ class Transcript:
         return len(self.group)
 
     def slot_of(self, true_values: Sequence[str | None]) -> Int64s:
-        """Per tuple, the first slot of its group that offers its true value; -1 when none does."""
+        """Return, per tuple, the first slot of its group that offers its true value; -1 if none does."""
         codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
-        codes_of_truth = np.array([codes.get(value, -2) for value in true_values], dtype=np.int64)
-        same = self.slots[self.group] == codes_of_truth[:, None]
+        true_codes = np.array([codes.get(value, -2) for value in true_values], dtype=np.int64)
+        same = self.slots[self.group] == true_codes[:, None]
         return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
@@ -51,7 +51,7 @@ def read_transcript(releases: Iterable[Published], limit: int) -> Transcript:
     offered: dict[str, list[Any]] = {}
     group: list[int] = []
     numbers: dict[str, int] = {}
-    seq, qi, keys = [], [], dict[bytes, int]()
+    seq, quasi, keys = [], [], dict[bytes, int]()
     for line in iter_lines(releases):
         if len(group) >= limit:
             break
@@ -61,12 +61,12 @@ def read_transcript(releases: Iterable[Published], limit: int) -> Transcript:
             name = str(line["group"])
             group.append(numbers.setdefault(name, len(numbers)))
             seq.append(int(line["seq"]))
-            qi.append(keys.setdefault(orjson.dumps(line["quasi"], option=orjson.OPT_SORT_KEYS), len(keys)))
-    return _assemble([offered.get(name, []) for name in numbers], group, seq, qi)
+            quasi.append(keys.setdefault(orjson.dumps(line["quasi"], option=orjson.OPT_SORT_KEYS), len(keys)))
+    return _assemble([offered.get(name, []) for name in numbers], group, seq, quasi)
 
 
 def stream_table(release: Published) -> pa.Table:
-    """The quasi-identifiers and plain columns of a stream's JSON lines, a row per tuple or record, as text."""
+    """Return the quasi-identifiers and plain columns of a stream as text, with one row per tuple or record."""
     columns: dict[str, list[str | None]] = {}
     rows = 0
     for line in iter_lines([release]):
@@ -81,7 +81,7 @@ def stream_table(release: Published) -> pa.Table:
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
-def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi: list[int]) -> Transcript:
+def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], quasi: list[int]) -> Transcript:
     codes: dict[str | None, int] = {}
     lists = [
         [codes.setdefault(cell_text(v), len(codes)) for v, n in pairs for _ in range(int(n))] for pairs in candidates
@@ -92,11 +92,13 @@ def _assemble(candidates: list[list[Any]], group: list[int], seq: list[int], qi:
     members = np.array(group, dtype=np.int64)
     opens = np.zeros(len(members), dtype=np.bool_)
     opens[np.unique(members, return_index=True)[1]] = True
-    return Transcript(members, opens, np.array(seq, dtype=np.int64), np.array(qi, dtype=np.int64), slots, tuple(codes))
+    return Transcript(
+        members, opens, np.array(seq, dtype=np.int64), np.array(quasi, dtype=np.int64), slots, tuple(codes)
+    )
 
 
 def iter_lines(releases: Iterable[Published]) -> Iterator[dict[str, Any]]:
-    """The lines of a stream as objects, as they stand in its files or tables."""
+    """Yield the lines of a stream as objects, from its files or tables."""
     for release in releases:
         if release.stream_file is not None:
             with release.stream_file.open("rb") as file:

@@ -1,6 +1,7 @@
-"""SUG: how illnesses develop is known, so some candidates of one release cannot become any of the next.
+"""SUG: the attacker knows how illnesses develop, so some candidates cannot become any candidate of the next release.
 
-Guarantee: equation (2) of the paper, exactly, by forward and backward sums (`reticent.verify.series`).
+Guarantee: the attacker's posterior is equation (2) of the paper, exactly, by forward and backward sums
+    (`reticent.verify.series`).
 Not covered: joint reasoning over several persons.
 Cost: persons x releases x m^2.
 Reference: F. Li, S. Zhou, "Challenging more updates: towards anonymous re-publication of fully dynamic datasets", 2008.
@@ -16,11 +17,11 @@ from reticent.audit.attack.outcome import Outcome
 from reticent.audit.attack.risk_bound import common_bound
 from reticent.verify.series import SHAPE, largest_shares, link_releases
 
-QUESTION = "Knows how values develop and in which group each person stood; weighs every path through the releases."
+QUESTION = "Knows how values develop and in which group each person was; weighs every path through the releases."
 
 
 def update_graph(evidence: Evidence) -> Outcome | None:
-    """Attack a series of releases; needs the ledger to tell who stood where."""
+    """Attack a series of releases; the ledger states each person's groups."""
     series, ledger, policy = evidence.of_shape(SHAPE), evidence.ledger, evidence.policy
     if len(series) < 2 or ledger is None or len(ledger) < len(series):
         return None

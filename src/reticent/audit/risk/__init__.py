@@ -1,4 +1,4 @@
-"""Risk of one release in the terms of regulators; one measure per file."""
+"""Risk measures of one release, as regulators define them; one measure per file."""
 
 from reticent.audit.risk.assessment import Assessment, assess
 

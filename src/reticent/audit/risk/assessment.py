@@ -1,4 +1,4 @@
-"""All measures of risk of one release, together."""
+"""All risk measures of one release."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from reticent.verify.uniqueness import population_uniques, sample_uniques
 
 @dataclass(frozen=True, repr=False)
 class Assessment:
-    """The risk of being found in one release.
+    """The re-identification risk of one release.
 
     Attributes:
         threshold: risk above which a record counts as exposed.
-        needed: the smallest class that stays at or below it.
-        journalist: None where nothing is known of the population.
-        unique: records alone in their class; population_unique: estimates of how many are alone in the population.
-        exact: whether quasi-identifiers were published as they are, so that protection lies in the values alone.
+        needed: the smallest class size whose risk is at or below the threshold.
+        journalist: None if nothing is known about the population.
+        unique: records alone in their class; population_unique: estimated number of people unique in the population.
+        exact: whether quasi-identifiers were published unchanged, so that only the sensitive values are protected.
     """
 
     threshold: float
@@ -46,7 +46,7 @@ class Assessment:
     exact: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "threshold": self.threshold,
             "needed_class": self.needed,
@@ -56,7 +56,7 @@ class Assessment:
             "marketer": (self.journalist or self.prosecutor).mean,
             "uniqueness": self.unique / self.sizes.rows if self.sizes.rows else 0.0,
             "population_unique": self.population_unique,
-            "contributions": [asdict(one) for one in self.contributions],
+            "contributions": [asdict(contribution) for contribution in self.contributions],
             "safe_harbor": [check.to_dict() for check in self.safe_harbor],
             "quasi_identifiers_as_they_are": self.exact,
         }
@@ -91,7 +91,7 @@ def assess(
 
 
 def _published_table(release: Published) -> pa.Table:
-    """Everything that was published of single records."""
+    """Return the table with one published row per record."""
     for name in ("data", "qit", "tuple", "record"):
         if name in release.tables:
             return release.tables[name]
@@ -103,7 +103,7 @@ def _published_table(release: Published) -> pa.Table:
 
 
 def _population_sizes(quasi: pa.Table, grouped: tuple[Int64s, int], population: pa.Table, policy: Policy) -> Int64s:
-    """People of the population per published class: those whom its labels may stand for."""
+    """Count, per published class, the people of the population whom its labels cover."""
     rows, size = grouped
     fields = [
         Field.from_labels(population, quasi, policy, name)
@@ -116,6 +116,6 @@ def _population_sizes(quasi: pa.Table, grouped: tuple[Int64s, int], population: 
 
 
 def initial_risk(original: pa.Table, policy: Policy, threshold: float = THRESHOLD) -> Risk:
-    """The prosecutor's risk if the quasi-identifiers were published as they are."""
+    """Return the prosecutor risk if the quasi-identifiers were published unchanged."""
     rows, size = number_rows(original, present_columns(policy.quasi, original))
     return prosecutor(np.bincount(rows, minlength=size), threshold)

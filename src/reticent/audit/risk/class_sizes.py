@@ -1,4 +1,4 @@
-"""How large the classes are: the distribution of records over class sizes."""
+"""The distribution of records over class sizes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ EDGES = (1, 2, 3, 5, 10, 12, 20, 50, 100, 1000, 10_000, 1 << 62)
 
 @dataclass(frozen=True)
 class ClassSizes:
-    """Classes of a release.
+    """The equivalence classes of a release.
 
     Attributes:
-        classes, rows: their number, and the records in them.
+        classes, rows: number of classes, and number of records in them.
         smallest, median, mean, largest: records per class.
         ranges: (from, to, records) per range of class sizes; `to` is None for the open end.
     """
@@ -32,7 +32,7 @@ class ClassSizes:
 
 
 def class_sizes(sizes: Int64s) -> ClassSizes:
-    """Describe the classes by the records in each."""
+    """Summarize the class sizes; `sizes` has the number of records per class."""
     if not len(sizes):
         return ClassSizes(0, 0, 0, 0.0, 0.0, 0, ())
     ranges = []

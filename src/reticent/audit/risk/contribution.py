@@ -1,4 +1,4 @@
-"""What each quasi-identifier contributes: uniqueness and mean risk by it alone, and without it.
+"""Contribution of each quasi-identifier to the risk: mean risk with this column alone, and without it.
 
 Cost: one grouping per quasi-identifier.
 """
@@ -14,14 +14,14 @@ from reticent.verify.groups import codes, number_rows
 
 @dataclass(frozen=True)
 class Contribution:
-    """One quasi-identifier's part in the risk.
+    """The contribution of one quasi-identifier to the risk.
 
     Attributes:
-        column: its name.
-        distinct: different published values.
-        alone: mean prosecutor risk if it were the only quasi-identifier.
-        without: mean prosecutor risk if it were dropped.
-        share: part of the whole risk that dropping it takes away.
+        column: name of the quasi-identifier.
+        distinct: number of distinct published values.
+        alone: mean prosecutor risk if this column were the only quasi-identifier.
+        without: mean prosecutor risk if this column were dropped.
+        share: share of the total risk that dropping this column removes.
     """
 
     column: str
@@ -32,7 +32,7 @@ class Contribution:
 
 
 def contributions(quasi: pa.Table) -> list[Contribution]:
-    """Every quasi-identifier of a published table, the heaviest first."""
+    """Return the contribution of every quasi-identifier of a published table, largest first."""
     names = quasi.column_names
     whole = _mean(quasi, names)
     rows = []
@@ -43,7 +43,7 @@ def contributions(quasi: pa.Table) -> list[Contribution]:
                 name, len(codes(quasi[name])[1]), _mean(quasi, [name]), without, 1 - without / whole if whole else 0.0
             )
         )
-    return sorted(rows, key=lambda one: -one.share)
+    return sorted(rows, key=lambda contribution: -contribution.share)
 
 
 def _mean(quasi: pa.Table, names: list[str]) -> float:

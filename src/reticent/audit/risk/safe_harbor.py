@@ -1,11 +1,11 @@
-"""HIPAA Safe Harbor: are any of the eighteen identifiers among the published columns, by name or by content?
+"""HIPAA Safe Harbor: look for the eighteen identifiers in the published columns, by name and by content.
 
-Guarantee: none; a check of names and of the look of values, as a help for the person who signs.
+Guarantee: none; the check compares column names and value patterns, and helps the person who signs.
 Not covered: identifiers in free text; actual knowledge (the rule's second condition).
 Cost: linear in the distinct values of each column.
 Reference: 45 CFR 164.514(b)(2).
-Differences from the rule: whether a three-digit ZIP area holds more than 20,000 people is decided by the list of 17
-    areas of the 2000 census in the guidance of the US Department of Health and Human Services.
+Differences from the rule: three-digit ZIP areas with 20,000 people or fewer are the 17 areas of the 2000 census that
+    the guidance of the US Department of Health and Human Services lists.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ IDENTIFIERS: dict[str, tuple[str, ...]] = {
     "Medical record numbers": ("medical record",),
     "Health plan beneficiary numbers": ("account or plan",),
     "Account numbers": ("account or plan",),
-    "Certificate and licence numbers": ("licence",),
+    "Certificate and license numbers": ("licence",),
     "Vehicle identifiers": ("vehicle",),
     "Device identifiers": ("device",),
     "Web addresses": ("web address", "url"),
@@ -53,11 +53,11 @@ _SHOWN = re.compile(r"^(\d{3,5})(\D.*|\**)?$")
 
 @dataclass(frozen=True)
 class Check:
-    """One of the eighteen identifiers.
+    """The check for one of the eighteen identifiers.
 
     Attributes:
-        identifier: as the rule names it.
-        columns: published columns that look like it, with the reason; empty when none does.
+        identifier: its name in the rule.
+        columns: published columns that look like this identifier, with the reason; empty if there are none.
     """
 
     identifier: str
@@ -65,16 +65,16 @@ class Check:
 
     @property
     def clear(self) -> bool:
-        """Whether no published column looks like it."""
+        """Whether no published column looks like this identifier."""
         return not self.columns
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self) | {"clear": self.clear}
 
 
 def safe_harbor(tables: list[pa.Table]) -> list[Check]:
-    """Check the columns of a release."""
+    """Check the columns of a release for all eighteen identifiers."""
     hits: dict[str, list[str]] = {name: [] for name in IDENTIFIERS}
     for table in tables:
         for column in table.column_names:
@@ -96,15 +96,15 @@ def _signs(column: str, values: tuple[str | None, ...], rows: int) -> list[tuple
     for sign in ("email", "url", "ip", "ssn", "phone", "date"):
         hits = sum(looks_like(sign, value) for value in shown[:5000])
         if hits * 2 > min(len(shown), 5000):
-            signs.append((sign, f"{hits} of {min(len(shown), 5000)} values look like it"))
+            signs.append((sign, f"{hits} of {min(len(shown), 5000)} values look like one"))
     if _PLACE_NAME.search(name):
         signs.append(("place", "by its name"))
     if _ZIP_NAME.search(name):
         signs += _count("zip", shown, _fine_zip, "values finer than a safe three-digit area")
     if _AGE_NAME.search(name):
-        signs += _count("age", shown, _very_old, "values tell an age above 89")
+        signs += _count("age", shown, _very_old, "values show an age above 89")
     if len(values) == rows and rows > 20 and all(looks_like("whole", value) for value in shown[:1000]):
-        signs.append(("unique", "a different number in every row"))
+        signs.append(("unique", "different number in every row"))
     return signs
 
 

@@ -1,10 +1,10 @@
-"""Before any policy: how many persons stand alone, and how few facts about them suffice.
+"""Singling out in the original table: how person_count people are unique, and how few columns suffice to find them.
 
-Guarantee: none; exact counts over the table as it is, by columns that somebody may know.
-Not covered: columns that were not named; persons who stand alone only by a combination that the greedy choice passes by.
-Cost: one pass over the rows per column and step, on at most `SAMPLE` rows while choosing.
+Guarantee: none; the counts are exact for the original table and the columns that an attacker may know.
+Not covered: columns that were not named; smaller column combinations that the greedy choice misses.
+Cost: one pass over the rows per column and step; the choice uses at most `SAMPLE_SIZE` rows.
 Reference: "singling out" of Opinion 05/2014 of the Article 29 Working Party; uniqueness by few facts: L. Sweeney, 2000.
-Differences from the paper: the columns of a step are chosen greedily, so a smaller set may exist.
+Differences from the paper: columns are chosen greedily, so a smaller set may exist.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from reticent.verify.variants import merge_person_names
 SAMPLE_SIZE = 100_000
 MAX_STEPS = 6
 SMALL_CLASS = 5
-"""Persons in a class below which regulators ask."""
+"""Class size below which regulators call a class small."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a reader gains by one column more.
+    """What an attacker gains by one more column.
 
     Attributes:
-        column: the column she learns at this step.
-        alone: share of the persons who are then the only ones to fit.
-        small: share of the persons who fit with fewer than five.
+        column: the column that the attacker learns at this step.
+        alone: share of the persons who are then unique.
+        small: share of the persons who are then in a class of fewer than five.
     """
 
     column: str
@@ -46,15 +46,15 @@ class Step:
 
 @dataclass(frozen=True, repr=False)
 class SinglingOut:
-    """Who could be found in a table as it is.
+    """How person_count people an attacker can single out in an original table.
 
     Attributes:
-        records, persons: of the table; the same number where no person is named.
+        records, persons: their numbers in the table; equal if there is no person column.
         quasi: the columns that others may know.
-        alone, small: share of persons alone, and with fewer than five like them, by all these columns together.
-        sizes: persons per combination.
-        steps: the columns that tell most, one after the other.
-        told: per sensitive column the share of persons whose value is the only one in their class.
+        alone, small: share of persons who are unique, and in classes of fewer than five, by all these columns.
+        sizes: persons per combination of values.
+        steps: the columns that single out most people, in that order.
+        told: per sensitive column, the share of persons whose class has only one value.
     """
 
     records: int
@@ -67,45 +67,45 @@ class SinglingOut:
     disclosed: dict[str, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return disclosed values for JSON."""
         return asdict(self)
 
     def __repr__(self) -> str:
-        """The figures on one screen."""
+        """Return the figures as text."""
         text = [f"{self._count_words()}; known to others: {', '.join(self.quasi) or 'no column'}."]
         if not self.quasi or not self.persons:
             return text[0]
-        text.append(f"{self.unique:.1%} stand alone, {self.small:.1%} with fewer than {SMALL_CLASS} like them.")
-        text.append("Who knows ...")
+        text.append(f"{self.alone:.1%} are unique, {self.small:.1%} are in a class of fewer than {SMALL_CLASS}.")
+        text.append("An attacker who knows ...")
         width = max(len(step.column) for step in self.steps)
         for number, step in enumerate(self.steps):
             word, bar = "and " if number else "    ", "█" * round(step.unique * 30)
             text.append(f"  {word}{step.column:<{width}}  singles out {step.unique:6.1%}  {bar}".rstrip())
         text += [
-            f"'{name}' is plain for {share:.1%}: everybody who fits has the same."
+            f"'{name}' is disclosed for {share:.1%}: everybody in their class has the same value."
             for name, share in self.disclosed.items()
         ]
         return "\n".join(text)
 
     def _repr_html_(self) -> str:
         rows = [(step.column, f"{step.unique:.1%}", f"{step.small:.1%}") for step in self.steps]
-        heading = f"{self._count_words()}: {self.unique:.1%} stand alone"
+        heading = f"{self._count_words()}: {self.alone:.1%} are unique"
         return table_html(
-            heading, ("who knows, and ...", "unique", f"with fewer than {SMALL_CLASS}"), rows
+            heading, ("column known", "unique", f"in a class of fewer than {SMALL_CLASS}"), rows
         ) + image_html(self.to_svg())
 
     def to_svg(self) -> str:
-        """A picture (SVG): one bar per column that a reader learns, the share of persons who then stand alone."""
+        """Draw an SVG with one bar per column that an attacker learns: the share of persons who are then unique."""
         items = [
             Bar(
                 f"{'+ ' if number else ''}{step.column}",
                 step.unique,
-                f"{step.unique:.1%} alone",
+                f"{step.unique:.1%} unique",
                 highlight=step.unique > 0,
             )
             for number, step in enumerate(self.steps)
         ]
-        return standalone(bars(f"{self.persons:,} persons: who stands alone", items))
+        return standalone(bars(f"{self.persons:,} persons: share who are unique", items))
 
     def _count_words(self) -> str:
         persons = f"{self.persons:,} persons"
@@ -115,7 +115,7 @@ class SinglingOut:
 def singling_out(
     table: pa.Table, quasi: Sequence[str], *, sensitive: Sequence[str] = (), person: str | None = None
 ) -> SinglingOut:
-    """Measures a table as it is; with a person, persons are counted and not their records."""
+    """Measure singling out in an original table; with a person column, count persons instead of records."""
     rows, size = number_rows(table, list(quasi))
     who = np.arange(table.num_rows) if person is None else codes(merge_person_names(table, person)[person])[0]
     alone, small, sizes = _exposure(rows, size, who)
@@ -132,28 +132,28 @@ def singling_out(
 
 
 def _exposure(rows: Int64s, size: int, who: Int64s) -> tuple[float, float, Int64s]:
-    """Shares of persons with a record that only they, or fewer than five, fit; and the persons per class."""
+    """Return the shares of persons in classes of one, and of fewer than five; and the persons per class."""
     persons = int(who.max(initial=-1)) + 1
     pairs = np.unique(rows * max(persons, 1) + who)
     classes, members = pairs // max(persons, 1), pairs % max(persons, 1)
     sizes = np.bincount(classes, minlength=size)
-    many = max(1, len(np.unique(members)))
-    alone = len(np.unique(members[sizes[classes] == 1])) / many
-    return alone, len(np.unique(members[sizes[classes] < SMALL_CLASS])) / many, sizes
+    person_count = max(1, len(np.unique(members)))
+    alone = len(np.unique(members[sizes[classes] == 1])) / person_count
+    return alone, len(np.unique(members[sizes[classes] < SMALL_CLASS])) / person_count, sizes
 
 
 def _disclosure_share(rows: Int64s, size: int, column: pa.ChunkedArray, who: Int64s) -> float:
-    """Share of persons with a record in a class that holds one value only."""
-    plain = histograms(rows, size, column).distinct()[rows] == 1
-    return len(np.unique(who[plain])) / max(1, len(np.unique(who)))
+    """Return the share of persons with a record in a class that has only one value."""
+    disclosed = histograms(rows, size, column).distinct()[rows] == 1
+    return len(np.unique(who[disclosed])) / max(1, len(np.unique(who)))
 
 
 def _steps(table: pa.Table, quasi: list[str], who: Int64s) -> tuple[Step, ...]:
     coded = {name: codes(table[name]) for name in quasi}
-    inside = np.unique(who)
+    sampled = np.unique(who)
     if len(who) > SAMPLE_SIZE:  # whole persons, evenly spread, so that their records stay together
-        inside = inside[:: -(-len(who) // SAMPLE_SIZE)]
-    part = np.isin(who, inside)
+        sampled = sampled[:: -(-len(who) // SAMPLE_SIZE)]
+    part = np.isin(who, sampled)
     key, steps = np.zeros(len(who), dtype=np.int64), list[Step]()
     while quasi and len(steps) < MAX_STEPS and not (steps and steps[-1].unique == 1):
         best = max(

@@ -1,4 +1,4 @@
-"""A policy for each kind of synthetic data, with a reason for each choice: a start to copy from."""
+"""A policy for each kind of synthetic data, with comments; copy one to start your own."""
 
 from pathlib import Path
 
@@ -6,8 +6,14 @@ from reticent.errors import PolicyError
 
 
 def policy_yaml(kind: str) -> str:
-    """The policy for ``hospital``, ``visits``, ``series``, ``feed``, ``fhir``, ``omop`` (``-linked`` for several tables), ``adt``, ``nps`` or a census layout, as the text of a YAML file."""
+    """Return the policy for a kind of data as YAML text.
+
+    Kinds are ``hospital``, ``visits``, ``series``, ``feed``, ``fhir``, ``omop`` (``-linked`` for several tables),
+    ``adt``, ``nps`` and the census layouts.
+    """
     known = {file.stem: file for file in Path(__file__).parent.glob("*.yaml")}
     if kind not in known:
-        raise PolicyError("There is no such kind of data.", hint=f"Choose one of: {', '.join(sorted(known))}.")
+        raise PolicyError(
+            "There is no policy for this kind of data.", hint=f"Choose one of: {', '.join(sorted(known))}."
+        )
     return known[kind].read_text(encoding="utf-8")

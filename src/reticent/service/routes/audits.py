@@ -99,4 +99,4 @@ def _verify_releases(
     outcome = attack(releases, policy)
     figures = outcome.to_dict()
     more = {name: figures[name] for name in ("refuted", "risk", "attacks", "not_applicable")}
-    return outcome.verification.to_dict(), render_html(outcome), more
+    return outcome.result.to_dict(), render_html(outcome), more
