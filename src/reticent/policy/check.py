@@ -189,7 +189,9 @@ def _column_notes(policy: Policy) -> list[str]:
         if identifier is not None and identifier.pseudonym:
             notes.append(f"{name}: released as a keyed pseudonym; Reticent refuses a table in which one repeats")
         if identifier is not None and identifier.shift:
-            notes.append(f"{name}: shifted by up to {identifier.shift} days, the same shift for all records of a person")
+            notes.append(
+                f"{name}: shifted by up to {identifier.shift} days, the same shift for all records of a person"
+            )
         if column.combine:
             notes.append(
                 f"{name}: {' and '.join(column.combine)} as one value; the bound holds for the combination, not for each column"

@@ -221,7 +221,9 @@ def without_disclosive(table: pa.Table, guesses: list[Guess]) -> list[Guess]:
     sample = table.slice(0, _PAIR_SAMPLE)
     illnesses = {g.column: _codes(sample.column(g.column)) for g in guesses if g.role == "sensitive"}
     few = {g.column for g in guesses if g.role in ("quasi", "plain") and 1 < g.distinct <= len(sample) / 20}
-    return [_withhold_disclosive(g, _codes(sample.column(g.column)), illnesses) if g.column in few else g for g in guesses]
+    return [
+        _withhold_disclosive(g, _codes(sample.column(g.column)), illnesses) if g.column in few else g for g in guesses
+    ]
 
 
 def _codes(column: pa.ChunkedArray) -> Int64s:
@@ -233,7 +235,9 @@ def _withhold_disclosive(guess: Guess, own_codes: Int64s, illnesses: Mapping[str
     illness = next((name for name, codes in illnesses.items() if test(own_codes, codes)), None)
     if illness is None:
         return guess
-    return replace(guess, role="identifier", why=f"discloses '{illness}', which is protected: not released", unsure=False)
+    return replace(
+        guess, role="identifier", why=f"discloses '{illness}', which is protected: not released", unsure=False
+    )
 
 
 def _promote_dependent(sample: pa.Table, guesses: list[Guess]) -> list[Guess]:
@@ -249,7 +253,12 @@ def _promote_column(guess: Guess, own_codes: Int64s, known: Mapping[str, Int64s]
     )
     if related is None or guess.distinct > len(own_codes) / 20:
         return guess
-    return replace(guess, role="quasi", why=f"determines '{related}', which an attacker may know, or is determined by '{related}'", unsure=False)
+    return replace(
+        guess,
+        role="quasi",
+        why=f"determines '{related}', which an attacker may know, or is determined by '{related}'",
+        unsure=False,
+    )
 
 
 _WORDS = ("?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "missing", "Missing", "-", "--", ".")

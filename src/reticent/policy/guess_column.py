@@ -179,9 +179,7 @@ def _band(c: ColumnFacts) -> ColumnHint | None:
         return ColumnHint("illness", f"the name says {what}, in bands", {"tree": tree})
     if what := _meaning_of_name(c, CLINICAL_NAMES):
         return ColumnHint("clinic", f"the name says {what}, in bands: neighbors do not know it", {"tree": tree})
-    return ColumnHint(
-        "known", f"{c.distinct} bands of numbers; each level joins adjacent bands", {"tree": tree}
-    )
+    return ColumnHint("known", f"{c.distinct} bands of numbers; each level joins adjacent bands", {"tree": tree})
 
 
 def _code(c: ColumnFacts) -> ColumnHint | None:
@@ -225,9 +223,7 @@ COUNT_NAMES = dict(list(CLINICAL_NAMES.items())[:1])
 def _count(c: ColumnFacts) -> ColumnHint | None:
     what = "" if c.unique else _meaning_of_name(c, COUNT_NAMES)
     return (
-        ColumnHint("clinic", f"the name says {what}: neighbors do not know it", interval_hierarchy(c))
-        if what
-        else None
+        ColumnHint("clinic", f"the name says {what}: neighbors do not know it", interval_hierarchy(c)) if what else None
     )
 
 

@@ -84,14 +84,18 @@ def _only_entry(value: Any, word: str, kinds: tuple[str, ...], examples: str) ->
 class UniquenessSpec(Section):
     """Population uniqueness: `{share: 0.01, population: 80000}`."""
 
-    share: float = Field(ge=0, le=1, description="largest share of the population that may be unique (Zayatz' estimate)")
+    share: float = Field(
+        ge=0, le=1, description="largest share of the population that may be unique (Zayatz' estimate)"
+    )
     population: int = Field(ge=1, le=10 * MAX_NUMBER, description="size of the population that the table samples")
 
 
 class KMapSpec(Section):
     """k-map: `{k: 5, file: register.csv}`."""
 
-    k: int = Field(ge=2, le=MAX_NUMBER, description="people of the population that every published combination must fit")
+    k: int = Field(
+        ge=2, le=MAX_NUMBER, description="people of the population that every published combination must fit"
+    )
     file: str = Field(description="table of the population, with a column per quasi-identifier; never released")
 
 

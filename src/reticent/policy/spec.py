@@ -44,7 +44,9 @@ class Section(BaseModel):
                     raise validation_error(f"'{key}' is now called '{new}'; write {new}: {value[key]}.", str(key))
                 if key in cls.moved_keys:
                     entry = cls.moved_keys[key]
-                    raise validation_error(f"'{key}' is now set at the top level of the policy: write {entry}.", str(key))
+                    raise validation_error(
+                        f"'{key}' is now set at the top level of the policy: write {entry}.", str(key)
+                    )
                 if key not in known:
                     raise validation_error(unknown_word_message(str(key), known), str(key))
         return value
@@ -106,7 +108,9 @@ class HierarchySpec(Section):
 
     intervals: tuple[float | tuple[float, ...], ...] | None = None
     bottom: float | None = Field(default=None, description="intervals: all values below form one open-ended interval")
-    top: float | None = Field(default=None, description="intervals: all values from here on form one open-ended interval")
+    top: float | None = Field(
+        default=None, description="intervals: all values from here on form one open-ended interval"
+    )
     prefix: int | tuple[int, ...] | None = None
     dates: tuple[Literal["day", "month", "quarter", "year", "decade"], ...] | None = None
     written: str | None = Field(
@@ -123,9 +127,7 @@ class HierarchySpec(Section):
         if isinstance(value, dict) and value.get("dates") is True:
             return {**value, "dates": DATE_LEVELS}
         if isinstance(value, str):
-            raise validation_error(
-                "a hierarchy must be one entry, such as {file: tree.csv} or {intervals: [5, 10]}."
-            )
+            raise validation_error("a hierarchy must be one entry, such as {file: tree.csv} or {intervals: [5, 10]}.")
         return value
 
     @model_validator(mode="after")
@@ -191,7 +193,9 @@ class IdentifierSpec(Section):
 
     drop: bool = Field(default=False, description="never released, as with the role identifier alone")
     pseudonym: str | None = Field(default=None, description="key file; values are released as keyed pseudonyms")
-    shift: int | None = Field(default=None, ge=1, le=3650, description="largest number of days by which a person's dates are shifted")
+    shift: int | None = Field(
+        default=None, ge=1, le=3650, description="largest number of days by which a person's dates are shifted"
+    )
     key: str | None = Field(default=None, description="key file of a shift; without it, every release draws new shifts")
 
     @model_validator(mode="before")
@@ -218,7 +222,9 @@ class Column(Section):
 
     role: Literal["identifier", "quasi", "sensitive", "plain"]
     hierarchy: HierarchySpec | None = None
-    level: int = Field(default=0, ge=0, description="hierarchy level at which the veil publishes the column; 0: unchanged")
+    level: int = Field(
+        default=0, ge=0, description="hierarchy level at which the veil publishes the column; 0: unchanged"
+    )
     updates: UpdatesSpec | None = None
     identifier: IdentifierSpec | None = Field(default=None, description="drop, pseudonym or date shift")
     combine: tuple[str, ...] | None = Field(
