@@ -1,4 +1,4 @@
-"""Columns as codes."""
+"""Conversion of columns to text and to codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING = "(missing)"
 
 
 def to_text(column: pa.ChunkedArray) -> pa.Array:
-    """A column as text in one piece."""
+    """Return a column as text in a single array."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(whole.type):
         whole = whole.cast(whole.type.value_type)
@@ -23,14 +23,14 @@ def to_text(column: pa.ChunkedArray) -> pa.Array:
 
 
 def codes(column: pa.ChunkedArray, domain: Sequence[str]) -> Int64s:
-    """Position of each cell in the domain; -1 for others. What is missing is looked for under its label."""
+    """Return the position of each cell in the domain, -1 for others; a missing cell has the label `MISSING`."""
     cells = pc.fill_null(to_text(column), MISSING)
     places = pc.fill_null(pc.index_in(cells, pa.array(domain, pa.string())), -1)
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
-    """The distinct cells of a column, sorted."""
+    """Return the distinct cells of a column, sorted."""
     cells = pc.unique(pc.fill_null(to_text(column), MISSING)).to_pylist()
     return tuple(sorted(cells))
 
