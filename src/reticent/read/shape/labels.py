@@ -36,17 +36,17 @@ def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
 
 
 def number_combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
-    """Number of each record's combination of cells, and the combinations, in their order."""
+    """Return the number of each record's combination of cells, and the sorted combinations."""
     return _sort_combinations(*combinations(columns))
 
 
 def combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
-    """The same in whatever order."""
+    """Return the same as `number_combinations`, unsorted."""
     parts = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
     parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
     at = np.zeros(len(parts[0]), dtype=np.int64)
     for part in parts:
-        # Numbered anew at each column: the combinations that could occur may be more than numbers.
+        # Renumber at each column: the product of all domains may exceed 64 bits.
         _, first, at = np.unique(
             at * max(len(part.dictionary), 1) + part.indices.to_numpy(), return_index=True, return_inverse=True
         )
@@ -63,7 +63,7 @@ def _sort_combinations(at: Int64s, cells: list[tuple[Any, ...]]) -> tuple[Int64s
 
 
 def _key(cell: Any) -> tuple[int, float, str]:
-    """Numbers and intervals by their beginning, then words, then what is missing."""
+    """Return a sort key: numbers and intervals by their lower end, then text, then missing cells."""
     from reticent.read.cells import date_extent, number_extent
 
     if cell is None:

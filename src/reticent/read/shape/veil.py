@@ -1,4 +1,4 @@
-"""Veiled records: a set of candidates each, and `veil.json` that says how sets come about."""
+"""Veiled records, each with a set of candidates, and `veil.json` with the parameters of the veil."""
 
 from __future__ import annotations
 
