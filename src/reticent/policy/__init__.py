@@ -1,4 +1,4 @@
-"""What must hold: frozen values, no data in them."""
+"""Policies: frozen values that state what a release must satisfy; they contain no data."""
 
 from reticent.policy.policy import Policy
 from reticent.policy.privacy import LSpec, Privacy, TSpec

@@ -1,4 +1,4 @@
-"""A policy and every file it names, as one value: the one list of those files, and the one way to carry them elsewhere."""
+"""A policy with all files it names, as one value that can be stored or sent to another machine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class NamedFile:
     """A file that a policy names.
 
     Attributes:
-        place: the setting that names it.
-        name: as it is written there.
-        secret: a key: its content is no part of the policy's meaning.
+        setting: the setting that names the file.
+        name: the path as written in the policy.
+        secret: whether the file is a key, whose content is not part of the policy's hash.
     """
 
     setting: str
@@ -33,7 +33,7 @@ class NamedFile:
 
 
 def named_files(policy: Policy) -> Iterator[NamedFile]:
-    """Every file the policy names, wherever it names it."""
+    """Iterate over all files that the policy names."""
     for name, column in policy.columns.items():
         for part in ("hierarchy", "updates"):
             spec = getattr(column, part)
@@ -46,7 +46,7 @@ def named_files(policy: Policy) -> Iterator[NamedFile]:
     if policy.prior is not None and policy.prior.file is not None:
         yield NamedFile("prior", policy.prior.file)
         report = report_name(policy.prior.file)
-        if policy.path(report).is_file():  # it lies beside the prior, or nobody measured it
+        if policy.path(report).is_file():  # only a measured prior has a report
             yield NamedFile("prior.report", report)
     if policy.prior is not None and policy.prior.kernel is not None:
         yield NamedFile("prior.kernel", policy.prior.kernel.file)
@@ -61,7 +61,7 @@ class Bundle:
 
     @classmethod
     def pack(cls, policy: Policy) -> Self:
-        """A policy with all of its files; refuses files outside the policy's folder."""
+        """Read a policy's files into a bundle; refuse files outside the policy's folder."""
         files = {}
         for named in named_files(policy):
             _refuse_outside(named.name)
@@ -70,12 +70,12 @@ class Bundle:
             except OSError as error:
                 raise PolicyError(
                     f"{named.setting}: cannot read {PurePath(named.name).name} ({error.strerror}).",
-                    hint="Correct the path; it starts from the policy's folder.",
+                    hint="Correct the path. It is relative to the policy's folder.",
                 ) from None
         return cls(policy.to_dict(), files)
 
     def unpack(self, folder: Path) -> Policy:
-        """The policy over its files, which are laid into a private folder; refuses one that names other files."""
+        """Write the files into a private folder and return the policy; refuse a policy that names other files."""
         from reticent.policy.policy import Policy
 
         for name in self.files:
@@ -84,8 +84,8 @@ class Bundle:
         absent = [named for named in named_files(policy) if named.name not in self.files]
         if absent:
             raise PolicyError(
-                f"{absent[0].setting}: the policy names {len(absent)} files that were not sent.",
-                hint="Send them along, under plain names.",
+                f"{absent[0].setting}: {len(absent)} files that the policy names were not sent.",
+                hint="Send them with the policy, under the names in the policy.",
             )
         make_folder(folder, parents=True, exist_ok=True)
         for name, content in self.files.items():
@@ -96,13 +96,13 @@ class Bundle:
         return policy
 
     def to_bytes(self) -> bytes:
-        """For a store, or another machine."""
+        """Serialize the bundle, for a store or another machine."""
         files = {name: base64.b64encode(content).decode() for name, content in self.files.items()}
         return json.dumps({"policy": self.settings, "files": files}).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Reads what `to_bytes` wrote."""
+        """Read a bundle that `to_bytes` wrote."""
         plain = json.loads(data)
         return cls(plain["policy"], {name: base64.b64decode(text) for name, text in plain["files"].items()})
 
@@ -111,5 +111,6 @@ def _refuse_outside(name: str) -> None:
     path = PurePath(name)
     if not name or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
         raise PolicyError(
-            "The policy names a file outside its folder.", hint="Put the file beside the policy and name it alone."
+            "The policy names a file outside its folder.",
+            hint="Put the file in the policy's folder and write its name only.",
         )

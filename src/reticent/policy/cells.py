@@ -1,7 +1,4 @@
-"""Cells as they are meant: equal ones by number, and what all spellings of one value share.
-
-Words may stand for a missing one, such as `?` or `-9`, and numbers have a decimal comma.
-"""
+"""Normalization of cells: missing-value markers such as `?` or `-9`, decimal commas, value codes and canonical forms."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from reticent.arrays import Int32s
 
 
 def without_markers(table: pa.Table, words: Sequence[str]) -> pa.Table:
-    """The table with nothing where a cell is one of the words; the same table where none is.
+    """Replace cells that equal one of the marker words by null; return the same table if there are none.
 
     >>> without_markers(pa.table({"age": ["31", "?"]}), ["?"]).column("age").to_pylist()
     ['31', None]
@@ -34,7 +31,7 @@ def without_markers(table: pa.Table, words: Sequence[str]) -> pa.Table:
 
 
 def _marker_mask(column: pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray | None:
-    """Which cells are markers, by their text: -9 is one whether it came as text or as a number."""
+    """Return which cells are markers, compared as text: -9 matches as text and as a number."""
     kind = column.type
     if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_temporal(kind):
         return None
@@ -45,9 +42,9 @@ def _marker_mask(column: pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArr
 
 
 def encode_cells(column: pa.Array | pa.ChunkedArray) -> tuple[Int32s, pa.Array]:
-    """The codes of a column's cells and its different values, in the order in which they come; a missing one is one of them.
+    """Return the codes of a column's cells and its distinct values in order of appearance; null counts as a value.
 
-    >>> codes, values = coded(pa.array(["b", None, "b"]))
+    >>> codes, values = encode_cells(pa.array(["b", None, "b"]))
     >>> codes.tolist(), values.to_pylist()
     ([0, 1, 0], ['b', None])
     """
@@ -64,9 +61,9 @@ _COMMA = r"^([+-]?[0-9]+),([0-9]+)$"
 
 
 def with_decimal_points(table: pa.Table) -> pa.Table:
-    """The table with a point in every cell of text that is a number with a decimal comma, cell by cell; the same table where none is.
+    """Replace the decimal comma by a point in text cells that are numbers; return the same table if there are none.
 
-    >>> with_points(pa.table({"weight": ["75,3", "80", "75,3 kg", None]})).column("weight").to_pylist()
+    >>> with_decimal_points(pa.table({"weight": ["75,3", "80", "75,3 kg", None]})).column("weight").to_pylist()
     ['75.3', '80', '75,3 kg', None]
     """
     for place, name in enumerate(table.column_names):
@@ -76,28 +73,29 @@ def with_decimal_points(table: pa.Table) -> pa.Table:
     return table
 
 
-# E11.9 and E119 are one code of ICD-10; a number keeps its dot.
+# E11.9 and E119 are the same ICD-10 code; a number keeps its dot.
 _ICD10_DOT = re.compile(r"(?<=^[a-z][0-9][0-9a-z])\.(?=[0-9a-z]{1,4}$)")
 _LATIN = frozenset(string.ascii_letters)
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405\u0408\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0455\u0458\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
     "ABEKMHOPCTYXISJaceopxyisjABEZHIKMNOPTYXo",
 )
-"""Cyrillic and Greek letters inside a Latin word."""
-# Fillers, joiners and variation selectors, which are letters and marks by their kind.
+"""Cyrillic and Greek letters that look like Latin ones."""
+# Invisible fillers, joiners and variation selectors that Unicode categorizes as letters and marks.
 _FILLERS = frozenset([0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0])
 _SELECTORS = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 
 def canonical_form(value: str | None) -> str:
-    """What all spellings of a value share.
+    """Return the form that all variants of a value share.
 
-    >>> folded("HIV" + chr(0xA0)) == folded("hiv" + chr(0x200B)) == folded(" Hiv") == folded(chr(0xFF28) + "iv")
-    True
-    >>> folded("E11.9") == folded("e119"), folded("25.0") == folded("250")
+    >>> variants = "HIV" + chr(0xA0), "hiv" + chr(0x200B), " Hiv", chr(0xFF28) + "iv"
+    >>> {canonical_form(variant) for variant in variants}
+    {'hiv'}
+    >>> canonical_form("E11.9") == canonical_form("e119"), canonical_form("25.0") == canonical_form("250")
     (True, False)
     """
-    if value is not None and value.isascii() and value.isprintable():  # nothing to normalise, nothing invisible
+    if value is not None and value.isascii() and value.isprintable():  # ASCII has no invisible or variant forms
         return _ICD10_DOT.sub("", " ".join(value.lower().split()))
     words = "".join(map(_visible_form, unicodedata.normalize("NFKC", value or ""))).split()
     text = " ".join(word.translate(_LOOKALIKES) if _LATIN & set(word) else word for word in words)
@@ -105,8 +103,8 @@ def canonical_form(value: str | None) -> str:
 
 
 def _visible_form(character: str) -> str:
-    """A sign as a reader sees it: spaces are alike, and what is invisible is nothing."""
+    """Map every kind of space to a blank and every invisible character to nothing."""
     if character.isspace():
         return " "
     hidden = unicodedata.category(character) in ("Cf", "Cc") or ord(character) in _FILLERS
-    return "" if hidden or any(ord(character) in some for some in _SELECTORS) else character
+    return "" if hidden or any(ord(character) in block for block in _SELECTORS) else character

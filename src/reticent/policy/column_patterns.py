@@ -1,6 +1,6 @@
-"""Signs by which a column is recognised: its name, and the look of its values.
+"""Patterns that recognize a column by its name and by the form of its values.
 
-The names cover the eighteen identifiers of the HIPAA Safe Harbor rule that a table can hold as a column.
+The names cover the eighteen identifiers of the HIPAA Safe Harbor rule, as far as they occur as table columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TRANSLITERATION = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"
 
 
 def plain_word(name: str) -> str:
-    """A name in small letters without accents, its parts joined by underscores.
+    """Return a name in lower case without accents, its parts joined by underscores.
 
     >>> plain_word("N° patient"), plain_word("Pat. Nr."), plain_word("birthDate"), plain_word("Größe [cm]")
     ('no_patient', 'pat_nr', 'birth_date', 'groesse_cm')
@@ -89,7 +89,7 @@ KNOWN_NAMES: dict[str, str] = {
     r"(^|_)(date|year|month|weekday|datum|jahr|fecha)($|_)": "a time",
     r"(^|_)(death|died|deceased|alive|vital_status|expired?($|_)|verstorben)": "a death",
 }
-"""What neighbours, colleagues and public registers know of a person."""
+"""Columns that neighbors, colleagues and public registers know about a person."""
 
 VISIT_NAMES: dict[str, str] = {
     r"(^|_)(admi(t|ss)|discharg|arriv|referr|disposition|emergency|admi(meth|sorc|src|type|date|agrp)|dis(meth|dest|date)|aufn|entl(ass|_|g|d)|einweis|ueberweis|entree|sortie|ingreso|alta($|_))": "how somebody came or went",
@@ -100,7 +100,7 @@ VISIT_NAMES: dict[str, str] = {
     r"(^|_)(charge|cost|amount|amt|price|paid|pmt|bill|expens|betrag|erloes)": "what it cost",
     r"(^|_)(physician|physn|doctor|provider|surgeon|attending|npi($|_)|gp_?prac|practice|praxis|consult(ant)?($|_)|(be)?handler|[a-z]*arzt)": "who treated somebody",
 }
-"""What visitors, staff and insurers know of a stay."""
+"""Columns that visitors, staff and insurers know about a stay."""
 
 CLINICAL_NAMES: dict[str, str] = {
     r"^(n|no|nr|num|number|count|total)_(?!charge|cost|amount|paid)|_(count|total)$": "a count from the file",
@@ -116,7 +116,7 @@ CLINICAL_NAMES: dict[str, str] = {
     r"(^|_)(score|scale|index|stage|grade|severity|tumou?r|lesion|mutation|gene|genotype|variant|marker)": "a finding in numbers",
     r"readmi|outcome|complication|survival|follow_?up": "an outcome",
 }
-"""What only the clinic's file knows."""
+"""Columns that nobody outside the clinic can know."""
 
 _PATTERNS = {
     "email": r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$",
@@ -145,7 +145,7 @@ _PATTERNS = {
 
 
 def looks_like(pattern: str, value: str) -> bool:
-    """Whether a value has the look of something: an e-mail address, a date, an ICD-10 code, a number, ..."""
+    """Whether a value matches a named pattern: e-mail address, date, ICD-10 code, number, ..."""
     if pattern == "date":
         return _is_date(value)
     text = value.strip()
@@ -155,7 +155,7 @@ def looks_like(pattern: str, value: str) -> bool:
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    """Compiled where it is asked for: who only looks at names needs none."""
+    # Compiled on first use: most callers look only at names.
     return re.compile(_PATTERNS[name])
 
 
@@ -171,7 +171,7 @@ def _is_date(value: str) -> bool:
 
 
 def find_repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str, int] | None:
-    """An identifier that seems to name persons and repeats, and how many records are further ones of somebody."""
+    """Return the first likely person identifier that repeats, and the number of repeated records; None if none repeats."""
     for name in person_columns(names):
         cells = table.column(name).drop_null()
         further = len(cells) - pc.count_distinct(cells).as_py()
@@ -181,17 +181,17 @@ def find_repeated_identifier(table: pa.Table, names: Sequence[str]) -> tuple[str
 
 
 def is_age_or_sex(name: str) -> bool:
-    """Whether a column says what illness goes with, whatever else is known: an age, a birth, a sex.
+    """Whether a column is an age, a birth date or a sex, on which most illnesses depend.
 
     >>> [is_age_or_sex(name) for name in ("PatientSex", "Geburtsdatum", "ward")]
     [True, True, False]
     """
-    telling = (pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex"))
-    return any(re.search(pattern, plain_word(name)) for pattern in telling)
+    patterns = (pattern for pattern, what in KNOWN_NAMES.items() if what in ("an age or a birth", "a sex"))
+    return any(re.search(pattern, plain_word(name)) for pattern in patterns)
 
 
 def person_columns(names: Sequence[str]) -> list[str]:
-    """Names of identifiers that may tell one person from another, the surest first."""
+    """Return the names of columns that may identify a person, most likely first."""
     strong = [
         n
         for n in names

@@ -1,6 +1,6 @@
-"""What one column seems to be, by its name and the look of its values, and who knows it.
+"""Guesses what one column contains, and who knows it, from its name and the form of its values.
 
-Each rule gives a `Sign` or nothing; the first that speaks is taken. No reason quotes a value.
+Each rule returns a `ColumnHint` or None; the first hint is used. No reason quotes a value.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from reticent.policy.guess_hierarchy import band_tree, date_levels, local_date_l
 from reticent.policy.labels import icd10_block, icd10_chapter
 
 KnownTo = Literal["nobody", "person", "known", "visit", "illness", "clinic", "unknown"]
-"""nobody: one value for all; person: points at somebody; known: to neighbours; visit: to who was there; illness: to be hidden;
-clinic: to the file alone."""
+"""nobody: the same value in all records; person: identifies a person; known: to neighbors; visit: to visitors and staff;
+illness: to be protected; clinic: only inside the clinic."""
 _CODE_NAMES = re.compile(r"(^|_)(id|code|cd|type|class|cat|category|group|status|source|kind|flag)($|_)")
 _NUMBER_NAMES = re.compile(r"(^|_)(id|nr|no|nbr|num|number|key|code|cd|uid)$|nummer$")
 _UNIT_NAMES = re.compile(r"(^|_)(units?|einheit(en)?|unites?|unidad(es)?|eenheid)($|_)|uom$")
 _NAMING_MEANINGS = ("where somebody lay", "who treated somebody", "who pays")
-"""Numbers that say this are names: those between two of them are nobody's neighbours."""
+"""Numbers with these meanings are names, so intervals of them mean nothing."""
 _AMOUNT_NAMES = re.compile(
     r"(^|_)(days?|hours?|minutes?|nights?|tage|stunden|jours|duration|dauer|time|age|years?|count|size|volume|n|share|rate|distance|km|number_of)($|_)|amount|paid|amt"
 )
 _NUMBERS_OF_PERSONS = ("a number given to a person or a record", "an identifier", "a medical record number", "a person")
 _OTHER_CODES = ("a group of illnesses", "a treatment")
-"""Their codes (DRG, OPS, OPCS) may look like those of illnesses and have another hierarchy."""
-UNITS_REASON = "the values look like units of measurement: a neighbour does not know them"
+"""Codes with these meanings (DRG, OPS, OPCS) may look like ICD codes but have another hierarchy."""
+UNITS_REASON = "the values look like units of measurement: neighbors do not know them"
 _YES_OR_NO, _MANY_CODES = 2, 30
 _FEW_NUMBERS = 10
-"""Different numbers up to which they may be names of something instead."""
+"""Number of distinct numbers up to which they may be codes."""
 
 
 @dataclass(frozen=True)
 class ColumnHint:
-    """What a rule says of a column."""
+    """The answer of a rule about a column."""
 
     known_to: KnownTo
     why: str
@@ -58,7 +58,7 @@ class ColumnHint:
 
 @dataclass(frozen=True, repr=False)
 class ColumnFacts:
-    """What the rules look at: the distinct values with their counts, and how many cells are missing."""
+    """The input of the rules: the distinct values with their counts, and the number of missing cells."""
 
     name: str
     counts: Mapping[str, int] = field(repr=False)
@@ -66,7 +66,7 @@ class ColumnFacts:
 
     @classmethod
     def of(cls, name: str, data: pa.ChunkedArray) -> ColumnFacts:
-        """Of a column of the data."""
+        """Count the values of a column of the data."""
         counts: Counter[str] = Counter()
         for entry in data.value_counts().to_pylist():
             if entry["values"] is not None:
@@ -75,21 +75,21 @@ class ColumnFacts:
 
     @property
     def cells(self) -> int:
-        """Cells that are not missing."""
+        """Number of cells that are not missing."""
         return sum(self.counts.values())
 
     @property
     def distinct(self) -> int:
-        """Different values."""
+        """Number of distinct values."""
         return len(self.counts)
 
     @property
     def plain_name(self) -> str:
-        """The name as the rules read it."""
+        """The name in the form that the rules match."""
         return plain_word(self.name)
 
     def share(self, pattern: str) -> float:
-        """Share of the distinct values that look like something."""
+        """Return the share of the distinct values that match a pattern."""
         return sum(looks_like(pattern, value) for value in self.counts) / max(1, self.distinct)
 
     @cached_property
@@ -104,22 +104,22 @@ class ColumnFacts:
 
     @property
     def fine_grained(self) -> bool:
-        """Many different numbers: nobody but who took them knows them exactly."""
+        """Whether there are many distinct numbers, which only the person who recorded them knows exactly."""
         return self.numeric and self.distinct > _FEW_NUMBERS
 
     @property
     def measured(self) -> bool:
-        """Numbers with decimals: somebody has measured them."""
+        """Whether there are many numbers with decimals, as from measurements."""
         return self.numeric and any("." in value for value in self.counts) and self.distinct > _FEW_NUMBERS
 
     @property
     def unique(self) -> bool:
-        """Whether nearly every record has a value of its own that is no measured number."""
+        """Whether nearly every record has a value of its own, and the values are not measurements."""
         return self.cells >= 30 and self.distinct > 0.9 * self.cells and not (self.numeric and not self.whole_numbers)
 
 
 def hint_of(c: ColumnFacts) -> ColumnHint:
-    """What a column seems to be, and who knows it."""
+    """Return what a column seems to contain, and who knows it."""
     return next(sign for rule in _RULES if (sign := rule(c)) is not None)
 
 
@@ -127,19 +127,19 @@ def _constant(c: ColumnFacts) -> ColumnHint | None:
     if c.distinct > 1 or (c.distinct == 1 and (c.missing or c.cells == 1)):
         return None
     if not c.distinct:
-        return ColumnHint("person", "empty: kept inside, since nobody knows what later records hold")
+        return ColumnHint("person", "empty: not released, because the content of later records is unknown")
     if what := _meaning_of_name(c, IDENTIFYING_NAMES):
         return ColumnHint("person", f"the name says {what}, though all records have the same value")
-    return ColumnHint("nobody", "the same value in every record: tells nobody apart")
+    return ColumnHint("nobody", "the same value in every record: distinguishes nobody")
 
 
 def _direct_identifier(c: ColumnFacts) -> ColumnHint | None:
     what = _meaning_of_name(c, IDENTIFYING_NAMES)
     if what == "a person" and c.distinct <= _YES_OR_NO and c.cells >= _MANY_CODES:
-        return None  # whether somebody is insured, or a member
+        return None  # a flag, such as whether a person is insured
     if what:
-        again = f"; {c.cells - c.distinct:,} records are further ones of somebody" if 1 < c.distinct < c.cells else ""
-        return ColumnHint("person", f"the name says {what}{again if what in _NUMBERS_OF_PERSONS else ''}")
+        repeated = f"; {c.cells - c.distinct:,} records repeat a value" if 1 < c.distinct < c.cells else ""
+        return ColumnHint("person", f"the name says {what}{repeated if what in _NUMBERS_OF_PERSONS else ''}")
     for sign, word in (
         ("email", "e-mail addresses"),
         ("url", "web addresses"),
@@ -162,12 +162,12 @@ def _date(c: ColumnFacts) -> ColumnHint | None:
         if local is not None:
             return ColumnHint("known", f"dates ({local['format']}) of a person's life are known to others", local)
         return ColumnHint(
-            "person", "dates that do not tell the day from the month: add dates and written, or write 1980-12-31"
+            "person", "dates in which day and month cannot be told apart: add dates and written, or write 1980-12-31"
         )
     if c.distinct > 1 and c.share("short date") > 0.95:
-        return ColumnHint("person", "dates whose years have two digits: kept inside until they are written 1980-12-31")
+        return ColumnHint("person", "dates with two-digit years: not released unless written as 1980-12-31")
     if c.distinct > 1 and c.share("some date") > 0.95:
-        return ColumnHint("person", "dates written in several ways: kept inside until all are written 1980-12-31")
+        return ColumnHint("person", "dates in several formats: not released unless all are written as 1980-12-31")
     return None
 
 
@@ -178,16 +178,14 @@ def _band(c: ColumnFacts) -> ColumnHint | None:
     if what := _meaning_of_name(c, SENSITIVE_NAMES):
         return ColumnHint("illness", f"the name says {what}, in bands", {"tree": tree})
     if what := _meaning_of_name(c, CLINICAL_NAMES):
-        return ColumnHint("clinic", f"the name says {what}, in bands: a neighbour does not know it", {"tree": tree})
-    return ColumnHint(
-        "known", f"{c.distinct} bands of numbers, joined with their neighbours level by level", {"tree": tree}
-    )
+        return ColumnHint("clinic", f"the name says {what}, in bands: neighbors do not know it", {"tree": tree})
+    return ColumnHint("known", f"{c.distinct} bands of numbers; each level joins adjacent bands", {"tree": tree})
 
 
 def _code(c: ColumnFacts) -> ColumnHint | None:
-    """Codes of illnesses, drugs and tests; a few strangers among them cost the hierarchy, not the role.
+    """Recognize codes of illnesses, drugs and tests; if a few values do not fit, the column gets no hierarchy.
 
-    R000123 may be a code or somebody's number: where nearly every record has its own and no name speaks for codes, it is a number.
+    R000123 may be a code or a patient number: if nearly every value is unique and the name suggests no code, it is a number.
     """
     ill = _meaning_of_name(c, SENSITIVE_NAMES)
     others = c.unique or _meaning_of_name(c, KNOWN_NAMES) or _meaning_of_name(c, VISIT_NAMES)
@@ -195,12 +193,12 @@ def _code(c: ColumnFacts) -> ColumnHint | None:
         return None
     named = re.search(r"diag|(^|_)(dx|icd|cause)", c.plain_name) is not None
     for look, what, hierarchy, plausible in (
-        ("atc", "ATC codes: what is taken shows the illness", {"prefix": [5, 4, 3, 1]}, True),
+        ("atc", "ATC codes: a drug discloses the illness", {"prefix": [5, 4, 3, 1]}, True),
         ("icd10", "ICD-10 codes", {"icd10": True}, ill not in _OTHER_CODES),
         ("icd9", "ICD-9 codes", {"icd9": True}, named or any(looks_like("icd9 letter", v) for v in c.counts)),
         (
             "loinc",
-            "LOINC codes: what is tested hints at the illness",
+            "LOINC codes: a test suggests the illness",
             None,
             c.distinct > _FEW_NUMBERS or "loinc" in c.plain_name,
         ),
@@ -211,12 +209,12 @@ def _code(c: ColumnFacts) -> ColumnHint | None:
 
 
 def _all_fit(c: ColumnFacts, look: str) -> bool:
-    """Whether every value has a place in the hierarchy of its codes: one stranger would refuse the whole table."""
-    placed = {
+    """Whether every value fits the hierarchy of its codes: one that does not would make the engine refuse the table."""
+    lookups = {
         "icd10": lambda v: icd10_block(v[:3]) and icd10_chapter(v[:3]),
         "icd9": lambda v: icd9.range_of(icd9.category(v) or "", icd9.CHAPTERS),
     }
-    return c.share(look) == 1 and (look not in placed or all(map(placed[look], c.counts)))
+    return c.share(look) == 1 and (look not in lookups or all(map(lookups[look], c.counts)))
 
 
 COUNT_NAMES = dict(list(CLINICAL_NAMES.items())[:1])
@@ -225,9 +223,7 @@ COUNT_NAMES = dict(list(CLINICAL_NAMES.items())[:1])
 def _count(c: ColumnFacts) -> ColumnHint | None:
     what = "" if c.unique else _meaning_of_name(c, COUNT_NAMES)
     return (
-        ColumnHint("clinic", f"the name says {what}: a neighbour does not know it", interval_hierarchy(c))
-        if what
-        else None
+        ColumnHint("clinic", f"the name says {what}: neighbors do not know it", interval_hierarchy(c)) if what else None
     )
 
 
@@ -245,7 +241,7 @@ def _illness(c: ColumnFacts) -> ColumnHint | None:
 
 
 def _measurement_unit(c: ColumnFacts) -> ColumnHint | None:
-    """Units of measurement; a ward is called a unit, too."""
+    """Recognize units of measurement; the values must match, because a ward is called a unit, too."""
     if _UNIT_NAMES.search(c.plain_name) and c.share("unit") > 0.5:
         return ColumnHint("clinic", UNITS_REASON)
     return None
@@ -263,15 +259,15 @@ def _unique(c: ColumnFacts) -> ColumnHint | None:
 def _text(c: ColumnFacts) -> ColumnHint | None:
     letters = sum(len(value) * count for value, count in c.counts.items())
     if c.cells and letters / c.cells > 40 and c.distinct > 0.3 * c.cells:
-        return ColumnHint("person", "free text may say anything about a person")
+        return ColumnHint("person", "free text may contain anything about a person")
     return None
 
 
 def _by_name(c: ColumnFacts) -> ColumnHint | None:
     words: tuple[tuple[KnownTo, dict[str, str], str], ...] = (
-        ("known", KNOWN_NAMES, "neighbours and registers know it"),
-        ("visit", VISIT_NAMES, "whoever was there knows it"),
-        ("clinic", CLINICAL_NAMES, "a neighbour does not know it"),
+        ("known", KNOWN_NAMES, "neighbors and registers know it"),
+        ("visit", VISIT_NAMES, "visitors and staff know it"),
+        ("clinic", CLINICAL_NAMES, "neighbors do not know it"),
     )
     for who, names, because in words:
         if what := _meaning_of_name(c, names):
@@ -290,15 +286,15 @@ def _fallback(c: ColumnFacts) -> ColumnHint | None:
 
 
 def _explain_no_intervals(c: ColumnFacts) -> str:
-    """What keeps numbers from having intervals."""
+    """Return why a column of numbers gets no intervals; empty if that is not the case."""
     words = round((1 - c.share("number")) * c.distinct)
     if c.distinct <= _FEW_NUMBERS or not 0 < words < c.distinct / 2:
         return ""
-    return f"; no intervals, since {words} of its {c.distinct} values are no numbers: correct them, or list them under missing"
+    return f"; no intervals: {words} of {c.distinct} values are not numbers; correct them, or list them under missing"
 
 
 def interval_hierarchy(c: ColumnFacts) -> dict[str, Any] | None:
-    """Intervals for numbers; codes made of few numbers have no order to speak of."""
+    """Return intervals for numbers; None for numeric codes, because their order means nothing."""
     few = c.distinct <= _MANY_CODES and (
         _CODE_NAMES.search(c.plain_name) or any(v[0] == "0" and v != "0" for v in c.counts)
     )

@@ -1,4 +1,4 @@
-"""Hierarchies guessed from values: intervals that follow the distribution, and bands joined with their neighbours."""
+"""Guesses hierarchies from values: intervals that follow the distribution, date levels, and trees of adjacent bands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 _BINS = 16
 _MAX_BIN_SHARE = 0.3
-"""Share of the records that one even interval may hold before the cuts follow the distribution instead."""
+"""Share of the records that one even interval may contain; above it, cut points follow the distribution."""
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"[\[(]?\s*({_NUMBER})\s*(?:-|\u2013|,|to)\s*({_NUMBER})\s*[\])]?")
 _BELOW = re.compile(rf"(?:<=?|under|below|unter|bis)\s*({_NUMBER})")
@@ -22,12 +22,12 @@ _ABOVE = re.compile(
 )
 _MAX_BANDS = 40
 _BIRTH_YEARS = 25
-"""Years from which on dates are those of births, not of one clinic's records."""
+"""Range of years from which dates are taken for birth dates, not for dates of a clinic's records."""
 _MONTHS = 12
 
 
 def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
-    """Even widths where they divide the records well, otherwise cut points with about as many records between each two.
+    """Return even widths if they divide the records well, otherwise cut points with about equal numbers of records.
 
     >>> number_levels({str(age): 1 for age in range(20, 90)})
     {'intervals': [5, 10, 20, 40]}
@@ -36,9 +36,9 @@ def number_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
     """
     numbers, times = _sort_numbers(counts)
     span = float(numbers[-1]) - float(numbers[0]) if len(numbers) else 0.0
-    if len(numbers) < 3 or not math.isfinite(span):  # 1e400 is written like a number
+    if len(numbers) < 3 or not math.isfinite(span):  # 1e400 reads as infinity
         return None
-    least = 2.0 if np.equal(np.mod(numbers, 1), 0).all() else 0.0  # a width of one would join nothing
+    least = 2.0 if np.equal(np.mod(numbers, 1), 0).all() else 0.0  # a width of 1 joins no whole numbers
     width = max(nice_width(span / _BINS), least)
     bins = np.bincount(np.floor((numbers - numbers[0]) / width).astype(np.int64), weights=times)
     if len(numbers) > 10 and bins.max() <= _MAX_BIN_SHARE * times.sum() and (bins > 0).sum() >= _BINS / 3:
@@ -60,7 +60,7 @@ def _sort_numbers(counts: Mapping[str, int]) -> tuple[Any, Any]:
 
 
 def _cuts(numbers: Any, times: Any) -> list[float]:
-    """Numbers from which on a new interval begins: about as many records in each, at least two values where that can be."""
+    """Return the starts of intervals with about equal numbers of records and, if possible, at least two values."""
     bins = max(2, min(_BINS, len(numbers) // 2))
     below = np.cumsum(times) - times
     ranks = np.searchsorted(below, np.arange(1, bins) / bins * times.sum(), side="left")
@@ -69,7 +69,7 @@ def _cuts(numbers: Any, times: Any) -> list[float]:
 
 
 def _short_number_between(low: float, high: float) -> float:
-    """The shortest number above the one and at most the other."""
+    """Return the number with the fewest digits that is above `low` and at most `high`."""
     for digits in range(12):
         short = math.floor(high * 10**digits) / 10**digits
         if low < short <= high:
@@ -78,7 +78,7 @@ def _short_number_between(low: float, high: float) -> float:
 
 
 def nice_width(x: float) -> float:
-    """The nearest of 1, 2, 5 times a power of ten, at least as large as needed."""
+    """Return the smallest of 1, 2 or 5 times a power of ten that is at least x."""
     if x <= 0:
         return 1
     power = 10.0 ** math.floor(math.log10(x))
@@ -90,7 +90,7 @@ def _plain_number(number: float) -> float:
 
 
 def date_levels(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Day where there are times, then month, quarter, year; decades where the dates are of whole lives.
+    """Return day for values with times, then month, quarter and year; also decade for dates over many years.
 
     >>> date_levels({"1950-01-31": 1, "1999-12-01": 1})
     {'dates': ['month', 'quarter', 'year', 'decade']}
@@ -102,22 +102,25 @@ def date_levels(counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def local_date_levels(counts: Mapping[str, int]) -> dict[str, Any] | None:
-    """The same for dates that begin with the day or the month; None where the data leave open which of them it is.
+    """Return date levels for dates that begin with day or month; None if the data does not show which.
 
     >>> local_date_levels({"31.12.1950": 1, "1.2.1999": 1})
     {'dates': ['month', 'quarter', 'year', 'decade'], 'format': 'DD.MM.YYYY'}
     """
     days = [(*re.split(r"[./-]", day), time) for day, _, time in (value.strip().partition(" ") for value in counts)]
     day_first, month_first = (any(int(day[at]) > _MONTHS for day in days) for at in (0, 1))
-    marks = {mark for value in counts for mark in re.findall(r"[./-]", value)}
-    if day_first == month_first or len(marks) != 1:
+    separators = {separator for value in counts for separator in re.findall(r"[./-]", value)}
+    if day_first == month_first or len(separators) != 1:
         return None
     years = {f"{year}-01-01 {time}".strip(): 1 for _, _, year, time in days}
-    return {**date_levels(years), "format": marks.pop().join([*(("DD", "MM") if day_first else ("MM", "DD")), "YYYY"])}
+    return {
+        **date_levels(years),
+        "format": separators.pop().join([*(("DD", "MM") if day_first else ("MM", "DD")), "YYYY"]),
+    }
 
 
 def band_tree(counts: Mapping[str, int]) -> dict[str, Any] | None:
-    """A tree that joins neighbouring bands two by two; nothing where the values are no bands that follow one another.
+    """Return a tree that joins adjacent bands in pairs; None if the values are not consecutive bands.
 
     >>> band_tree({"[0-10)": 1, "[10-20)": 5, "[20-30)": 9})
     {'[0-20)': ['[0-10)', '[10-20)'], '[20-30)': ['[20-30)']}
@@ -147,7 +150,7 @@ def _span(value: str) -> tuple[float, float] | None:
 def _join_bands(
     pair: list[tuple[float, float, Any]], bands: list[tuple[float, float, str]]
 ) -> tuple[float, float, Any]:
-    """Two neighbours as one node; one without a neighbour stands alone, so that all paths are of one length."""
+    """Join two adjacent nodes into one; a last single node gets its own parent, so that all paths have equal length."""
     parts = [node[2] if isinstance(node[2], str) else _entry(node, bands) for node in pair]
     return pair[0][0], pair[-1][1], parts
 
@@ -159,7 +162,7 @@ def _entry(node: tuple[float, float, Any], bands: list[tuple[float, float, str]]
 
 
 def _label(low: float, high: float, bands: list[tuple[float, float, str]]) -> str:
-    """The name of a band that reaches over several, written as they are."""
+    """Return the label of a joined band, in the notation of the given bands."""
     same = next((value for a, b, value in bands if (a, b) == (low, high)), None)
     if same is not None:
         return same

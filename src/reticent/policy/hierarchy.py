@@ -1,9 +1,9 @@
-"""Hierarchies as data: one lookup table per level, on integer codes; and the trees that some are read from.
+"""Hierarchies as data: one lookup table per level, on integer codes, and the trees of file and inline hierarchies.
 
-A hierarchy spec becomes a `Ladder` when it meets a domain (the distinct values of a column, index = code). A value
-that the hierarchy does not know is an error that names the column and the count, never the value. Missing values
-are a value of their own: `null` keeps to itself on every level below `*`. A tree is a CSV file with one path from leaf to root per
-line, or a nested mapping in the policy.
+A hierarchy spec becomes `HierarchyLevels` when it is applied to a domain (the distinct values of a column, index = code).
+An unknown value raises an error that names the column and the count, never the value. A missing value is a value of its
+own: it has its own node on every level below `*`. A tree is a CSV file with one path from leaf to root per line, or a
+nested mapping in the policy.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from reticent.policy.spec import HierarchySpec
 
 @dataclass(frozen=True, repr=False)
 class Tree:
-    """Paths from each leaf up to the one root; all of the same length.
+    """A tree of values; all paths from a leaf to the root have the same length.
 
     Attributes:
         paths: leaf -> its ancestors, bottom up, the root last.
-        counts: per level above the leaves, node -> number of leaves below it.
+        counts: per level above the leaves, node -> number of leaves below the node.
     """
 
     paths: dict[str, tuple[str, ...]]
@@ -60,7 +60,7 @@ class Tree:
         return len(self.paths)
 
     def path(self, value: Any) -> tuple[str, ...] | None:
-        """The ancestors of a value, or None for a value that is not a leaf."""
+        """Return the ancestors of a value, or None for a value that is not a leaf."""
         if value is None:
             return None
         path = self.paths.get(str(value))
@@ -70,14 +70,14 @@ class Tree:
 
 
 def tree_of(spec: HierarchySpec | None, base: Path, *, column: str) -> Tree | None:
-    """The tree of a column whose hierarchy is one, in a file or in the policy itself."""
+    """Return the tree of a column from its file or from the policy; None for other hierarchies."""
     if spec is not None and spec.file is not None:
         return read_tree(base / spec.file, column=column)
     return tree_from_dict(spec.tree, column=column) if spec is not None and spec.tree is not None else None
 
 
 def read_tree(path: Path, *, column: str) -> Tree:
-    """Reads `leaf;...;root` per line, separated by ';' or ','."""
+    """Read a tree file with one `leaf;...;root` per line, separated by ';' or ','."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _from_text(file.read(), column, path.name)
@@ -85,7 +85,7 @@ def read_tree(path: Path, *, column: str) -> Tree:
         raise _error(
             column,
             f"cannot read {path.name} ({error.strerror})",
-            "Correct the path; it starts from the policy's folder",
+            "Correct the path. It is relative to the policy's folder",
         ) from None
     except (UnicodeDecodeError, csv.Error):
         raise _error(
@@ -95,7 +95,7 @@ def read_tree(path: Path, *, column: str) -> Tree:
 
 @lru_cache(maxsize=64)
 def _from_text(text: str, column: str, name: str) -> Tree:
-    """Engine, judge and codebook ask for the same trees; a file that has changed is another text."""
+    # Cached by text, not by path: engine, verifier and codebook read the same trees, and a file may change.
     lines = io.StringIO(text, newline="")
     delimiter = ";" if ";" in lines.readline() else ","
     lines.seek(0)
@@ -104,7 +104,7 @@ def _from_text(text: str, column: str, name: str) -> Tree:
 
 
 def tree_from_dict(nested: dict[str, Any], *, column: str) -> Tree:
-    """Builds a tree from nested mappings whose innermost values are lists of leaves; `*` is put on top."""
+    """Build a tree from nested mappings whose innermost values are lists of leaves; `*` becomes the root."""
     rows: list[list[str]] = []
 
     def walk(node: Any, above: list[str]) -> None:
@@ -128,7 +128,7 @@ def _from_rows(rows: list[list[str]], column: str, name: str) -> Tree:
         odd = next(i for i, row in enumerate(rows, 1) if len(row) != len(rows[0]) or len(row) < 2)
         raise _error(
             column,
-            f"{name}, line {odd}: every line needs the same number of levels, at least two",
+            f"{name}, line {odd}: all lines need the same number of levels, at least two",
             "Repeat a label to fill a level",
         )
     roots = {row[-1] for row in rows}
@@ -143,7 +143,7 @@ def _from_rows(rows: list[list[str]], column: str, name: str) -> Tree:
         if paths.setdefault(row[0], tuple(row[1:])) != tuple(row[1:]):
             raise _error(
                 column,
-                f"{name}, line {line}: a leaf stands there a second time with other ancestors",
+                f"{name}, line {line}: the leaf occurs a second time with other ancestors",
                 "Keep one line per leaf",
             )
     depth = len(rows[0]) - 1
@@ -162,15 +162,15 @@ def _refuse_two_parents(rows: list[list[str]], column: str, name: str) -> None:
 
 
 def _refuse_cycles(rows: list[list[str]], column: str, name: str) -> None:
-    """No node may be its own ancestor; a label repeated on neighbouring levels only fills a level."""
+    """Refuse a node that is its own ancestor; a label repeated on adjacent levels only fills a level."""
     above: TopologicalSorter[str] = TopologicalSorter()
-    inner = {node for row in rows for node in row[1:]}  # what is below nothing is on no circle
+    inner = {node for row in rows for node in row[1:]}  # a leaf without children cannot be on a cycle
     for child, parent in {pair for row in rows for pair in pairwise(row) if pair[0] in inner}:
         if child != parent:
             above.add(child, parent)
     try:
         above.prepare()
-    except CycleError:  # whose text names the nodes
+    except CycleError:  # its text names the nodes, so it is not shown
         hint = "Give each node a path that ends at the root"
         raise _error(column, f"{name} has a cycle: a node is its own ancestor", hint) from None
 
@@ -191,11 +191,11 @@ class HierarchyLevels:
     """A hierarchy applied to a domain.
 
     Attributes:
-        tables: per level, leaf code -> node id; level 0 is the identity, the last level has the one node `*`.
+        node_ids: per level, leaf code -> node id; level 0 is the identity, the last level has the single node `*`.
         labels: per level, node id -> the value to publish (level 0: the original values).
-        leaves: per level, node id -> number of leaves of the hierarchy below it.
-        size: number of leaves of the hierarchy, whether or not they occur.
-        numeric: the number each leaf stands for, where the attribute is numeric.
+        leaves: per level, node id -> number of leaves of the hierarchy below the node.
+        size: number of leaves of the hierarchy, including leaves that do not occur in the data.
+        numeric: the number of each leaf, for a numeric attribute.
     """
 
     node_ids: tuple[Int32s, ...]
@@ -220,14 +220,14 @@ _LABELERS: dict[str, Callable[[Sequence[Any], HierarchySpec], Labels]] = {
 
 
 class HierarchyLabeler:
-    """A hierarchy made ready once: the labels above values, without arrays."""
+    """Finds the labels above values; reads the hierarchy once."""
 
     def __init__(self, spec: HierarchySpec | None, *, column: str, base: Path = Path()) -> None:
         self._spec, self._column, self._kind = spec, column, None if spec is None else spec.kind
         self.tree = tree_of(spec, base, column=column)
 
     def labels(self, domain: Sequence[Any]) -> Labels:
-        """Per level between the values and the root, one label per value; refuses values that do not fit."""
+        """Return one label per value for each level between the values and the root; refuse values that do not fit."""
         spec, kind = self._spec, self._kind
         if spec is None or kind is None:
             return []
@@ -239,17 +239,17 @@ class HierarchyLabeler:
 
 
 def check_domain(spec: HierarchySpec, values: pa.Array, *, column: str, base: Path) -> None:
-    """Refuses values that do not fit a hierarchy, as `ladder` does, for whoever has no use for the levels."""
+    """Refuse values that do not fit a hierarchy, as `build_levels` does, without building the levels."""
     if spec.kind != "dates" or date_nodes(values, spec) is None:
         HierarchyLabeler(spec, column=column, base=base).labels(values.to_pylist())
 
 
 def build_levels(spec: HierarchySpec | None, values: pa.Array, *, column: str, base: Path = Path()) -> HierarchyLevels:
-    """Applies a hierarchy to the distinct values of a column (index = code; at most one of them null)."""
+    """Apply a hierarchy to the distinct values of a column (index = code; at most one value is null)."""
     if spec is not None and spec.kind == "dates" and (nodes := date_nodes(values, spec)) is not None:
         return _assemble(values, nodes)
-    climber, domain = HierarchyLabeler(spec, column=column, base=base), values.to_pylist()
-    levels, tree = [_number_nodes(labels) for labels in climber.labels(domain)], climber.tree
+    labeler, domain = HierarchyLabeler(spec, column=column, base=base), values.to_pylist()
+    levels, tree = [_number_nodes(labels) for labels in labeler.labels(domain)], labeler.tree
     if tree is not None:
         return _assemble(values, levels, counts=tree.counts, size=tree.size)
     numeric = spec is not None and spec.kind == "intervals"
@@ -257,7 +257,7 @@ def build_levels(spec: HierarchySpec | None, values: pa.Array, *, column: str, b
 
 
 def build_levels_by_column(policy: Policy, domains: dict[str, pa.Array]) -> dict[str, HierarchyLevels]:
-    """The ladders of several columns of a policy, by name."""
+    """Return the hierarchy levels of several columns of a policy, by column name."""
     return {
         name: build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
         for name, values in domains.items()
@@ -266,8 +266,8 @@ def build_levels_by_column(policy: Policy, domains: dict[str, pa.Array]) -> dict
 
 def _tree_labels(tree: Tree, domain: Sequence[Any], column: str) -> Labels:
     paths = [tree.path(value) for value in domain]
-    strangers = sum(path is None and value is not None for path, value in zip(paths, domain, strict=True))
-    _refuse_if_any(strangers, column, "tree", "leaves of its hierarchy")
+    unknown = sum(path is None and value is not None for path, value in zip(paths, domain, strict=True))
+    _refuse_if_any(unknown, column, "tree", "leaves of its hierarchy")
     return [[None if path is None else path[level] for path in paths] for level in range(tree.depth - 1)]
 
 
@@ -275,9 +275,9 @@ def _refuse_unknown_values(labels: Labels, domain: Sequence[Any], column: str, k
     first = labels[0] if labels else []
     if None not in first:
         return
-    strangers = sum(label is None and value is not None for label, value in zip(first, domain, strict=False))
+    unknown = sum(label is None and value is not None for label, value in zip(first, domain, strict=False))
     expectations = {"intervals": "numbers", "dates": "dates", "icd9": "ICD-9 codes", "icd10": "ICD-10 codes"}
-    _refuse_if_any(strangers, column, kind, expectations.get(kind, "codes of that length"))
+    _refuse_if_any(unknown, column, kind, expectations.get(kind, "codes of that length"))
 
 
 def _refuse_if_any(count: int, column: str, kind: str, expectation: str) -> None:
@@ -311,8 +311,8 @@ def _assemble(
         tables.append(table)
         names.append(pa.array(labels, type=pa.string()))
         leaves.append(below)
-    whole = size if size is not None else n
+    total_leaves = size if size is not None else n
     tables.append(np.zeros(n, dtype=np.int32))
     names.append(pa.array([ROOT]))
-    leaves.append(np.array([whole], dtype=np.int64))
-    return HierarchyLevels(tuple(tables), tuple(names), tuple(leaves), whole, numeric)
+    leaves.append(np.array([total_leaves], dtype=np.int64))
+    return HierarchyLevels(tuple(tables), tuple(names), tuple(leaves), total_leaves, numeric)

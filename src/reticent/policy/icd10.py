@@ -1,11 +1,11 @@
 """The skeleton of ICD-10: chapters and blocks as ranges of three-character categories.
 
-Facts only, no titles: the international edition of the World Health Organization (2019), finest blocks. Two ranges are
-kept as wide as earlier editions had them, so that older records still find their place: A90-A99 (2019: A92-A99) and
-chapter XXII as U00-U99 (2019: U00-U85).
+Codes of the international edition of the World Health Organization (2019), finest blocks, without titles. Two ranges
+are as wide as in earlier editions, so that older records still fit: A90-A99 (2019: A92-A99) and chapter XXII as
+U00-U99 (2019: U00-U85).
 
-A range holds a code when ``first <= code[:3] <= last`` in plain string order. Blocks never overlap and each lies inside
-one chapter.
+A range contains a code when ``first <= code[:3] <= last`` in string order. Blocks never overlap, and each block lies
+inside one chapter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     ("V01", "Y98", "XX"),
     ("Z00", "Z99", "XXI"),
 )
-"""First category, last category and Roman number of each of the 22 chapters, in the order of the codes."""
+"""First category, last category and Roman numeral of each of the 22 chapters, sorted by code."""
 
 # One line per chapter; a block of one category is written once.
 _BLOCKS = """
@@ -77,4 +77,4 @@ def _block(text: str) -> Block:
 
 
 BLOCKS: tuple[Block, ...] = tuple(_block(text) for text in _BLOCKS.split())
-"""First and last category of every block, in the order of the codes."""
+"""First and last category of every block, sorted by code."""

@@ -1,8 +1,7 @@
 """The skeleton of ICD-9-CM: chapters and blocks as ranges of categories, and the category of a code.
 
-Facts only, no titles: the last edition (2013). Every category of a chapter has a place: where no block holds it, the chapter
-itself stands for the block. Codes are read with their dot or without it, and where a program took their leading zeros for a
-number's (8 for 008).
+Codes of the last edition (2013), without titles. A category outside all blocks uses its chapter as its block.
+Codes are read with or without the dot, and also where a program has dropped leading zeros (8 for 008).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _CHAPTERS = """
 740-759 760-779 780-799 800-999 E000-E999 V01-V91
 """
 CHAPTERS = _CHAPTERS.split()
-"""Every chapter by its first and last category, in the order of the codes."""
+"""The first and last category of each chapter, sorted by code."""
 
 # One line per chapter.
 _BLOCKS = """
@@ -46,13 +45,13 @@ V01-V09 V10-V19 V20-V29 V30-V39 V40-V49 V50-V59 V60-V69 V70-V82 V83-V84 V85-V85 
 V90-V90 V91-V91
 """
 BLOCKS = _BLOCKS.split()
-"""Every block by its first and last category, in the order of the codes."""
+"""The first and last category of each block, sorted by code."""
 
 CODE = re.compile(r"(V\d{1,2}|E\d{3}|\d{1,3})(\.\d{1,2})?|V\d{3,4}|E\d{4}|\d{4,5}")
 
 
 def category(code: str) -> str | None:
-    """The three characters of a code that name its category (four after E), or nothing for what is no code.
+    """Return the category of a code (three characters, four for E codes), or None for text that is not a code.
 
     >>> category("250.83"), category("8"), category("V5789"), category("flu")
     ('250', '008', 'V57', None)
@@ -68,6 +67,6 @@ def category(code: str) -> str | None:
 
 
 def range_of(code: str, ranges: list[str]) -> str | None:
-    """The range that holds a category."""
+    """Return the range that contains a category, or None."""
     at = bisect.bisect_right(ranges, code, key=lambda pair: pair.partition("-")[0]) - 1
     return ranges[at] if at >= 0 and code <= ranges[at].partition("-")[2] else None

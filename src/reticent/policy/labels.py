@@ -1,4 +1,4 @@
-"""Hierarchies that a value carries in itself, as labels per level: intervals, prefixes of codes, dates, ICD-9, ICD-10."""
+"""Hierarchies that are computed from a value, as labels per level: intervals, code prefixes, dates, ICD-9, ICD-10."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ICD10 = re.compile(r"^[A-Z][0-9][0-9A-Z](\.?[0-9A-Z]{1,4})?$")
 
 
 def prefix_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
-    """Keeps ever fewer leading characters; dropped ones become `*`. Longer codes do not fit."""
+    """Keep fewer leading characters on each level and replace the others by `*`; longer codes do not fit."""
     longest = spec.prefix if isinstance(spec.prefix, int) else None
     lengths = tuple(range(spec.prefix - 1, 0, -1)) if isinstance(spec.prefix, int) else spec.prefix or ()
     fits = [
         None if value is None or (longest is not None and len(str(value)) > longest) else str(value) for value in domain
     ]
-    if not lengths:  # codes of one character: nothing between the value and the root
+    if not lengths:  # codes of one character have no level between the value and the root
         return []
     return [[None if text is None else text[:n] + "*" * max(0, len(text) - n) for text in fits] for n in lengths]
 
@@ -49,16 +49,16 @@ _FIRST_DAY, _LAST_DAY = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.mi
 
 
 def date_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
-    """Day, month, quarter, year, decade: the levels the policy names, in that order."""
+    """Return labels for those levels of day, month, quarter, year and decade that the policy names, in this order."""
     local = strptime_format(spec.format) if spec.format else None
     days = [_day(value, local) for value in domain]
     return [[None if day is None else _DATE_LABELS[level](day) for day in days] for level in _levels(spec)]
 
 
 def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list[str | None]]] | None:
-    """`date_labels` of all values at once, as nodes numbered in the order they come and their labels.
+    """Return `date_labels` of all values at once, as nodes numbered in order of appearance and their labels.
 
-    None where some value is no day written with its year in front, or no day at all: `date_labels` looks at each by itself.
+    Return None if a value is not a date in the form YYYY-MM-DD; then use `date_labels`, which parses value by value.
     """
     if spec.format or not (pa.types.is_string(values.type) or pa.types.is_date32(values.type)):
         return None
@@ -74,7 +74,7 @@ def date_nodes(values: pa.Array, spec: HierarchySpec) -> list[tuple[Int32s, list
 
 
 def days_of(values: Sequence[Any], spec: HierarchySpec) -> list[str | None]:
-    """The day of every date, the year first; None where there is none, or it is written in a way that policies do not name."""
+    """Return the ISO day of every date; None for a missing value or a format that the policy does not name."""
     local = strptime_format(spec.format) if spec.format else None
     plain = (local is not None or _YEAR_FIRST.match(str(value)) for value in values)
     days = (_day(value, local) if known else None for value, known in zip(values, plain, strict=True))
@@ -86,19 +86,19 @@ def _levels(spec: HierarchySpec) -> list[str]:
 
 
 def _nodes_of(level: str, days: npt.NDArray[np.datetime64], missing: Bools) -> tuple[Int32s, list[str | None]]:
-    """The label of a node is that of any of its days."""
+    """Return the node of each day at a level, and the label of each node, taken from one of its days."""
     months = days.astype("datetime64[M]").astype(np.int64)
     parts = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12}
     numbers = parts[level] if level in parts else (months // 12 + 1970) // 10
     nodes = pc.dictionary_encode(pa.array(numbers, mask=missing), null_encoding="encode").indices.to_numpy()
-    some = np.zeros(int(nodes.max(initial=-1)) + 1, dtype=np.int64)
-    some[nodes[::-1]] = np.arange(len(nodes))[::-1]
-    examples = zip(days[some].tolist(), missing[some].tolist(), strict=True)
+    first = np.zeros(int(nodes.max(initial=-1)) + 1, dtype=np.int64)
+    first[nodes[::-1]] = np.arange(len(nodes))[::-1]
+    examples = zip(days[first].tolist(), missing[first].tolist(), strict=True)
     return nodes, [None if nothing else _DATE_LABELS[level](day) for day, nothing in examples]
 
 
 def strptime_format(pattern: str) -> str | None:
-    """What `strptime` calls a way of writing dates; None where it is not one of those that policies may name.
+    """Return the `strptime` format of a date pattern such as DD.MM.YYYY; None if policies do not allow the pattern.
 
     >>> strptime_format("DD.MM.YYYY"), strptime_format("YY.MM.DD")
     ('%d.%m.%Y', None)
@@ -114,7 +114,7 @@ def _day(value: Any, local: str | None) -> dt.date | None:
     if isinstance(value, dt.date):
         return value
     if local is not None and value is not None:
-        with contextlib.suppress(ValueError):  # a label of the hierarchy is written with its year in front
+        with contextlib.suppress(ValueError):  # hierarchy labels start with the year
             return dt.datetime.strptime(str(value).strip().split(" ")[0], local).date()  # noqa: DTZ007 - a day has no zone
     try:
         return dt.datetime.fromisoformat(str(value)).date() if value is not None else None
@@ -123,7 +123,7 @@ def _day(value: Any, local: str | None) -> dt.date | None:
 
 
 def icd10_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:  # noqa: ARG001
-    """Code > category of three characters > block > chapter."""
+    """Return the three-character category, block and chapter of each code."""
     codes = [str(value).strip().upper() if value is not None else "" for value in domain]
     heads = [code[:3] if _ICD10.match(code) else None for code in codes]
     blocks = [None if head is None else icd10_block(head) for head in heads]
@@ -133,7 +133,7 @@ def icd10_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | 
 
 
 def icd9_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:  # noqa: ARG001
-    """Code > category > block > chapter; a category outside of all blocks stands in its chapter at once."""
+    """Return the category, block and chapter of each code; a category outside all blocks uses its chapter as block."""
     from reticent.policy import icd9
 
     heads = [None if value is None else icd9.category(str(value)) for value in domain]
@@ -147,7 +147,7 @@ def icd9_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | N
 
 
 def icd10_block(category: str) -> str | None:
-    """The block of a three-character category, as `A00-A09`."""
+    """Return the block of a three-character category, such as `A00-A09`."""
     from reticent.policy.icd10 import BLOCKS
 
     at = bisect.bisect_right(BLOCKS, category, key=lambda pair: pair[0]) - 1
@@ -155,14 +155,14 @@ def icd10_block(category: str) -> str | None:
 
 
 def icd10_chapter(category: str) -> str | None:
-    """The chapter of a three-character category, as `I` to `XXII`."""
+    """Return the chapter of a three-character category, `I` to `XXII`."""
     from reticent.policy.icd10 import CHAPTERS
 
     return next((name for first, last, name in CHAPTERS if first <= category <= last), None)
 
 
 def to_numbers(domain: Sequence[Any]) -> Floats:
-    """The values as numbers; what is not a number becomes NaN, for the caller to count."""
+    """Return the values as numbers; a value that is not a number becomes NaN."""
     return np.array([_number(value) for value in domain], dtype=np.float64)
 
 
@@ -174,15 +174,15 @@ def _number(value: Any) -> float:
 
 
 def interval_labels(domain: Sequence[Any], spec: HierarchySpec) -> list[list[str | None]]:
-    """Even widths, or cut points for uneven, open-ended intervals; refuses levels that are not nested in one another."""
+    """Return labels for even widths, or for cut points with open-ended intervals; refuse levels that are not nested."""
     numbers = to_numbers(domain)
     levels = [_interval_level(numbers, step, spec) for step in spec.intervals or ()]
     for i, (fine, coarse) in enumerate(pairwise(levels)):
         pairs = {(low, up) for low, up in zip(fine, coarse, strict=True) if low is not None}
         if len(pairs) > len({low for low, _ in pairs}):
             raise PolicyError(
-                f"intervals: level {i + 2} cuts through the intervals of level {i + 1}.",
-                hint="Each width must be a multiple of the one before, and cut points must lie on its borders.",
+                f"intervals: level {i + 2} splits intervals of level {i + 1}.",
+                hint="Make each width a multiple of the previous one, and put cut points on its interval bounds.",
             )
     return levels
 

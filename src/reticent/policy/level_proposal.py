@@ -1,4 +1,4 @@
-"""Proposes at which level of its hierarchy each quasi-identifier is published, so that hardly anybody stands alone."""
+"""Proposes the hierarchy level at which each quasi-identifier is published, so that few records are unique."""
 
 from __future__ import annotations
 
@@ -17,53 +17,60 @@ from reticent.policy.policy import Policy
 NodesByLevel = list[Int64s]
 
 MAX_UNIQUE_SHARE = 0.02
-"""Share of the records that may be the only one of their published combination."""
+"""Largest share of records with a unique published combination."""
 _FEW_NODES = 5
-"""Nodes below which a column says little: others go up before it does."""
+"""Number of nodes below which other columns are generalized first."""
 
 
 def propose_levels(table: pa.Table, policy: Policy) -> dict[str, int]:
-    """Levels of the quasi-identifiers: the column with the most nodes goes up first, until few combinations are unique.
+    """Raise the levels of quasi-identifiers, the column with the most nodes first, until few combinations are unique.
 
-    Where somebody lives says less of an illness than age and sex do: codes of places are the first to become `*`, then columns that
-    have many values and nothing between them and `*`; ages and sexes are the last. What others made room for comes down again, they first.
+    A place discloses less about an illness than age and sex. So codes of places become `*` first, then columns with many
+    values and no level below `*`; ages and sexes become `*` last. Finally, columns go down again where possible, ages and
+    sexes first.
     """
-    steps = {name: nodes for name in policy.quasi if (nodes := _nodes_by_level(table.column(name), policy, name))}
-    levels = dict.fromkeys(steps, 0)
-    while _unique_share(_current_nodes(steps, levels), table.num_rows) > MAX_UNIQUE_SHARE:
-        rising = next(filter(None, _iter_candidates(steps, levels, policy)), None)
+    nodes_by_level = {
+        name: nodes for name in policy.quasi if (nodes := _nodes_by_level(table.column(name), policy, name))
+    }
+    levels = dict.fromkeys(nodes_by_level, 0)
+    while _unique_share(_current_nodes(nodes_by_level, levels), table.num_rows) > MAX_UNIQUE_SHARE:
+        rising = next(filter(None, _iter_candidates(nodes_by_level, levels, policy)), None)
         if rising is None:
             break
-        levels[max(rising, key=lambda name: _node_count(steps[name][levels[name]]))] += 1
+        levels[max(rising, key=lambda name: _node_count(nodes_by_level[name][levels[name]]))] += 1
     for name in sorted(levels, key=lambda name: not is_age_or_sex(name)):
         while (
             levels[name]
-            and _unique_share(_current_nodes(steps, levels | {name: levels[name] - 1}), table.num_rows)
+            and _unique_share(_current_nodes(nodes_by_level, levels | {name: levels[name] - 1}), table.num_rows)
             <= MAX_UNIQUE_SHARE
         ):
             levels[name] -= 1
     return levels
 
 
-def _current_nodes(steps: dict[str, NodesByLevel], levels: dict[str, int]) -> NodesByLevel:
-    return [steps[name][level] for name, level in levels.items()]
+def _current_nodes(nodes_by_level: dict[str, NodesByLevel], levels: dict[str, int]) -> NodesByLevel:
+    return [nodes_by_level[name][level] for name, level in levels.items()]
 
 
-def _iter_candidates(steps: dict[str, NodesByLevel], levels: dict[str, int], policy: Policy) -> Iterator[list[str]]:
-    """Columns that may go up by one level, what costs least first; no column is left out, by `*`, before all others are coarse."""
-    nodes = {name: list(map(_node_count, steps[name][level:])) for name, level in levels.items()}
+def _iter_candidates(
+    nodes_by_level: dict[str, NodesByLevel], levels: dict[str, int], policy: Policy
+) -> Iterator[list[str]]:
+    """Yield columns that may go up by one level, cheapest first; no column becomes `*` before all others are coarse."""
+    nodes = {name: list(map(_node_count, nodes_by_level[name][level:])) for name, level in levels.items()}
     above = {name: sizes[1:] for name, sizes in nodes.items() if len(sizes) > 1}
-    telling = set(filter(is_age_or_sex, above))
+    age_or_sex = set(filter(is_age_or_sex, above))
     yield [name for name, sizes in above.items() if sizes[0] >= _FEW_NODES]
     hierarchies = {name: policy.columns[name].hierarchy for name in above}
     yield [name for name, spec in hierarchies.items() if spec is not None and spec.kind == "prefix"]  # places
     yield [name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _FEW_NODES**2]
-    yield [name for name, sizes in above.items() if len(sizes) > 1 and name not in telling]
+    yield [name for name, sizes in above.items() if len(sizes) > 1 and name not in age_or_sex]
     yield [
-        name for name, sizes in above.items() if len(sizes) == 1 and nodes[name][0] > _FEW_NODES and name not in telling
+        name
+        for name, sizes in above.items()
+        if len(sizes) == 1 and nodes[name][0] > _FEW_NODES and name not in age_or_sex
     ]
     yield [name for name, sizes in above.items() if len(sizes) > 1]
-    yield [name for name in above if name not in telling]
+    yield [name for name in above if name not in age_or_sex]
     yield list(above)
 
 
@@ -72,13 +79,13 @@ def _node_count(nodes: Int64s) -> int:
 
 
 def _nodes_by_level(column: pa.ChunkedArray, policy: Policy, name: str) -> NodesByLevel:
-    """Per level the node of every record; none where the column does not fit its hierarchy."""
+    """Return the node of every record per level; an empty list if the column does not fit its hierarchy."""
     codes, values = encode_cells(column)
     try:
-        rungs = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
+        levels = build_levels(policy.columns[name].hierarchy, values, column=name, base=policy.base)
     except DataError:
         return []
-    return [table[codes].astype(np.int64) for table in rungs.node_ids]
+    return [table[codes].astype(np.int64) for table in levels.node_ids]
 
 
 def _unique_share(nodes: NodesByLevel, size: int) -> float:

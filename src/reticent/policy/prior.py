@@ -1,8 +1,8 @@
-"""The one reader of priors: how often each sensitive value occurred in the past, for everybody or by stratum.
+"""Reads priors: how often each sensitive value occurred in the past, overall or by stratum.
 
-A file has one line per value: `value,count`, or `sex,age,value,count` where it depends on published columns; such a cell is a
-node of the column's hierarchy, or `*` for all. A record belongs to the first stratum of the file that holds it, so strata with `*`
-come last.
+A file has one line per value: `value,count`, or `sex,age,value,count` if the prior depends on published columns. The cell
+of such a column is a node of its hierarchy, or `*` for all. A record belongs to the first matching stratum of the file,
+so strata with `*` come last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reticent.policy.policy import Policy
 
 Counts = dict[str | None, int]
-"""Value -> count; None stands for a missing value."""
+"""Value -> count; None is a missing value."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +31,7 @@ class Strata:
     """Counts by stratum.
 
     Attributes:
-        by: the columns that strata are made of.
+        by: the columns that define the strata.
         strata: per stratum, a node or `*` for each of these columns -> counts.
     """
 
@@ -39,7 +39,7 @@ class Strata:
     strata: Mapping[tuple[str, ...], dict[str | None, float]]
 
     def total_counts(self) -> dict[str | None, float]:
-        """Counts over all strata."""
+        """Return the counts summed over all strata."""
         totals: Counter[str | None] = Counter()
         for counts in self.strata.values():
             totals.update(counts)
@@ -47,16 +47,16 @@ class Strata:
 
 
 def read_prior(path: Path) -> Counts:
-    """The counts of a file over all strata; a count of 0 is allowed."""
+    """Read the counts of a file summed over all strata; a count of 0 is allowed."""
     totals = {value: round(count) for value, count in read_strata(path).total_counts().items()}
     if not any(totals.values()):
-        raise PolicyError(f"prior: {path.name} holds no counts.", hint="Give value,count of the past.")
+        raise PolicyError(f"prior: {path.name} contains no counts.", hint="Write one value,count per line.")
     return totals
 
 
 def read_strata(path: Path) -> Strata:
-    """The counts of a file by stratum; without columns before `value` the head may be left out."""
-    rows = read_csv_rows(path, "prior", "Give a file of value,count.")
+    """Read the counts of a file by stratum; a file of value,count needs no header."""
+    rows = read_csv_rows(path, "prior", "Write a CSV file with one value,count per line.")
     head = [cell.strip() for cell in rows[0]] if rows else []
     headed = [cell.lower() for cell in head[-2:]] == ["value", "count"]
     by = tuple(head[:-2]) if headed else ()
@@ -65,30 +65,30 @@ def read_strata(path: Path) -> Strata:
         count = _parse_count(row[-1])
         if len(row) != len(by) + 2 or count is None:
             raise PolicyError(
-                f"prior: line {number} of {path.name} is not {', '.join((*by, 'value'))} and a count of 0 or more.",
-                hint="Write one value,count per line.",
+                f"prior: line {number} of {path.name} must be {','.join((*by, 'value', 'count'))} with a count of 0 or more.",
+                hint="Correct the line.",
             )
         counts = strata.setdefault(tuple(row[:-2]), {})
         value = row[-2] or None
         counts[value] = counts.get(value, 0) + count
     if not all(any(counts.values()) for counts in strata.values()) or not strata:
-        raise PolicyError(f"prior: {path.name} holds no counts.", hint="Give value,count of the past.")
+        raise PolicyError(f"prior: {path.name} contains no counts.", hint="Give every stratum a count above 0.")
     _refuse_unreachable_strata(list(strata), path)
     return Strata(by, strata)
 
 
 def report_name(file: str) -> str:
-    """The report beside a prior: prior.report.json beside prior.csv."""
+    """Return the name of a prior's report: prior.report.json for prior.csv."""
     return f"{file.removesuffix('.csv')}.report.json"
 
 
 def read_report(policy: Policy) -> dict[str, Any] | None:
-    """What was measured of the policy's prior when it was made; None where nobody measured it.
+    """Read the measurements of the policy's prior from its report; return None if there is no report.
 
-    Figures of a kernel count only for the kernel that the policy names.
+    Measurements of a kernel are dropped if the policy names another kernel.
 
     Raises:
-        PolicyError: the report is of another prior, or says another epsilon than the policy.
+        PolicyError: the report belongs to another prior, or its epsilon differs from the policy's.
     """
     settings = policy.prior
     if settings is None or settings.file is None or not policy.path(report_name(settings.file)).is_file():
@@ -98,15 +98,15 @@ def read_report(policy: Policy) -> dict[str, Any] | None:
         report = json.loads(policy.path(name).read_text(encoding="utf-8"))
         digests = dict(report.pop("sha256"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise PolicyError(f"prior: cannot read {name}.", hint="Make it again with `reticent prior`.") from None
+        raise PolicyError(f"prior: cannot read {name}.", hint="Create it again with `reticent prior`.") from None
     if digests.get("prior") != _digest(policy.path(settings.file)):
         raise PolicyError(
-            f"prior: {name} was measured on another file than {settings.file}.",
-            hint="Make both again with `reticent prior`, or take the report away: releases then say that nobody measured it.",
+            f"prior: {name} does not belong to {settings.file}.",
+            hint="Create both again with `reticent prior`, or delete the report: releases then state that the prior is not measured.",
         )
     if settings.epsilon is not None and settings.epsilon != report.get("epsilon"):
         raise PolicyError(
-            f"prior.epsilon: {settings.epsilon:g} is not what {name} says.", hint="Take epsilon out of the policy."
+            f"prior.epsilon: {settings.epsilon:g} differs from {name}.", hint="Remove epsilon from the policy."
         )
     if settings.kernel is None or digests.get("kernel") != _digest(policy.path(settings.kernel.file)):
         report["kernel"] = None
@@ -118,7 +118,7 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_unreachable_strata(strata: list[tuple[str, ...]], path: Path) -> None:
-    """A stratum behind a wider one would never be reached."""
+    """Refuse a stratum that comes after a wider one: no record would ever belong to the later stratum."""
     hidden, above = 0, dict[tuple[int, ...], set[tuple[str, ...]]]()
     for cells in strata:
         hidden += any(tuple(cells[at] for at in columns) in wider for columns, wider in above.items())
@@ -126,8 +126,8 @@ def _refuse_unreachable_strata(strata: list[tuple[str, ...]], path: Path) -> Non
         above.setdefault(columns, set()).add(tuple(cells[at] for at in columns))
     if hidden:
         raise PolicyError(
-            f"prior: {hidden} strata of {path.name} stand behind wider ones and would never be reached.",
-            hint="Put those with * last.",
+            f"prior: {hidden} strata of {path.name} come after wider strata, so no record would use them.",
+            hint="Move strata with * to the end of the file.",
         )
 
 
@@ -140,7 +140,7 @@ def _parse_count(cell: str) -> float | None:
 
 
 def read_csv_rows(path: Path, setting: str, hint: str) -> list[list[str]]:
-    """The lines of a CSV file that the setting `place` names, but empty ones."""
+    """Return the rows of a CSV file without empty lines; errors name `setting`."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return [row for row in csv.reader(file) if row]

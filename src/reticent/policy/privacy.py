@@ -1,4 +1,4 @@
-"""The `privacy` section: which models must hold, and how much may be suppressed."""
+"""The `privacy` section: the privacy models that releases must satisfy, and the share of records that may be suppressed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reticent.policy.spec import Section, unknown_word_message, validation_error
 L_KINDS = ("distinct", "entropy", "recursive", "frequency")
 T_KINDS = ("equal", "ordered", "hierarchical")
 MAX_NUMBER = 1_000_000_000
-"""No crowd is larger; a number beyond it is a slip of the hand."""
+"""No equivalence class is larger; a larger number is a typing error."""
 
 
 class LSpec(Section):
@@ -68,7 +68,7 @@ class TSpec(Section):
 
 
 def _only_entry(value: Any, word: str, kinds: tuple[str, ...], examples: str) -> tuple[str, Any]:
-    """The kind and the number of a demand; a number alone is of the first kind."""
+    """Return kind and number of a requirement; a number alone has the first kind."""
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
         raise validation_error(f"{word} must be a number or one of {examples}.")
     if not isinstance(value, dict):
@@ -84,19 +84,23 @@ def _only_entry(value: Any, word: str, kinds: tuple[str, ...], examples: str) ->
 class UniquenessSpec(Section):
     """Population uniqueness: `{share: 0.01, population: 80000}`."""
 
-    share: float = Field(ge=0, le=1, description="of the population that may stand alone, by Zayatz' estimate")
-    population: int = Field(ge=1, le=10 * MAX_NUMBER, description="people whom the table is a sample of")
+    share: float = Field(
+        ge=0, le=1, description="largest share of the population that may be unique (Zayatz' estimate)"
+    )
+    population: int = Field(ge=1, le=10 * MAX_NUMBER, description="size of the population that the table samples")
 
 
 class KMapSpec(Section):
     """k-map: `{k: 5, file: register.csv}`."""
 
-    k: int = Field(ge=2, le=MAX_NUMBER, description="people of the register that every published combination fits")
-    file: str = Field(description="a table of the population with the quasi-identifiers as columns; it stays inside")
+    k: int = Field(
+        ge=2, le=MAX_NUMBER, description="people of the population that every published combination must fit"
+    )
+    file: str = Field(description="table of the population, with a column per quasi-identifier; never released")
 
 
 class Privacy(Section):
-    """What every published group must satisfy, and all of them together."""
+    """Requirements on every published group, and on all groups together."""
 
     k: int | None = Field(
         default=None,
@@ -109,25 +113,25 @@ class Privacy(Section):
         default=None, description="t-closeness of a group's sensitive values to those of the whole table"
     )
     average_risk: float | None = Field(
-        default=None, gt=0, le=1, description="classes per record, at most: the mean chance to pick a person's record"
+        default=None, gt=0, le=1, description="largest average re-identification risk (classes per published record)"
     )
     population_uniqueness: UniquenessSpec | None = Field(
-        default=None, description="people of the population who stand alone, at most; an estimate"
+        default=None, description="largest estimated share of the population that is unique"
     )
     k_map: KMapSpec | None = Field(
-        default=None, description="every published combination fits k people of a population that is given"
+        default=None, description="every published combination fits at least k people of a given population"
     )
-    suppression: float = Field(default=0.0, ge=0, le=1, description="largest share of records that may be left out")
+    suppression: float = Field(default=0.0, ge=0, le=1, description="largest share of records that may be suppressed")
 
     @property
     def overall(self) -> tuple[str, ...]:
-        """Demands beyond k, l and t, which table methods that generalise keep."""
+        """Requirements other than k, l and t; only table methods that generalize satisfy these."""
         return tuple(
             word for word in ("average_risk", "population_uniqueness", "k_map") if getattr(self, word) is not None
         )
 
     def may_suppress(self, rows: int) -> int:
-        """Most of so many records that may be left out: a decimal share, taken exactly.
+        """Return how many of `rows` records may be suppressed; the decimal share is taken exactly.
 
         >>> Privacy(suppression=0.58).may_suppress(100)
         58

@@ -1,4 +1,4 @@
-"""The JSON Schema of policies, with the short forms people write."""
+"""The JSON Schema of policies, including the short forms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reticent.policy.spec import ROLES
 
 
 def schema() -> dict[str, Any]:
-    """A JSON Schema that editors use to complete and check a policy file."""
+    """Return a JSON Schema that editors use to complete and check a policy file."""
     whole = Policy.model_json_schema()
     parts = whole["$defs"]
     parts["Column"] = {"anyOf": [{"enum": list(ROLES)}, parts["Column"]]}

@@ -1,6 +1,6 @@
-"""What a policy says of one column: its role, its hierarchy, how its values may change.
+"""Policy settings of one column: its role, its hierarchy, and how its values may change.
 
-`Section` is the base of every part of a policy: frozen, strict, and helpful about typing errors.
+`Section` is the base class of every part of a policy: frozen, strict, with suggestions for misspelled keys.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from reticent.policy.labels import strptime_format
 
 
 class Section(BaseModel):
-    """A part of a policy: unknown keys are refused, with the nearest known one offered."""
+    """A part of a policy; it refuses unknown keys and suggests the nearest known one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
+    renamed_keys: ClassVar[dict[str, str]] = {}
+    """Former keys -> current keys."""
+    moved_keys: ClassVar[dict[str, str]] = {}
+    """Former keys -> the entry that replaces them at the top level of the policy."""
     short_key: ClassVar[str] = ""
-    """The key that a text alone stands for."""
+    """The key that a plain text value is assigned to."""
 
     @property
     def keeps(self) -> str:
-        """Which of k, l and t of `privacy` releases of this section keep: quasi-identifiers that stay as they are keep no k."""
+        """Which of k, l and t the releases of this section satisfy; unchanged quasi-identifiers cannot satisfy k."""
         return "l"
 
     @classmethod
@@ -42,39 +46,58 @@ class Section(BaseModel):
         if isinstance(value, dict):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
-                if new := cls._new_name(key):
+                if key in cls._new_name:
+                    new = cls._new_name[key]
                     raise validation_error(f"'{key}' is now called '{new}'. Write {new} instead.", str(key))
+                if key in cls.moved_keys:
+                    entry = cls.moved_keys[key]
+                    raise validation_error(
+                        f"'{key}' is now set at the top level of the policy: write {entry}.", str(key)
+                    )
                 if key not in known:
                     raise validation_error(unknown_word_message(str(key), known), str(key))
         return value
 
 
 class KindSection(Section):
-    """How one kind of release is made."""
+    """Settings of one kind of release; a former key is refused with a message that names the current one."""
+
+    renamed_keys: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
+    moved_keys: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
+
+    @field_validator("method", mode="before", check_fields=False)
+    @classmethod
+    def _refuse_sealed_method(cls, method: Any) -> Any:
+        if method == "sealed":
+            raise validation_error(
+                "'sealed' was removed: an attacker who knows how values depend on age, sex or ward could break its groups. Write "
+                "method: veil. It needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a new store."
+            )
+        return method
 
 
 class FileRef(Section):
-    """A file beside the policy."""
+    """A file in the policy's folder."""
 
     file: str
 
 
 def validation_error(text: str, key: str | None = None) -> PydanticCustomError:
-    """The error for what cannot be meant; with a key, that of the entry it is about, whose line is named."""
+    """Return a validation error; with a key, the message names the line of that entry."""
     return PydanticCustomError("wrong", "{text}", {"text": text} if key is None else {"text": text, "key": key})
 
 
 _MAX_LISTED = 20
-"""Words that a message lists; a table may have hundreds of columns."""
+"""Known words that a message lists at most; a table may have hundreds of columns."""
 
 
 def unknown_word_message(word: object, known: list[str] | tuple[str, ...]) -> str:
-    """Says that a word is not known and which one was probably meant."""
+    """Return a message that a word is unknown, with the most similar known word."""
     near = difflib.get_close_matches(str(word), known, n=1, cutoff=0.6)
     if near:
-        return f"'{word}' is not known here; did you mean '{near[0]}'?"
+        return f"'{word}' is unknown here; did you mean '{near[0]}'?"
     more = f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else ""
-    return f"'{word}' is not known here; write one of: {', '.join(known[:_MAX_LISTED])}{more}."
+    return f"'{word}' is unknown here; write one of: {', '.join(known[:_MAX_LISTED])}{more}."
 
 
 ROLES = ("identifier", "quasi", "sensitive", "plain")
@@ -83,20 +106,22 @@ HIERARCHIES = ("intervals", "prefix", "dates", "file", "icd9", "icd10", "tree")
 
 
 class HierarchySpec(Section):
-    """How values are generalised, level by level; the last level is always `*`.
+    """How values are generalized, level by level; the last level is always `*`.
 
     Exactly one of: `intervals: [5, 10, [18, 65]]` (widths, or cut points for uneven, open-ended intervals),
     `prefix: 5` (characters of a code, one dropped per level), `dates: [day, month, quarter, year]`,
-    `file: tree.csv` (leaf;...;root per line), `icd9: true`, `icd10: true`, `tree: {node: [leaf, leaf]}`.
+    `file: tree.csv` (one leaf;...;root per line), `icd9: true`, `icd10: true`, `tree: {node: [leaf, leaf]}`.
     """
 
     intervals: tuple[float | tuple[float, ...], ...] | None = None
-    bottom: float | None = Field(default=None, description="intervals: everything below is one open-ended interval")
-    top: float | None = Field(default=None, description="intervals: everything from here on is one open-ended interval")
+    bottom: float | None = Field(default=None, description="intervals: all values below form one open-ended interval")
+    top: float | None = Field(
+        default=None, description="intervals: all values from here on form one open-ended interval"
+    )
     prefix: int | tuple[int, ...] | None = None
     dates: tuple[Literal["day", "month", "quarter", "year", "decade"], ...] | None = None
     format: str | None = Field(
-        default=None, description="dates: how they stand in the data where not as YYYY-MM-DD, such as DD.MM.YYYY"
+        default=None, description="dates: their format in the data if not YYYY-MM-DD, such as DD.MM.YYYY"
     )
     file: str | None = None
     icd9: bool | None = None
@@ -109,9 +134,7 @@ class HierarchySpec(Section):
         if isinstance(value, dict) and value.get("dates") is True:
             return {**value, "dates": DATE_LEVELS}
         if isinstance(value, str):
-            raise validation_error(
-                "a hierarchy is written as one entry, such as {file: tree.csv} or {intervals: [5, 10]}."
-            )
+            raise validation_error("a hierarchy must be one entry, such as {file: tree.csv} or {intervals: [5, 10]}.")
         return value
 
     @model_validator(mode="after")
@@ -126,7 +149,7 @@ class HierarchySpec(Section):
         for step in self.intervals or ():
             if isinstance(step, tuple):
                 if not step or any(a >= b for a, b in pairwise(step)):
-                    raise validation_error("cut points must rise, such as [18, 40, 65].")
+                    raise validation_error("cut points must increase, such as [18, 40, 65].")
             elif step <= 0:
                 raise validation_error("an interval's width must be above 0, such as 5.")
         if self.intervals == ():
@@ -135,23 +158,23 @@ class HierarchySpec(Section):
         if any(length < 1 for length in lengths) or self.prefix == ():
             raise validation_error("prefix must be the length of the code, at least 1, such as 5.")
         if self.bottom is not None and self.top is not None and self.bottom >= self.top:
-            raise validation_error("bottom must lie below top.")
+            raise validation_error("bottom must be below top.")
         if self.format is not None and (self.dates is None or strptime_format(self.format) is None):
-            raise validation_error("written belongs to dates and is DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
+            raise validation_error("written is for dates only: write DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
 
     @property
     def kind(self) -> str:
-        """Which of the forms this is."""
+        """The key of the form that is used, such as `intervals`."""
         return next(name for name in HIERARCHIES if getattr(self, name) is not None)
 
 
 class UpdatesSpec(Section):
-    """How a sensitive value may change between releases: `any`, `file` with value, next and probability, a tree distance, or a diameter.
+    """How a sensitive value may change between releases: `any`, a `file` of value, next and probability, `tree` or `diameter`.
 
-    `updates: any` is short for `{any: true}`: readers know nothing of how values change.
+    `updates: any` is short for `{any: true}`: the attacker knows nothing about how values change.
     """
 
-    any: bool = Field(default=False, description="every value may become every other")
+    any: bool = Field(default=False, description="every value may change to every other value")
     file: str | None = None
     tree: int | None = Field(default=None, ge=1)
     diameter: int | None = Field(default=None, ge=1)
@@ -169,16 +192,18 @@ class UpdatesSpec(Section):
 
 
 class TransformSpec(Section):
-    """What is done to values that point at a person: `drop`, `{pseudonym: study.key}` or `{shift: 30, key: study.key}`.
+    """How identifying values are transformed: `drop`, `{pseudonym: study.key}` or `{shift: 30, key: study.key}`.
 
-    A pseudonym replaces each value by a keyed hash; a shift moves all dates of one person by the same secret number of
-    days, at most so many either way. `reticent keys new FILE` makes a key file.
+    A pseudonym replaces each value by a keyed hash. A shift moves all dates of one person by the same secret number of
+    days, at most `shift` in either direction. `reticent keys new FILE` creates a key file.
     """
 
-    drop: bool = Field(default=False, description="never released; the same as the role identifier alone")
+    drop: bool = Field(default=False, description="never released, as with the role identifier alone")
     pseudonym: str | None = Field(default=None, description="key file; values are released as keyed pseudonyms")
-    shift: int | None = Field(default=None, ge=1, le=3650, description="most days a person's dates are moved by")
-    key: str | None = Field(default=None, description="key file of a shift; without one every release shifts anew")
+    shift: int | None = Field(
+        default=None, ge=1, le=3650, description="largest number of days by which a person's dates are shifted"
+    )
+    key: str | None = Field(default=None, description="key file of a shift; without it, every release draws new shifts")
 
     @model_validator(mode="before")
     @classmethod
@@ -190,46 +215,48 @@ class TransformSpec(Section):
         if self.drop + (self.pseudonym is not None) + (self.shift is not None) != 1:
             raise validation_error("write drop, {pseudonym: FILE} or {shift: DAYS, key: FILE}.")
         if self.key is not None and self.shift is None:
-            raise validation_error("key belongs to shift; a pseudonym names its key file itself.")
+            raise validation_error("key is for shift only; write the key file of a pseudonym as {pseudonym: FILE}.")
         return self
 
     @property
     def key_file(self) -> str | None:
-        """The key file, whichever form names it."""
+        """The key file of the pseudonym or of the shift."""
         return self.pseudonym or self.key
 
 
 class Column(Section):
-    """A column's role and what belongs to it; `age: quasi` is short for `age: {role: quasi}`."""
+    """The role and settings of a column; `age: quasi` is short for `age: {role: quasi}`."""
 
     role: Literal["identifier", "quasi", "sensitive", "plain"]
     hierarchy: HierarchySpec | None = None
-    level: int = Field(default=0, ge=0, description="of the hierarchy, at which the veil publishes it; 0: as it is")
+    level: int = Field(
+        default=0, ge=0, description="hierarchy level at which the veil publishes the column; 0: unchanged"
+    )
     updates: UpdatesSpec | None = None
     transform: TransformSpec | None = Field(default=None, description="drop, pseudonym or date shift")
     combine: tuple[str, ...] | None = Field(
-        default=None, description="columns of the data that are joined into this one sensitive column"
+        default=None, description="columns of the data that are combined into this sensitive column"
     )
     normalize: bool = Field(
         default=False,
-        description="merge spellings of one sensitive value: case, spaces, invisible characters, the dot of an ICD-10 code",
+        description="merge variants of one sensitive value: case, spaces, invisible characters, the dot of an ICD-10 code",
     )
 
     @model_validator(mode="after")
     def _fits_role(self) -> Column:
         identifier = self.transform
         if self.level and self.role != "quasi":
-            raise validation_error("a level is for columns of the role quasi.")
+            raise validation_error("level is only for columns with the role quasi.")
         if identifier is not None and identifier.drop and self.role != "identifier":
             raise validation_error("drop needs the role identifier.")
         if identifier is not None and identifier.pseudonym and self.role != "plain":
-            raise validation_error("a pseudonym is released, so its column needs the role plain.")
+            raise validation_error("a pseudonym is released; give its column the role plain.")
         if identifier is not None and identifier.shift and self.role not in {"quasi", "plain"}:
             raise validation_error("a shifted date needs the role quasi or plain.")
         if self.normalize and self.role != "sensitive":
-            raise validation_error("normalise is for columns of the role sensitive.")
+            raise validation_error("normalise is only for columns with the role sensitive.")
         if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
-            raise validation_error("combine joins two or more columns into one of role sensitive.")
+            raise validation_error("combine needs two or more columns, and the role sensitive.")
         return self
 
     @model_validator(mode="before")

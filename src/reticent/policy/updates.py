@@ -1,16 +1,17 @@
-"""Update knowledge: which sensitive values a value may become by the next release, and how likely.
+"""Update knowledge: to which values a sensitive value may change by the next release, and with what probability.
 
-The candidate update set CUS(s) of a value s is what the public takes to be possible. Four ways to write it:
+The candidate update set CUS(s) of a value s contains the values that the public considers possible. Four forms:
 
-- `updates: {file: progression.csv}`: value;next;probability per line (or commas, a header line is allowed, the probability may be left out:
-  equal). A value the file does not name never changes.
+- `updates: {file: progression.csv}`: one value;next;probability per line (or commas; a header is allowed; without a
+  probability all are equal). A value that the file does not name never changes.
 - `updates: {tree: d}`: any value under the same ancestor d levels up, all equally likely; needs a hierarchy.
-- `updates: any`: every value seen so far, all equally likely; for readers who know nothing of how values change.
-- `updates: {diameter: d}`: runs of d neighbouring leaves of the hierarchy (or whole numbers), all equally likely.
+- `updates: any`: every value seen so far, all equally likely; for attackers who know nothing about changes.
+- `updates: {diameter: d}`: runs of d adjacent leaves of the hierarchy (or whole numbers), all equally likely.
 
-Two things are made to hold, and counted so that a release can say so. A value may always stay as it is: where the file does not say
-how often, staying counts as one more equally likely update. And updates chain (the paper's footnote 8): where a file is not transitive, one
-step becomes the mean of the first h powers of the given step, h being the number of steps after which nothing new can be reached.
+Two properties are enforced and counted, so that a release can state them. A value may always stay unchanged: if the file
+gives no probability for this, staying counts as one more equally likely update. Updates are transitive (the paper's
+footnote 8): otherwise one step becomes the mean of the first h powers of the given step, where h is the number of steps
+after which no new value can be reached.
 
 Reference: F. Li, S. Zhou, "Challenging more updates: towards anonymous re-publication of fully dynamic datasets", 2008, Definition 12.
 """
@@ -47,8 +48,8 @@ class Updates:
     Attributes:
         values: the domain.
         matrix: probability of each update by the next release; row = from, column = to.
-        closed: pairs that the transitive closure added.
-        stayed: values to which staying as they are was added.
+        closure_pairs: number of pairs that the transitive closure added.
+        stay_values: number of values to which staying unchanged was added.
     """
 
     values: tuple[Value, ...]
@@ -65,7 +66,7 @@ class Updates:
         return {value: code for code, value in enumerate(self.values)}
 
     def steps(self, most: int) -> list[Any]:
-        """Compressed probability matrices for 1, 2, ... `most` releases between two versions."""
+        """Return compressed probability matrices for 1, 2, ... `most` releases between two versions."""
         out, power = [], self.matrix
         for i in range(max(1, most)):
             power = self.matrix if i == 0 else _to_sorted_csr(power @ self.matrix)
@@ -74,7 +75,7 @@ class Updates:
 
     @cached_property
     def components(self) -> Int32s:
-        """The component of each value: values of different components have disjoint candidate update sets for ever."""
+        """The component of each value; values of different components always have disjoint candidate update sets."""
         from scipy import sparse  # loaded where needed: few policies name updates
 
         _, labels = sparse.csgraph.connected_components(self.matrix, directed=False)
@@ -83,24 +84,24 @@ class Updates:
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether every value moves within its component with equal probability."""
+        """Whether every value changes to each value of its component with equal probability."""
         sizes = np.bincount(self.components)[self.components]
         rows = np.diff(self.matrix.indptr)
         return bool((rows == sizes).all() and np.allclose(self.matrix.data, np.repeat(1 / sizes, rows)))
 
 
 def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, constant: bool = False) -> Updates:
-    """The update knowledge of a sensitive column, over the policy's domain and the values seen so far.
+    """Return the update knowledge of a sensitive column, over the policy's domain and the values seen so far.
 
-    The values that were seen come first, in their order, so that codes stay when more are seen. With `still` values never change,
-    whatever the policy says (m-Invariance).
+    Seen values come first, in their order, so that their codes stay the same when new values appear. With `constant`,
+    values never change, regardless of the policy (m-Invariance).
     """
     spec = policy.columns[column].updates
     if constant:
         return _compile({}, seen)
     if spec is None:
         raise PolicyError(
-            f"columns.{column}: a series with changing values needs to know how they may change.",
+            f"columns.{column}: a series with changing values needs the setting updates.",
             hint="Add updates: any, {file: ...}, {tree: d} or {diameter: d}, or use series: {method: m-invariance}.",
         )
     if spec.file is not None:
@@ -110,7 +111,7 @@ def updates_of(policy: Policy, column: str, seen: Iterable[Value] = (), *, const
 
 
 def _blocks(policy: Policy, column: str, seen: Iterable[Value], spec: UpdatesSpec) -> list[list[Value]]:
-    """Values that may become one another."""
+    """Return the sets of values that may change to one another."""
     if spec.any:
         return [list(dict.fromkeys(seen))]
     if spec.tree:
@@ -119,7 +120,7 @@ def _blocks(policy: Policy, column: str, seen: Iterable[Value], spec: UpdatesSpe
 
 
 def read_updates(path: Path, *, column: str) -> UpdateProbabilities:
-    """Reads value, next and probability; probabilities of a value are scaled to sum to one."""
+    """Read value, next and probability from a file; scale the probabilities of each value to sum to 1."""
     place = f"columns.{column}.updates: {path.name}"
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -136,11 +137,11 @@ def read_updates(path: Path, *, column: str) -> UpdateProbabilities:
             continue
         if len(line) not in (2, 3):
             raise PolicyError(
-                f"{place}, line {number}: two or three cells are needed.", hint="Write value;next;probability."
+                f"{place}, line {number}: expected two or three cells.", hint="Write value;next;probability."
             )
         row = rows.setdefault(line[0], {})
         if line[1] in row:
-            raise PolicyError(f"{place}, line {number}: this update is given twice.", hint="Keep one line per update.")
+            raise PolicyError(f"{place}, line {number}: this update occurs twice.", hint="Keep one line per update.")
         row[line[1]] = _probability(line, f"{place}, line {number}")
     if not rows:
         raise PolicyError(f"{place} is empty.", hint="Write value;next;probability per line.")
@@ -156,7 +157,7 @@ def _probability(line: list[str], place: str) -> float:
         number = -1.0
     if not 0 <= number < np.inf:
         raise PolicyError(
-            f"{place}: the probability is not a number of zero or more.", hint="Write a number such as 0.25."
+            f"{place}: the probability must be a number of 0 or more.", hint="Write a number such as 0.25."
         )
     return number
 
@@ -165,13 +166,13 @@ def _normalize(row: dict[Value, float], place: str) -> dict[Value, float]:
     total = sum(row.values())
     if total <= 0:
         raise PolicyError(
-            f"{place}: a value has no possible update, not even to itself.", hint="Give one a probability above 0."
+            f"{place}: all updates of a value have probability 0.", hint="Give at least one a probability above 0."
         )
     return {value: weight / total for value, weight in row.items() if weight > 0}
 
 
 def _blocks_by_tree(policy: Policy, column: str, seen: Iterable[Value], level: int) -> list[list[Value]]:
-    """Values under the same ancestor, `level` steps up."""
+    """Return the sets of values under the same ancestor, `level` hierarchy_levels up."""
     spec = policy.columns[column].hierarchy
     tree = tree_of(spec, policy.base, column=column)
     if spec is None:
@@ -179,8 +180,8 @@ def _blocks_by_tree(policy: Policy, column: str, seen: Iterable[Value], level: i
             f"columns.{column}.updates: a tree distance needs a hierarchy.", hint="Add hierarchy: {file: ...}."
         )
     domain = list(dict.fromkeys([*(tree.paths if tree else ()), *(value for value in seen if value is not None)]))
-    steps = build_levels(spec, pa.array(domain, type=pa.string()), column=column, base=policy.base)
-    nodes = steps.node_ids[min(level, steps.height)]
+    hierarchy_levels = build_levels(spec, pa.array(domain, type=pa.string()), column=column, base=policy.base)
+    nodes = hierarchy_levels.node_ids[min(level, hierarchy_levels.height)]
     blocks: dict[int, list[Value]] = {}
     for value, node in zip(domain, nodes.tolist(), strict=True):
         blocks.setdefault(node, []).append(value)
@@ -188,28 +189,28 @@ def _blocks_by_tree(policy: Policy, column: str, seen: Iterable[Value], level: i
 
 
 def _blocks_by_run(policy: Policy, column: str, seen: Iterable[Value], width: int) -> list[list[Value]]:
-    """Runs of `width` neighbouring leaves, or of whole numbers where there is no tree."""
+    """Return runs of `width` adjacent leaves, or of whole numbers if there is no tree."""
     tree = tree_of(policy.columns[column].hierarchy, policy.base, column=column)
     if tree is not None:
-        strangers = sum(value is not None and value not in tree.paths for value in seen)
-        if strangers:
+        unknown = sum(value is not None and value not in tree.paths for value in seen)
+        if unknown:
             raise DataError(
-                f"Column '{column}': {strangers} values are not leaves of its hierarchy.", hint="Extend the hierarchy."
+                f"Column '{column}': {unknown} values are not leaves of its hierarchy.", hint="Extend the hierarchy."
             )
-        order: list[Value] = [*sorted(tree.paths, key=lambda leaf: tree.paths[leaf][::-1])]
-        return [order[i : i + width] for i in range(0, len(order), width)]
+        leaves: list[Value] = [*sorted(tree.paths, key=lambda leaf: tree.paths[leaf][::-1])]
+        return [leaves[i : i + width] for i in range(0, len(leaves), width)]
     try:
         starts = {int(value) // width for value in seen if value is not None}
     except ValueError:
         raise PolicyError(
             f"columns.{column}.updates: a diameter needs a hierarchy or whole numbers as values.",
-            hint="Add hierarchy: {file: ...}, so that the order of the values is known.",
+            hint="Add hierarchy: {file: ...}, which defines the order of the values.",
         ) from None
     return [[str(start * width + i) for i in range(width)] for start in sorted(starts)]
 
 
 def _compile(rows: UpdateProbabilities, seen: Iterable[Value]) -> Updates:
-    """Gives every value a row, lets it stay, and takes the transitive closure."""
+    """Give every value a row, allow it to stay unchanged, and take the transitive closure."""
     domain = dict.fromkeys([*seen, *rows, *(after for row in rows.values() for after in row)])
     values = tuple(domain)
     code = {value: i for i, value in enumerate(values)}
@@ -231,7 +232,7 @@ def _compile(rows: UpdateProbabilities, seen: Iterable[Value]) -> Updates:
 
 
 def _closure(step: sparse.csr_array) -> sparse.csr_array:
-    """The mean of the powers of a step up to the one that reaches all there is to reach."""
+    """Return the mean of the powers of a step, up to the power that reaches every reachable value."""
     total, power, powers = step, step, 1
     while True:
         power = _to_sorted_csr(power @ step)

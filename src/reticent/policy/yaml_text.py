@@ -1,4 +1,4 @@
-"""YAML as policies use it: every place has a line, a word stands once, and nothing is written by reference."""
+"""YAML of policies: every entry has a line number, no key occurs twice, and aliases are refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Place = tuple[Any, ...]
 
 
 def parse_yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
-    """The plain values of a text, and the line of every place in it; JSON is YAML too.
+    """Parse YAML or JSON; return the plain values and the line number of every entry.
 
     Raises:
-        PolicyError: not YAML, a word written twice, or an alias; the line is named.
+        PolicyError: the text is not YAML, or has a duplicate key or an alias; the message names the line.
     """
     try:
         loader = _Loader(text)
@@ -24,20 +24,20 @@ def parse_yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
         lines = dict(_lines(node, (), name))
         return None if node is None else loader.construct_document(node), lines
     except _AliasError as error:
-        raise PolicyError(f"{name}, line {error}: a policy has no aliases.", hint="Write the value out.") from None
+        raise PolicyError(f"{name}, line {error}: aliases are not allowed.", hint="Write the value in full.") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise PolicyError(f"{name}, line {line}: not readable as YAML ({error.problem}).") from None
+        raise PolicyError(f"{name}, line {line}: invalid YAML ({error.problem}).") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise PolicyError(f"{name}: not readable ({type(error).__name__}).", hint="Write plain YAML.") from None
+        raise PolicyError(f"{name}: invalid YAML ({type(error).__name__}).", hint="Write plain YAML.") from None
 
 
 class _AliasError(Exception):
-    """The line of an alias."""
+    """An alias in the text; its argument is the line number."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads no aliases: a few of aliases unfold to gigabytes, and a policy has no use for them."""
+    """Refuses aliases: a few nested aliases expand to gigabytes, and policies do not need aliases."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -51,14 +51,14 @@ def _lines(node: Any, at: Place, name: str) -> Iterator[tuple[Place, int]]:
         return
     yield at, node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
-        words: set[Any] = set()
+        keys: set[Any] = set()
         for key, value in node.value:
             line = key.start_mark.line + 1
-            if key.value in words:
+            if key.value in keys:
                 raise PolicyError(
-                    f"{name}, line {line}: '{key.value}' is written twice in the same place.", hint="Keep one of them."
+                    f"{name}, line {line}: '{key.value}' occurs twice in the same section.", hint="Keep one of them."
                 )
-            words.add(key.value)
+            keys.add(key.value)
             yield from _lines(value, (*at, key.value), name)
             yield (*at, key.value), line
     elif isinstance(node, yaml.SequenceNode):
@@ -67,12 +67,12 @@ def _lines(node: Any, at: Place, name: str) -> Iterator[tuple[Place, int]]:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes repeated values out: the parser refuses aliases."""
+    """Writes repeated values in full, because the parser refuses aliases."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the library's words
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - signature of the base class
         return True
 
 
 def dump_yaml(data: dict[str, Any]) -> str:
-    """Plain values as YAML, in their order."""
+    """Write plain values as YAML, in their order."""
     return yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)

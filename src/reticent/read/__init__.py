@@ -1,4 +1,4 @@
-"""The recipient's half: what a release says, estimated with intervals; needs nothing but what was published."""
+"""Tools for the recipient: estimates with intervals from a release; they need only the published files."""
 
 import sys
 from importlib import import_module
@@ -15,14 +15,14 @@ _HOME = {"Answer": "answer", "Pooled": "draws", "Received": "received", "pool": 
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a public name when it is first used."""
+    """Load a public name on first use."""
     if name in _HOME:
         return getattr(import_module(f"reticent.read.{_HOME[name]}"), name)
     raise AttributeError(f"module 'reticent.read' has no attribute {name!r}")
 
 
 class _Callable(ModuleType):
-    """The package has the name of the verb: `reticent.read(...)` opens a release."""
+    """Makes the package callable: `reticent.read(...)` opens a release."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return import_module("reticent.read.received").read(*args, **kwargs)

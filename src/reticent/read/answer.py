@@ -1,4 +1,4 @@
-"""Answer: estimates with their intervals, as a table, as text, as HTML and as a picture."""
+"""Answer: estimates with intervals, as a table, text, HTML or SVG."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ROWS = 40
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """What a release says to a question.
+    """The answer of a release to a question.
 
     Attributes:
-        table: the columns asked by, then `estimate`, `low`, `high` (and `change` in a series).
-        question: in words.
+        table: the columns of `by`, then `estimate`, `low`, `high` (and `change` in a series).
+        question: the question in words.
         interval: level of the intervals.
-        notes: what a reader must know besides.
+        notes: further information that the recipient needs to interpret the estimates.
     """
 
     table: pa.Table
@@ -35,34 +35,34 @@ class Answer:
     notes: tuple[str, ...] = ()
 
     def to_arrow(self) -> pa.Table:
-        """The answers as an Arrow table."""
+        """Return the answers as an Arrow table."""
         return self.table
 
     def to_pandas(self) -> Any:
-        """The answers as a pandas frame."""
+        """Return the answers as a pandas frame."""
         return pandas_of(self.table)
 
     def to_polars(self) -> Any:
-        """The answers as a polars frame."""
+        """Return the answers as a polars frame."""
         return polars_of(self.table)
 
     def to_list(self) -> list[dict[str, Any]]:
-        """One dict per group."""
+        """Return one dict per group."""
         return list(self.table.to_pylist())
 
     @property
     def estimate(self) -> float:
-        """The one estimate of an answer that is not by groups."""
+        """The estimate of an answer without groups."""
         return float(self.table.column("estimate")[0].as_py())
 
     @property
     def low(self) -> float:
-        """The low end of the one interval."""
+        """The lower end of the interval of an answer without groups."""
         return float(self.table.column("low")[0].as_py())
 
     @property
     def high(self) -> float:
-        """The high end of the one interval."""
+        """The upper end of the interval of an answer without groups."""
         return float(self.table.column("high")[0].as_py())
 
     def __len__(self) -> int:
@@ -84,16 +84,16 @@ class Answer:
         return [[_format_cell(name, cell, digits) for name, cell in row.items()] for row in rows]
 
     def plot(self, file: str | Path) -> Path:
-        """Writes a picture (SVG): a dot and its interval per group; a line over the windows of a series."""
+        """Write an SVG plot: a dot and an interval per group, or a line over the windows of a series."""
         path = Path(file)
         if path.suffix.lower() not in ("", ".svg"):
-            raise PolicyError("Pictures are drawn as SVG.", hint=f"Give a file that ends so: {path.stem}.svg.")
+            raise PolicyError("Plots can only be written as SVG.", hint=f"Name the file {path.stem}.svg.")
         try:
             path.write_text(self._draw(), encoding="utf-8")
         except OSError as error:
             raise ConnectorError(
-                f"The picture cannot be written to {path} ({error.strerror}).",
-                hint="Give a file in a folder that is there.",
+                f"Cannot write the plot to {path} ({error.strerror}).",
+                hint="Give a file in an existing, writable folder.",
             ) from None
         return path
 
@@ -115,7 +115,7 @@ def _format_cell(name: str, cell: Any, digits: int) -> str:
 
 
 def _align_columns(rows: list[list[str]]) -> list[str]:
-    """Columns of one width; figures to the right."""
+    """Pad the cells of each column to one width; align numbers to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     right = [name in FIGURES for name in rows[0]]
     return [

@@ -1,7 +1,7 @@
-"""What a published cell may stand for: a number, a date, an interval, a set, a prefix, a node, anything.
+"""Parses published cells: numbers, dates, intervals, sets, prefixes, nodes and `*`.
 
-A cell is text or a number as it was released. `extent` reads it as a stretch of the number line where it is one; dates count
-days, so that months, quarters and years are stretches, too.
+A cell is text or a number. `number_extent` and `date_extent` read it as a segment of the number line; dates count days,
+so months, quarters and years are segments, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 ANY = "*"
 OR_MISSING = " or missing"
-"""At the end of a cell: it stands for what comes before, or was empty."""
+"""Suffix of a cell that has the value before the suffix or was empty."""
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
 _BELOW, _ABOVE = re.compile(rf"<\s*({_NUMBER})"), re.compile(rf"({_NUMBER})\+")
@@ -25,7 +25,7 @@ _YEAR, _QUARTER, _MONTH = re.compile(r"(\d{4})"), re.compile(r"(\d{4})-Q([1-4])"
 
 @dataclass(frozen=True)
 class Extent:
-    """A stretch of the number line; `closed` says whether its upper end belongs to it."""
+    """A segment of the number line; `closed` says whether the upper end is included."""
 
     low: float
     high: float
@@ -34,25 +34,25 @@ class Extent:
 
     @property
     def whole(self) -> bool:
-        """Both ends are whole numbers, so that it can be counted."""
+        """Whether both ends are whole numbers, so that the whole numbers inside can be counted."""
         return self.low.is_integer() and self.high.is_integer()
 
     def ends(self) -> tuple[float, float]:
-        """First and last whole number in it."""
+        """Return the first and last whole number of the segment."""
         return self.low + self.open_low, self.high if self.closed else self.high - 1
 
     def days(self) -> Extent:
-        """The whole days that moments of time lie in."""
+        """Return the segment with its times rounded down to whole days."""
         return Extent(float(math.floor(self.low)), float(math.floor(self.high)), self.closed, self.open_low)
 
 
 def known_part(cell: Any) -> str:
-    """A cell without what it says of missing values."""
+    """Return a cell without the suffix for missing values."""
     return str(cell).strip().removesuffix(OR_MISSING)
 
 
 def number_extent(cell: Any) -> Extent | None:
-    """A cell as a stretch of numbers; None if it is none."""
+    """Return a cell as a segment of numbers; None for other cells."""
     if isinstance(cell, int | float):
         return Extent(float(cell), float(cell)) if math.isfinite(cell) else None
     text = known_part(cell)
@@ -69,7 +69,7 @@ def number_extent(cell: Any) -> Extent | None:
 
 
 def date_extent(cell: Any) -> Extent | None:
-    """A cell as a stretch of days: a day, a month, a quarter, a year, or an interval of days; None if it is none."""
+    """Return a day, month, quarter, year or interval of days as a segment of days; None for other cells."""
     if isinstance(cell, dt.date) and not isinstance(cell, dt.datetime):
         day = float(cell.toordinal())
         return Extent(day, day)
@@ -104,9 +104,9 @@ def _months(year: int, month: int, count: int) -> Extent:
 
 
 def overlap(cell: Extent, asked: Extent, *, real: bool = False) -> tuple[float, bool, bool]:
-    """Share of a cell's stretch that lies in the asked one; whether all of it does; whether any of it does.
+    """Return the share of a cell's segment inside another segment, and whether all or any of it is inside.
 
-    A column that holds fractions is `real`: its stretches are not counted in whole numbers.
+    Set `real` for a column with fractions: its segments are not counted in whole numbers.
     """
     if not real and cell.whole and has_whole_ends(asked) and math.isfinite(cell.low + cell.high):
         low, high = cell.ends()
@@ -118,7 +118,7 @@ def overlap(cell: Extent, asked: Extent, *, real: bool = False) -> tuple[float, 
 
 
 def has_whole_ends(asked: Extent) -> bool:
-    """Every finite end is a whole number."""
+    """Whether every finite end is a whole number."""
     return all(end.is_integer() for end in (asked.low, asked.high) if math.isfinite(end))
 
 
@@ -135,12 +135,12 @@ def _continuous(cell: Extent, asked: Extent) -> tuple[float, bool, bool]:
 
 
 def _share_point(cell: Extent, asked: Extent, at: float) -> bool:
-    """Whether two stretches that touch in one point both hold it."""
+    """Whether two segments that touch in one point both contain it."""
     return all((at < side.high or side.closed) and (at > side.low or not side.open_low) for side in (cell, asked))
 
 
 def _finite(cell: Extent) -> tuple[float, float]:
-    """Ends to divide by: "<7" is taken to begin at 0, "90+" to be as long as it is high; for the point estimate only."""
+    """Return finite ends for the point estimate: "<7" starts at 0, and "90+" is as long as its lower end."""
     low, high = cell.low, cell.high
     if not math.isfinite(low):
         low = min(0.0, 2 * high - 1) if math.isfinite(high) else 0.0
@@ -150,7 +150,7 @@ def _finite(cell: Extent) -> tuple[float, float]:
 
 
 def members(cell: str) -> list[str] | None:
-    """The values of a set such as `{a, b}`; None if the cell is none."""
+    """Return the values of a set such as `{a, b}`; None for other cells."""
     cell = known_part(cell)
     if cell.startswith("{") and cell.endswith("}"):
         return [part.strip() for part in cell[1:-1].split(",")]
@@ -158,12 +158,12 @@ def members(cell: str) -> list[str] | None:
 
 
 def prefix(cell: str) -> str | None:
-    """The known beginning of a code such as `12***`; None if the cell is none."""
+    """Return the prefix of a code such as `12***`; None for other cells."""
     return cell.rstrip(ANY) if cell.endswith(ANY) and cell != ANY else None
 
 
 def digit_range(cell: Any) -> Extent | None:
-    """A cut code of digits such as `12***` as the numbers that it may stand for; None if the cell is none."""
+    """Return the numbers that a truncated code of digits such as `12***` may be; None for other cells."""
     text = known_part(cell)
     beginning = prefix(text)
     if not beginning or not beginning.isdecimal():
@@ -173,6 +173,6 @@ def digit_range(cell: Any) -> Extent | None:
 
 
 def code_range(cell: str) -> tuple[str, str] | None:
-    """First and last of an interval of codes such as `[00137, 01096]`; None if the cell is none."""
+    """Return the first and last code of an interval such as `[00137, 01096]`; None for other cells."""
     match = _CODES.fullmatch(cell)
     return None if match is None else (match[1], match[2])

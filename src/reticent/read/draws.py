@@ -1,17 +1,18 @@
-"""Completed data sets: proper multiple imputation of the hidden values, and Rubin's rules to pool what is computed on them.
+"""Completed data sets: proper multiple imputation of the hidden values, and Rubin's rules to pool the results.
 
-Guarantee (to the recipient): values are drawn together with the shares of values in each stratum, from their joint distribution given
-all that was published (a flat prior on the shares), so that between the draws everything varies that the release leaves open. An analysis of
-columns that make up the strata, pooled by `pool`, has honest standard errors.
+Guarantee (to the recipient): values and their shares in each stratum are drawn from their joint distribution given the
+release (with a weak prior on the shares). So the draws vary in everything that the release does not disclose. An
+analysis of the columns that define the strata, pooled by `pool`, has valid standard errors.
 
-Not covered: relations with columns that are not in the strata: they are drawn as if there were none. Truths that the veil does not offer.
+Not covered: relations with columns that are not in the strata; the draws assume that there are none. True values that
+the veil omits.
 
-Cost: a hundred sweeps and twenty more per draw; a sweep is l look-ups per record and one gamma variate per stratum and value.
+Cost: 100 sweeps and 20 more per draw; a sweep is l lookups per record and one gamma variate per stratum and value.
 
 Reference: D. B. Rubin, Multiple imputation for nonresponse in surveys, 1987; M. A. Tanner and W. H. Wong, The calculation of posterior
 distributions by data augmentation, Journal of the American Statistical Association, 1987.
 
-Differences from the paper: the missing value is known up to the published candidates, which have the channel's probabilities.
+Differences from the paper: the missing value is one of the published candidates, with the channel's probabilities.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from reticent.read.estimate.groups import Groups
 from reticent.read.estimate.veil import Veil
 
 _BURN_IN, _THINNING = 100, 20
-"""Sweeps before the first draw and between draws: with l = 10 about a tenth of what is missing is renewed in each."""
+"""Sweeps before the first draw and between draws; with l = 10, a sweep renews about a tenth of the missing information."""
 _PRIOR_WEIGHT = 1.0
-"""Records that the prior of a stratum's shares is worth."""
+"""Weight of the prior of a stratum's shares, in records."""
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """Estimates pooled over draws: `error` is the standard error, `freedom` the degrees of freedom behind it."""
+    """Estimates pooled over draws: `error` is the standard error, `freedom` its degrees of freedom."""
 
     estimate: Floats
     error: Floats
@@ -45,10 +46,10 @@ class Pooled:
 
 
 def pool(estimates: npt.ArrayLike, variances: npt.ArrayLike, *, interval: float = 0.95) -> Pooled:
-    """Rubin's rules: the mean of the estimates; within-variance plus (1 + 1/m) times the variance between them.
+    """Pool by Rubin's rules: the mean estimate; the mean variance plus (1 + 1/m) times the variance between estimates.
 
     Args:
-        estimates: one line per completed data set, one column per coefficient.
+        estimates: one row per completed data set, one column per coefficient.
         variances: the squared standard errors, of the same shape.
         interval: level of the intervals.
 
@@ -60,11 +61,11 @@ def pool(estimates: npt.ArrayLike, variances: npt.ArrayLike, *, interval: float 
     values, within = np.atleast_2d(np.asarray(estimates, float)), np.atleast_2d(np.asarray(variances, float))
     m = len(values)
     if m < 2 or values.shape != within.shape:
-        raise PolicyError("Pooling needs two draws at least, with a variance for each estimate.", hint="Use draws(10).")
+        raise PolicyError("Pooling needs at least two draws, and a variance for each estimate.", hint="Use draws(10).")
     between = values.var(axis=0, ddof=1)
     extra = (1 + 1 / m) * between
     total = within.mean(axis=0) + extra
-    # Draws that agree leave the normal curve: more degrees of freedom than a million make no difference.
+    # Capped for draws that agree: more than a million degrees of freedom make no difference.
     freedom = (m - 1) * np.minimum(total / np.maximum(extra, 1e-12 * total + 1e-300), 1e3) ** 2
     estimate, error = values.mean(axis=0), np.sqrt(total)
     half = np.array([_student(interval, df) for df in np.atleast_1d(freedom)]) * error
@@ -72,7 +73,7 @@ def pool(estimates: npt.ArrayLike, variances: npt.ArrayLike, *, interval: float 
 
 
 def _student(interval: float, freedom: float) -> float:
-    """The quantile of Student's t by its expansion around the normal one (Abramowitz and Stegun, 26.7.5)."""
+    """Return the quantile of Student's t, expanded around the normal quantile (Abramowitz and Stegun, 26.7.5)."""
     z = NormalDist().inv_cdf((1 + interval) / 2)
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
@@ -82,16 +83,16 @@ def _student(interval: float, freedom: float) -> float:
 def draw_veil_values(
     veil: Veil, prior_strata: Int64s, sets: Int64s, strata: Int64s, draws: int, rng: np.random.Generator
 ) -> list[Int64s]:
-    """Values of veiled records: a slot each, by the stratum's shares over the row's stretches."""
+    """Draw a candidate for each veiled record, with odds of the stratum's share over the prior's segment."""
     pi = veil.shares * sets.shape[1]
     weight = np.divide(1.0, pi, out=np.zeros_like(pi), where=pi > 0)
-    offered = np.stack([weight[prior_strata, column] for column in sets.T], axis=1)
+    inverse = np.stack([weight[prior_strata, column] for column in sets.T], axis=1)
     prior = _prior(strata, veil.shares[prior_strata])
     every = np.arange(len(prior_strata))
     values, out = sets[every, rng.integers(sets.shape[1], size=len(prior_strata))], []
     for sweep in range(_BURN_IN + _THINNING * (draws - 1) + 1):
         shares = _shares(prior, strata, values, rng)
-        odds = np.stack([shares[strata, column] for column in sets.T], axis=1) * offered
+        odds = np.stack([shares[strata, column] for column in sets.T], axis=1) * inverse
         total = odds.cumsum(axis=1)
         slot = (rng.random(len(prior_strata))[:, None] * total[:, -1:] >= total).sum(axis=1)
         values = sets[every, np.minimum(slot, sets.shape[1] - 1)]
@@ -103,12 +104,12 @@ def draw_veil_values(
 def draw_group_values(
     groups: Groups, mine: Int64s, strata: Int64s, draws: int, rng: np.random.Generator
 ) -> list[Int64s]:
-    """Values of records in groups: those of the group are dealt out, and pairs of records exchange theirs."""
+    """Draw values of records in groups: assign the group's values at random, then exchange them between pairs."""
     place, seat_group, seat_value = _seats(groups, mine, rng)
     totals = np.bincount(groups.values, groups.counts, minlength=groups.size) / max(groups.counts.sum(), 1)
     prior = _PRIOR_WEIGHT * np.tile(totals, (int(strata.max(initial=0)) + 1, 1))
     out = []
-    # An exchange of pairs renews less than a fresh draw of a whole group.
+    # Exchanging pairs renews less per sweep than drawing a whole group.
     begin, between = 3 * _BURN_IN, 3 * _THINNING
     for sweep in range(begin + between * (draws - 1) + 1):
         values = seat_value[place]
@@ -120,7 +121,7 @@ def draw_group_values(
 
 
 def _seats(groups: Groups, mine: Int64s, rng: np.random.Generator) -> tuple[Int64s, Int64s, Int64s]:
-    """A seat for every listed value, and a first seat of each record in its group, at random."""
+    """Return a seat for every listed value, and a random initial seat of each record in its group."""
     group, value = np.repeat(groups.groups, groups.counts), np.repeat(groups.values, groups.counts)
     order = np.lexsort((rng.random(len(group)), group))
     group, value = group[order], value[order]
@@ -135,7 +136,7 @@ def _seats(groups: Groups, mine: Int64s, rng: np.random.Generator) -> tuple[Int6
 def _swap_pairs(
     place: Int64s, seat_group: Int64s, seat_value: Int64s, strata: Int64s, shares: Floats, rng: np.random.Generator
 ) -> Int64s:
-    """Pairs of seats of a group exchange their records, as often as the shares say; a seat may be empty."""
+    """Exchange the records of pairs of seats in a group, with the probability given by the shares; seats may be empty."""
     order = np.lexsort((rng.random(len(seat_group)), seat_group))
     left, right = order[:-1], order[1:]
     start = np.searchsorted(seat_group, seat_group[order])
@@ -155,21 +156,21 @@ def _swap_pairs(
 
 
 def _gain(owner: Int64s, have: Int64s, get: Int64s, strata: Int64s, shares: Floats) -> Floats:
-    """How much likelier a record makes the value it would get; 1 for an empty seat."""
+    """Return the likelihood ratio of the new value to the current one for each record; 1 for an empty seat."""
     stratum = strata[owner]
     ratio = shares[stratum, get] / np.maximum(shares[stratum, have], 1e-300)
     return np.where(owner < 0, 1.0, ratio)
 
 
 def _prior(strata: Int64s, shares: Floats) -> Floats:
-    """Per stratum the mean prior of its records, worth `_WEIGHT` records."""
+    """Return the mean prior of each stratum's records, with a weight of `_PRIOR_WEIGHT` records."""
     size = int(strata.max(initial=0)) + 1
     total = np.stack([np.bincount(strata, column, minlength=size) for column in shares.T], axis=1)
     return np.asarray(_PRIOR_WEIGHT * total / np.maximum(np.bincount(strata, minlength=size), 1)[:, None])
 
 
 def _shares(prior: Floats, strata: Int64s, values: Int64s, rng: np.random.Generator) -> Floats:
-    """Shares of the values in each stratum, drawn given the values (Dirichlet)."""
+    """Draw the shares of the values in each stratum, given the values (Dirichlet)."""
     flat = np.bincount(strata * prior.shape[1] + values, minlength=prior.size).reshape(prior.shape)
     gammas = rng.standard_gamma(prior + flat)
     return np.asarray(np.maximum(gammas, 1e-300) / np.maximum(gammas.sum(axis=1, keepdims=True), 1e-300))

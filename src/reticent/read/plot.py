@@ -1,4 +1,4 @@
-"""Pictures of answers as SVG: no script, no network, readable on light and dark paper."""
+"""Plots of answers as SVG: without scripts or network access, for light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLE = (
 
 
 def dots(title: str, rows: Sequence[dict[str, Any]]) -> str:
-    """A dot and its interval per group, on one scale from 0."""
+    """Draw a dot and an interval per group, on one scale from 0."""
     top = max((row["high"] for row in rows), default=0) or 1
     span, height = _WIDTH - _ROOM - 90, 44 + _LINE * len(rows)
 
@@ -37,7 +37,7 @@ def dots(title: str, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def line(title: str, rows: Sequence[dict[str, Any]]) -> str:
-    """The windows of a series from left to right: a line, a band, and a mark where the level changes."""
+    """Draw the windows of a series as a line with an interval band, and a mark where the level changes."""
     top, height, left = max((row["high"] for row in rows), default=0) or 1, 300, 60
     step = (_WIDTH - left - 20) / max(len(rows) - 1, 1)
 
@@ -63,7 +63,7 @@ def line(title: str, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _grid(top: float, ends: Any, *, flat: bool = False) -> str:
-    """Four lines and their numbers."""
+    """Draw five grid lines with their numbers."""
     out = ""
     for share in (0, 0.25, 0.5, 0.75, 1):
         x, y, far, low = ends(share)

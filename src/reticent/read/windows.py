@@ -1,11 +1,11 @@
-"""Windows of a stream, and where the level of a series changes.
+"""Windows of a stream, and the windows in which the level of a series changes.
 
-Guarantee (to the recipient): change points are those of the best division into stretches of one level each, by weighted squares with a
-penalty per change (optimal partitioning); without a change a false mark is rare (about one in fifty series).
+Guarantee (to the recipient): the change points are those of the best partition into segments of constant level, by
+weighted squares with a penalty per change (optimal partitioning). A false change is rare (about one in fifty series).
 
-Not covered: slow trends: they are cut into steps.
+Not covered: slow trends, which appear as steps.
 
-Cost: windows squared.
+Cost: quadratic in the number of windows.
 
 Reference: B. Jackson et al., An algorithm for optimal partitioning of data on an interval, IEEE Signal Processing Letters, 2005.
 
@@ -28,9 +28,9 @@ _UNITS = {"minute": "m", "hour": "h", "day": "D", "week": "W", "month": "M", "ye
 
 
 def by_records(position: Int64s, every: int) -> tuple[Int64s, list[str]]:
-    """Windows of so many records each, in the order of their position."""
+    """Divide records into windows of `every` records each, by position."""
     if every < 1:
-        raise PolicyError("A window needs a record at least.", hint="Write every=1000, or every='day'.")
+        raise PolicyError("A window needs at least one record.", hint="Write every=1000, or every='day'.")
     place = np.empty(len(position), dtype=np.int64)
     place[np.argsort(position, kind="stable")] = np.arange(len(position))
     windows = place // every
@@ -39,16 +39,18 @@ def by_records(position: Int64s, every: int) -> tuple[Int64s, list[str]]:
 
 
 def by_time(column: pa.ChunkedArray, unit: str, name: str) -> tuple[Int64s, list[str]]:
-    """Windows of a unit of time; the windows between the first and the last are all there."""
+    """Divide records into windows of a unit of time; windows without records are included."""
     if unit not in _UNITS:
-        raise PolicyError(f"Windows of time are one of: {', '.join(_UNITS)}.", hint="Or write a number of records.")
+        raise PolicyError(
+            f"'{unit}' is not a window.", hint=f"Write one of {', '.join(_UNITS)}, or a number of records."
+        )
     try:
         moments = np.array(to_text(column).to_pylist(), dtype="datetime64[s]")
     except ValueError:
-        raise PolicyError(f"Column '{name}' does not hold moments of time.", hint="Name another with time=.") from None
+        raise PolicyError(f"Column '{name}' does not contain times.", hint="Name another column with time=.") from None
     if np.isnat(moments).any():
         raise PolicyError(
-            f"Column '{name}' has no time in {int(np.isnat(moments).sum())} records.", hint="Leave them out."
+            f"Column '{name}' is empty in {int(np.isnat(moments).sum())} records.", hint="Exclude them with where=."
         )
     steps = moments.astype(f"datetime64[{_UNITS[unit]}]")
     first = steps.min()
@@ -57,10 +59,10 @@ def by_time(column: pa.ChunkedArray, unit: str, name: str) -> tuple[Int64s, list
 
 
 def find_changes(values: Floats, variances: Floats) -> list[bool]:
-    """Marks the windows with which a new level begins.
+    """Return which windows start a new level.
 
     Example:
-        >>> changes(np.array([5.0, 5, 5, 9, 9, 9]), np.full(6, 0.1))
+        >>> find_changes(np.array([5.0, 5, 5, 9, 9, 9]), np.full(6, 0.1))
         [False, False, False, True, False, False]
     """
     size = len(values)
@@ -74,16 +76,16 @@ def find_changes(values: Floats, variances: Floats) -> list[bool]:
         cost = best[:end] + xx - x**2 / w + penalty
         last[end] = int(np.argmin(cost))
         best[end] = cost[last[end]]
-    marks, end = [False] * size, size
+    changes, end = [False] * size, size
     while end:
         end = int(last[end])
         if end:
-            marks[end] = True
-    return marks
+            changes[end] = True
+    return changes
 
 
 def find_time_column(table: pa.Table, columns: list[str]) -> str | None:
-    """The first of some columns that holds moments of time."""
+    """Return the first of the columns that contains times, or None."""
     for name in columns:
         head: Any = table.column(name).slice(0, 20)
         cells = [cell for cell in to_text(head).to_pylist() if cell]
@@ -91,6 +93,6 @@ def find_time_column(table: pa.Table, columns: list[str]) -> str | None:
             np.array(cells, dtype="datetime64[s]")
         except ValueError:
             continue
-        if cells and all(len(cell) > 9 and cell[4] == "-" for cell in cells):  # 44 would be a year
+        if cells and all(len(cell) > 9 and cell[4] == "-" for cell in cells):  # numpy also accepts 44, as a year
             return name
     return None

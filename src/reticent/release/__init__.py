@@ -1,4 +1,4 @@
-"""What leaves the house: data and its guarantee as one value, and the memory of what was seen."""
+"""Releases: data and its guarantee as one value, and the ledger of publications."""
 
 from reticent.release.ledger import Ledger, LedgerEntry, person_hashes
 from reticent.release.release import Guarantee, Kind, RecordCounts, Release, Shape

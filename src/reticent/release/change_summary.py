@@ -1,4 +1,4 @@
-"""What a generalised release did to its columns, in a person's words: kept, made coarser, wiped; who was left out, and why."""
+"""Change summary of a generalized release: which columns are unchanged, coarser or suppressed, and why records are missing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from reticent.release.release import Release
 
 _ROOT = "*"
 _LINES = 12
-"""Columns that are listed one by one; the others are named."""
+"""Columns with a line of their own; of the others only the names are listed."""
 _NEARLY_ALL = 0.995
 _MIN_COSTLY_LOSS = 0.3
-"""Loss of a column from which it is worth a word."""
+"""Loss of a column from which the summary gives advice."""
 
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """One quasi-identifier: shares of the published records that show it exactly, coarser, or not at all; and its loss."""
+    """One quasi-identifier: shares of published records with an exact, a coarser or a suppressed cell, and the loss."""
 
     column: str
     exact: float
@@ -32,18 +32,18 @@ class ColumnChange:
 
     @property
     def state(self) -> str:
-        """kept, coarser or wiped."""
+        """The state of the column: unchanged, coarser or suppressed in all records."""
         if self.hidden >= 1:
             return "suppressed"
         return "kept" if self.exact >= _NEARLY_ALL else "coarser"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self) | {"state": self.state}
 
 
 def column_changes(release: Release, original: pa.Table, policy: Policy) -> list[ColumnChange]:
-    """The quasi-identifiers of a generalised release, the most damaged first; none for releases that keep them as they are."""
+    """Return the changes of the quasi-identifiers of a generalized release, most changed first; empty for other shapes."""
     if release.shape != "generalized":
         return []
     costs = release.explain.get("attributes", {})
@@ -55,7 +55,7 @@ def column_changes(release: Release, original: pa.Table, policy: Policy) -> list
         )
         for name in names
     ]
-    return sorted(entries, key=lambda one: (-one.hidden - one.coarser / 2, one.column))
+    return sorted(entries, key=lambda change: (-change.hidden - change.coarser / 2, change.column))
 
 
 def _column_change(name: str, published: pa.ChunkedArray, original: pa.ChunkedArray, loss: float) -> ColumnChange:
@@ -68,7 +68,7 @@ def _column_change(name: str, published: pa.ChunkedArray, original: pa.ChunkedAr
 
 
 def describe_changes(release: Release, columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
-    """What happened, line by line."""
+    """Describe the changes in lines of text."""
     if release.shape == "linked":
         return _describe_tables(release, policy)
     return [
@@ -82,27 +82,29 @@ def describe_changes(release: Release, columns: Sequence[ColumnChange], policy: 
 def _describe_columns(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
     if not columns:
         return []
-    lines = ["Of the released records, the columns that were made coarser show:"]
-    coarser = [one for one in columns if one.state == "coarser"]
-    width = max(len(one.column) for one in columns)
-    lines += [f"  {one.column:<{width}}  {_describe_shares(one)}" for one in coarser[:_LINES]]
+    lines = ["Columns that were generalized, by share of the released records:"]
+    coarser = [change for change in columns if change.state == "coarser"]
+    width = max(len(change.column) for change in columns)
+    lines += [f"  {change.column:<{width}}  {_describe_shares(change)}" for change in coarser[:_LINES]]
     if coarser[_LINES:]:
-        lines.append(f"  and {len(coarser) - _LINES} more: {_join_names([one.column for one in coarser[_LINES:]])}")
+        lines.append(
+            f"  and {len(coarser) - _LINES} more: {_join_names([change.column for change in coarser[_LINES:]])}"
+        )
     lines = lines if coarser else []
-    wiped = [one.column for one in columns if one.state == "suppressed"]
-    if wiped:
-        lines.append(f"Wiped, every record shows *: {_join_names(wiped)}.")
-    kept = [one.column for one in columns if one.state == "kept"]
+    suppressed = [change.column for change in columns if change.state == "suppressed"]
+    if suppressed:
+        lines.append(f"Suppressed in all records (*): {_join_names(suppressed)}.")
+    kept = [change.column for change in columns if change.state == "kept"]
     plain = f"{len(policy.plain)} plain" if policy.plain else ""
     words = " and ".join(filter(None, (_join_names(kept), plain)))
-    return [*lines, f"As they were: {words}."] if words else lines
+    return [*lines, f"Unchanged: {words}."] if words else lines
 
 
 def _describe_tables(release: Release, policy: Policy) -> list[str]:
-    """Of linked tables: rows of each, and how many cells of each quasi-identifier tell nothing."""
-    asked = release.explain.get("input_rows", {})
-    rows = ", ".join(f"{table.num_rows:,} of {asked.get(name, 0):,} {name}" for name, table in release.tables.items())
-    lines = [f"Rows: {rows}; the others are more than all persons of their class have, or had no place."]
+    """Describe linked tables: the rows of each, and the share of suppressed cells of each quasi-identifier."""
+    inputs = release.explain.get("input_rows", {})
+    rows = ", ".join(f"{table.num_rows:,} of {inputs.get(name, 0):,} {name}" for name, table in release.tables.items())
+    lines = [f"Rows: {rows}; the others did not fit a class, or not all persons of the class have as many."]
     hidden = {
         name: table[name].to_pylist().count("*") / table.num_rows
         for table in release.tables.values()
@@ -110,11 +112,11 @@ def _describe_tables(release: Release, policy: Policy) -> list[str]:
         if name in policy.quasi and table.num_rows
     }
     shown = [f"{name} {_percent(share)}" for name, share in hidden.items() if share > 0]
-    return [*lines, f"Cells that show *: {', '.join(shown)}."] if shown else lines
+    return [*lines, f"Suppressed cells (*): {', '.join(shown)}."] if shown else lines
 
 
-def _describe_shares(one: ColumnChange) -> str:
-    parts = ((one.exact, "exact"), (one.coarser, "coarser"), (one.hidden, "*"))
+def _describe_shares(change: ColumnChange) -> str:
+    parts = ((change.exact, "exact"), (change.coarser, "coarser"), (change.hidden, "*"))
     return ", ".join(f"{_percent(share)} {word}" for share, word in parts if share > 0)
 
 
@@ -125,22 +127,21 @@ def _percent(share: float) -> str:
 def _describe_suppression(release: Release) -> list[str]:
     lost = release.records.suppressed
     if not lost:
-        return ["No record was left out."]
-    chosen, linked = (
-        int(release.explain.get("suppressed_further_records", 0)),
-        int(release.explain.get("linked_suppressed", 0)),
-    )
+        return ["No record was suppressed."]
+    chosen, linked = int(release.explain.get("suppressed_further_records", 0)), int(release.explain.get("linked_suppressed", 0))
     reasons = (
-        (chosen, "are further records of a person, as the policy asks"),
-        (linked, "would have told on other records of the same person"),
-        (lost - chosen - linked, "fitted in no class that meets the policy"),
+        (chosen, "are further records of a person, which the policy excludes"),
+        (linked, "would have disclosed other records of the same person"),
+        (lost - chosen - linked, "fit in no class that satisfies the policy"),
     )
     why = "; ".join(f"{count:,} {words}" for count, words in reasons if count > 0)
-    return [f"{lost:,} of {release.records.input:,} records were left out ({lost / release.records.input:.1%}): {why}."]
+    return [
+        f"{lost:,} of {release.counts.rows_in:,} records were suppressed ({lost / release.counts.rows_in:.1%}): {why}."
+    ]
 
 
 def _describe_search(explain: Mapping[str, Any]) -> list[str]:
-    """Where the search ended, and what was tried beside."""
+    """Describe the loss of each method tried, and a search that stopped early."""
     lines = []
     tried = explain.get("tried", [])
     if len(tried) > 1:
@@ -151,9 +152,9 @@ def _describe_search(explain: Mapping[str, Any]) -> list[str]:
     early = explain.get("stopped") or explain.get("optimal") is False
     if early:
         bound = explain.get("bound")
-        least = f"; no release of this kind loses less than {bound:.3f}" if isinstance(bound, int | float) else ""
+        least = f"; the loss cannot be less than {bound:.3f}" if isinstance(bound, int | float) else ""
         lines.append(
-            f"The search stopped at its limit with the best it had{least}. More time: table: {{time_limit: ...}}."
+            f"The search stopped at its limit with the best result so far{least}. For more time, set table: {{time_limit: ...}}."
         )
     return lines
 
@@ -163,17 +164,17 @@ def _method_name(entry: Mapping[str, Any]) -> str:
         str(entry["method"])
         + (" with sets" if entry.get("sets") else "")
         + (" by whole persons" if entry.get("whole_persons") else "")
-        + (" weighed" if entry.get("weighed") else "")
+        + (" with weights" if entry.get("weighed") else "")
     )
 
 
 def _advice(columns: Sequence[ColumnChange], policy: Policy) -> list[str]:
-    """The column that costs most, and what could be done about it."""
-    worst = max(columns, key=lambda one: one.loss, default=None)
+    """Name the column with the highest loss, and what the user can do."""
+    worst = max(columns, key=lambda change: change.loss, default=None)
     if worst is None or worst.loss < _MIN_COSTLY_LOSS or len(columns) < 2:
         return []
-    steps = "" if policy.columns[worst.column].hierarchy is not None else "a hierarchy for it, or "
-    return [f"'{worst.column}' costs most (loss {worst.loss:.2f}): {steps}the role identifier would spare the others."]
+    steps = "" if policy.columns[worst.column].hierarchy is not None else "add a hierarchy, or "
+    return [f"'{worst.column}' has the highest loss ({worst.loss:.2f}): {steps}give it the role identifier."]
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
-"""The codebook of a release: what its columns are, how to read them, what may be concluded; and the same as a page of plain text.
+"""The codebook of a release: its columns, how to read them and what may be concluded; and the same as plain text.
 
-Made from what is published, and the policy. A column whose cells are all whole numbers, numbers or dates is one, if nothing is lost by it.
+The codebook is made from the published tables and the policy. A text column gets the type integer, number or date if all
+cells convert without loss.
 
-Guarantee: nothing stands in it but names, roles and settings of the policy, counts that the manifest has as well, and labels that are
-published in the tables beside it.
+Guarantee: against an attacker who has the release, the codebook discloses nothing new: it contains only names, roles and
+settings of the policy, counts that are in the manifest, and labels that are in the published tables.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ from reticent.release.wording import HOW_TO_READ, MAY_CONCLUDE, MAY_NOT_CONCLUDE
 FORMAT = 1
 NAME = "codebook"
 _ADDED_COLUMNS = {
-    "group": "number of the group that a record stands in",
-    "count": "how often the value stands in the group",
-    "stratum": "row of the prior that the record falls into; veil.json lists them",
-    "event": "the person's events before this one",
+    "group": "number of the record's group",
+    "count": "how often the value occurs in the group",
+    "stratum": "stratum of the prior for the record; veil.json lists the strata",
+    "event": "number of the person's earlier events",
     "person": "pseudonym of the person in this publication",
     "visit": "pseudonym of the visit in this publication",
 }
 _ROOT = "*"
 OMISSION_RATE_NOTE = (
-    "eta: which share of the true values will not be among the candidates is not known before the stream has run"
+    "The omission rate (share of true values that are not among the candidates) is unknown until the stream has run."
 )
 
 
 def with_codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> Release:
-    """The release with its codebook among the documents; `texts` are the same tables with their texts numbered, where somebody has them."""
+    """Return the release with its codebook; `texts` are the same tables with dictionary-encoded text, if available."""
     return replace(release, metadata={**release.metadata, NAME: codebook(release, policy, texts)})
 
 
 def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | None = None) -> dict[str, Any]:
-    """All that a recipient needs to know of a release, as plain values."""
+    """Return the codebook of a release as plain values."""
     sensitive = next(iter(policy.sensitive), None)
     return {
         "format": FORMAT,
@@ -67,7 +68,7 @@ def codebook(release: Release, policy: Policy, texts: Mapping[str, pa.Table] | N
 def stream_codebook(
     policy: Policy, *, method: str, guarantee: Guarantee, metadata: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """All that a recipient needs to read the lines of a stream, told before the first of them: nothing in it depends on a record."""
+    """Return the codebook of a stream; it is sent before the first line, so nothing in it depends on a record."""
     book: dict[str, Any] = {
         "type": NAME,
         "kind": "stream",
@@ -81,12 +82,12 @@ def stream_codebook(
 
 
 def describe_stream_column(policy: Policy, name: str) -> dict[str, Any]:
-    """What the codebook of a stream says of a column: what the policy does."""
+    """Return the entry of a column in the codebook of a stream, from the policy alone."""
     column = policy.columns[name]
-    told: dict[str, Any] = {"name": name, "role": column.role}
+    entry: dict[str, Any] = {"name": name, "role": column.role}
     if column.role == "quasi":
-        told |= {"level": column.level, "hierarchy": column.hierarchy.kind if column.hierarchy else None}
-    return told
+        entry |= {"level": column.level, "hierarchy": column.hierarchy.kind if column.hierarchy else None}
+    return entry
 
 
 def _describe_guarantee(guarantee: Guarantee) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _describe_guarantee(guarantee: Guarantee) -> dict[str, Any]:
 def describe_columns(
     tables: Mapping[str, pa.Table], shape: str, policy: Policy, texts: Mapping[str, pa.Table] | None = None
 ) -> list[dict[str, Any]]:
-    """What the codebook says of every column of the tables, as they are published."""
+    """Return the codebook entries of all columns of the published tables."""
     return [
         column
         for table, data in tables.items()
@@ -112,7 +113,7 @@ def describe_columns(
 def _describe_table_columns(
     table: str, data: pa.Table, shape: str, policy: Policy, texts: pa.Table | None
 ) -> list[dict[str, Any]]:
-    """Name, role and type of every column of a table; its hierarchy where the policy names one."""
+    """Return name, role and type of every column of a table, and its hierarchy if the policy has one."""
     out, sensitive = [], next(iter(policy.sensitive), None)
     for name in data.column_names:
         origin = _origin(table, name, policy, sensitive, shape)
@@ -128,7 +129,7 @@ def _describe_table_columns(
 
 
 def _origin(table: str, name: str, policy: Policy, sensitive: str | None, shape: str) -> str | None:
-    """The policy's column that a published one stands for; None for those that Reticent adds."""
+    """Return the policy column that a published column represents; None for a column that Reticent adds."""
     if table == "st":
         return sensitive if name == "value" else None
     if name in policy.columns:
@@ -158,14 +159,14 @@ def _describe_cells(
 
 
 def _distinct_cells(column: pa.ChunkedArray, texts: pa.ChunkedArray | None) -> pa.Array | pa.ChunkedArray:
-    """Each cell once; of other types than text, whose names tell enough, all."""
+    """Return the distinct cells of a text column; other columns unchanged, because their type is known."""
     if not pa.types.is_string(column.type):
         return column
     return pc.unique(column) if texts is None or texts.num_chunks != 1 else texts.chunk(0).dictionary
 
 
 def _is_coded(hierarchy: HierarchySpec | None) -> bool:
-    """Codes are text, also where they are made of digits."""
+    """Whether the cells are codes, which stay text even if they consist of digits."""
     return hierarchy is not None and hierarchy.kind not in ("intervals", "dates")
 
 
@@ -176,7 +177,7 @@ def _labels(cells: pa.Array | pa.ChunkedArray) -> list[str]:
 
 
 def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: Policy) -> dict[str, dict[str, Any]]:
-    """Node of the hierarchy -> the published labels below it, and how many values it stands for in all where that is known."""
+    """Return, for each hierarchy node, the published labels below it and its number of values, as far as known."""
     if hierarchy.kind not in ("file", "tree", "icd9", "icd10"):
         return {}
     tree, labels = tree_of(hierarchy, policy.base, column=""), _labels(cells)
@@ -192,8 +193,8 @@ def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: 
     }
 
 
-def _ancestors(labels: Sequence[str], hierarchy: HierarchySpec, tree: Tree | None) -> list[list[str]]:
-    """Return the nodes above each label; none for a label that is not a leaf."""
+def _ancestors(labels: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]:
+    """Return the nodes above a label that is a leaf; an empty list for other labels."""
     if tree is not None:
         return [list(tree.path(label) or ()) for label in labels]
     labels_by_level = icd9_labels if hierarchy.kind == "icd9" else icd10_labels
@@ -205,17 +206,17 @@ def _ancestors(labels: Sequence[str], hierarchy: HierarchySpec, tree: Tree | Non
 
 _TYPES = {"integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
 _SAMPLE = 64
-"""Cells that are looked at before all are: most texts are nothing else."""
+"""Cells that are tested first: most text columns are recognized by them."""
 
 
 def type_name(column: pa.Array | pa.ChunkedArray, *, coded: bool = False) -> str:
-    """`integer`, `number`, `date`, or `text`; what is `coded` stays text: 01067 is no number."""
+    """Return `integer`, `number`, `date` or `text`; a `coded` column stays text: 01067 is not a number."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
     if coded or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         return "text"
-    if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):  # whose largest are no numbers of ours
+    if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):  # uint64 may exceed int64
         return "integer"
     if pa.types.is_floating(kind):
         return "number"
@@ -237,13 +238,13 @@ def _type_of_text(cells: pa.Array | pa.ChunkedArray) -> str:
 
 
 def apply_types(table: pa.Table, columns: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """A table whose text columns have the types that the codebook names; what does not fit stays text."""
+    """Convert text columns to the types in the codebook; a column that does not fit stays text."""
     for entry in columns:
         name, kind = entry.get("name"), _TYPES.get(str(entry.get("type")))
         if name not in table.column_names or kind is None or table.column(name).type == kind:
             continue
         at, column = table.column_names.index(name), table.column(name)
-        if pa.types.is_floating(column.type):  # 0.1 of 32 bits is 0.1 as it reads, and 0.10000000149 as it is
+        if pa.types.is_floating(column.type):  # via text: float32 0.1 must become 0.1, not 0.10000000149
             column = column.cast(pa.string())
         try:
             table = table.set_column(at, name, column.cast(kind))
@@ -258,24 +259,24 @@ KINDS = {"table": "a table", "evolving": "an evolving table", "series": "a serie
 
 
 def citation(kind: str, method: str, policy_hash: str) -> str:
-    """How a release is cited."""
+    """Return the citation of a release."""
     return f"A release of {KINDS.get(kind, kind)} by the method {method} of Reticent, policy {policy_hash[:12]}."
 
 
 def readme(codebook: Mapping[str, Any]) -> str:
-    """The page."""
+    """Return the README of a release, made from its codebook."""
     guarantee, records = codebook["guarantee"], codebook["records"]
     parts = [
-        f"A release of {KINDS.get(codebook['kind'], codebook['kind'])}, made by the method {codebook['method']}",
-        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['withheld']:,} held back.",
+        f"A release of {KINDS.get(codebook['kind'], codebook['kind'])} by the method {codebook['method']}",
+        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['held']:,} withheld.",
         _section("How to read it", codebook["reading"]),
         _section("Columns", [_describe_entry(entry) for entry in codebook["columns"]]),
-        _section("What is promised", [*guarantee["words"], f"against {guarantee['against']}"]),
+        _section("What is guaranteed", [*guarantee["words"], f"against {guarantee['against']}"]),
         _section("What is not covered", guarantee["not_covered"]),
         _section("What may be concluded", codebook["may_be_concluded"]),
         _section("What may not be concluded", codebook["may_not_be_concluded"]),
         _section("How to cite it", [codebook["cite"]]),
-        "The same for programs: codebook.json. To ask it: reticent ask FOLDER --value VALUE --where 'age>=60'",
+        "For programs: codebook.json. To estimate counts: reticent ask FOLDER --value VALUE --where 'age>=60'",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -284,7 +285,7 @@ def _section(title: str, lines: Sequence[str]) -> str:
     return "\n".join([title, "-" * len(title), *map(_item, lines)]) if lines else ""
 
 
-@lru_cache(maxsize=256)  # most of them stand on the page of every release
+@lru_cache(maxsize=256)  # most lines are the same in every release
 def _item(line: str) -> str:
     return textwrap.fill(line, _WIDTH, initial_indent="- ", subsequent_indent="  ")
 

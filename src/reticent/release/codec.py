@@ -1,4 +1,4 @@
-"""The one dict form and the one byte form of a release: what a manifest, a store and an answer are made from."""
+"""Conversion of releases to plain dicts and to bytes, for manifests, stores and HTTP answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reticent.release.release import Guarantee, RecordCounts, Release
 
 
 def to_dict(release: Release) -> dict[str, Any]:
-    """All of a release but its tables, as plain values."""
+    """Return a release without its tables as plain values."""
     return {
         "kind": release.kind,
         "shape": release.shape,
@@ -33,7 +33,7 @@ def to_dict(release: Release) -> dict[str, Any]:
 def from_dict(
     plain: Mapping[str, Any], tables: Mapping[str, pa.Table], metadata: Mapping[str, Mapping[str, Any]]
 ) -> Release:
-    """The release of a dict that `to_dict` made, with its tables; other keys are left alone."""
+    """Build a release from a dict of `to_dict` and its tables; ignore other keys."""
     guarantee = plain["guarantee"]
     return Release(
         kind=plain["kind"],
@@ -52,7 +52,7 @@ def from_dict(
 
 
 def to_bytes(release: Release) -> bytes:
-    """All of a release: what a store keeps and sends again after a crash."""
+    """Serialize a release with its tables; a store keeps these bytes and sends them again after a crash."""
     parts = {name: table_bytes(table) for name, table in release.tables.items()}
     head = to_dict(release) | {
         "metadata": dict(release.metadata),
@@ -63,7 +63,7 @@ def to_bytes(release: Release) -> bytes:
 
 
 def from_bytes(data: bytes) -> Release:
-    """Reads what `to_bytes` wrote."""
+    """Read a release that `to_bytes` wrote."""
     try:
         (length,) = struct.unpack("<Q", data[:8])
         head = json.loads(data[8 : 8 + length])
@@ -73,11 +73,11 @@ def from_bytes(data: bytes) -> Release:
             at += size
         return from_dict(head, tables, head["metadata"])
     except (struct.error, ValueError, KeyError, TypeError, pa.ArrowException):
-        raise StateError("A stored release is damaged.", hint=CORRUPT_HINT) from None
+        raise StateError("A stored release is corrupt.", hint=CORRUPT_HINT) from None
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """A table as an Arrow stream."""
+    """Return a table as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -85,15 +85,15 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def table_from_bytes(data: bytes) -> pa.Table:
-    """Reads what `table_bytes` wrote, and refuses a table whose inside does not hold together."""
+    """Read a table that `table_bytes` wrote; refuse one that fails Arrow's full validation."""
     try:
         table = pa.ipc.open_stream(data).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError, MemoryError):
-        raise StateError("A stored table is damaged.", hint=CORRUPT_HINT) from None
+        raise StateError("A stored table is corrupt.", hint=CORRUPT_HINT) from None
     return table
 
 
 def table_digest(table: pa.Table) -> str:
-    """The same for the same rows in the same order, however they are cut."""
+    """Return a digest of the rows in their order, independent of the chunks of the table."""
     return hashlib.sha256(table_bytes(table.combine_chunks())).hexdigest()

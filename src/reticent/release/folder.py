@@ -1,10 +1,10 @@
-"""A release on disk: `release.json` and one file per table, written wholly or not at all.
+"""A release on disk: `release.json` and one file per table, written completely or not at all.
 
-The folder is built under a hidden name beside its place, readable by its owner only, flushed to disk and then renamed.
+The folder is built under a hidden name in the same parent folder, readable by its owner only, synced and then renamed.
 
-A cell that a spreadsheet would run (text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return) gets an apostrophe in front
-in CSV files, which spreadsheets take for "this is text"; reading a release takes it off again. A cell that has apostrophes before
-such a sign gets one more, so that every cell comes back as it was. Plain numbers stay: a spreadsheet reads them as what they are.
+In CSV files, a cell that a spreadsheet would run as a formula (text that begins with `=`, `+`, `-`, `@`, a tab or a
+carriage return) gets an apostrophe in front; reading a release removes it. A cell that has apostrophes before such a
+character gets one more, so that every cell can be restored. Plain numbers are not changed.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from reticent.release.release import Release
 
 MANIFEST = "release.json"
 FORMAT = 1
-"""Of the manifest; 1 had no `shape`."""
+"""Format of the manifest; format 1 had no `shape`."""
 FORMATS = ("csv", "parquet")
 _DRAFT_LIFETIME = 3600.0
 _LARGE_BATCHES = pa.csv.WriteOptions(batch_size=65_536)
-"""Each is handed to Python to be written."""
+"""Large, because Python code writes each batch."""
 
 
 def write(
     release: Release, path: Path, file_format: str, now: dt.datetime | None, *, ready: Sequence[Path] = ()
 ) -> Path:
-    """Writes a release to a folder that does not exist yet, or is empty; tables that are `ready` on disk are moved in."""
+    """Write a release to a new or empty folder; move in the table files that are `ready` on disk."""
     if file_format not in FORMATS:
-        raise PolicyError(f"Releases are written as {' or '.join(FORMATS)}.", hint="Use --format csv.")
+        raise PolicyError(f"The format must be {' or '.join(FORMATS)}.", hint="Use --format csv.")
     refuse_overwrite(path)
     _remove_old_drafts(path)
     draft = path.parent / f".{path.name}.{secrets.token_hex(6)}"
@@ -62,14 +62,14 @@ def write(
             move(file, draft / file.name)
         _fill(draft, release, file_format, now)
         if path.exists():
-            path.rmdir()  # empty, or refuse_taken had raised
+            path.rmdir()  # it is empty: refuse_overwrite has checked
         move(draft, path)
         sync(path.parent)
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise ConnectorError(
-            f"{path}: the release could not be written ({reason}); nothing was published.",
-            hint="Check free space and permissions of the folder.",
+            f"{path}: cannot write the release ({reason}); nothing was published.",
+            hint="Check the free space and the permissions of the folder.",
         ) from None
     finally:
         with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ def write(
 
 
 def _remove_old_drafts(path: Path) -> None:
-    """Removes drafts of this folder that a killed process left; a living one finishes within the hour."""
+    """Remove temporary folders of killed processes; a running process finishes within an hour."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.????????????") if path.parent.is_dir() else ():
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _DRAFT_LIFETIME:
@@ -86,13 +86,13 @@ def _remove_old_drafts(path: Path) -> None:
 
 
 def refuse_overwrite(path: Path) -> None:
-    """A release never overwrites anything."""
+    """Refuse a path that is in use: a release never overwrites anything."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConnectorError(f"{path} exists and is not an empty folder.", hint="Give a new folder to --output.")
 
 
 def _parquet() -> Any:
-    """Loaded by whoever asks for it: it takes longer than to write a small release."""
+    # Imported on demand: the import takes longer than writing a small release.
     import pyarrow.parquet
 
     return pyarrow.parquet
@@ -120,7 +120,7 @@ def _fill(draft: Path, release: Release, file_format: str, now: dt.datetime | No
 
 
 def _write(path: Path, content: bytes) -> str:
-    """Writes a new file; gives the digest of what is in it."""
+    """Write a new file; return the digest of its content."""
     with _open_new_file(path) as file:
         file.write(content)
     return hashlib.sha256(content).hexdigest()
@@ -128,7 +128,7 @@ def _write(path: Path, content: bytes) -> str:
 
 @contextlib.contextmanager
 def _open_new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A new file for its owner alone, on disk when the block ends."""
+    """Open a new file, readable by its owner only; sync it when the block ends."""
     with os.fdopen(open_new(path), "wb") as file:
         yield file
         file.flush()
@@ -150,7 +150,7 @@ def _manifest(release: Release, files: dict[str, str], now: dt.datetime | None) 
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
-    """The manifest, the tables and the documents of a release folder; every column of a CSV is read as text."""
+    """Read manifest, tables and metadata of a release folder; all columns of a CSV file are read as text."""
     manifest = read_manifest(path)
     tables: dict[str, pa.Table] = {}
     documents: dict[str, Any] = {}
@@ -160,7 +160,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
             refuse_special_file(file)
             if _digest(file) != digest:
                 raise DataError(
-                    f"{path}: {name} was changed after it was released.", hint="Restore the folder, or release again."
+                    f"{path}: {name} was changed after the release.", hint="Restore the folder, or release again."
                 )
             if file.name == README:
                 continue
@@ -169,12 +169,12 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any
             else:
                 tables[file.stem] = _parquet().read_table(file) if file.suffix == ".parquet" else read_csv(file)
         except (OSError, ValueError, RecursionError, pa.ArrowException):
-            raise DataError(f"{path}: {name} cannot be read.", hint="Restore the folder, or release again.") from None
+            raise DataError(f"{path}: cannot read {name}.", hint="Restore the folder, or release again.") from None
     return manifest, tables, documents
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The `release.json` of a folder."""
+    """Read the `release.json` of a folder."""
     try:
         manifest = json.loads(content_of(path / MANIFEST).decode())
     except OSError:
@@ -182,29 +182,29 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} is not a release: it has no readable {MANIFEST}.", hint="Give the folder of a release."
         ) from None
     except (ValueError, RecursionError):
-        raise DataError(f"{path}: {MANIFEST} is damaged.", hint="Restore the folder, or release again.") from None
+        raise DataError(f"{path}: {MANIFEST} is corrupt.", hint="Restore the folder, or release again.") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(
-            f"{path}: {MANIFEST} has another format than this version reads.",
-            hint="Read it with the version that wrote it.",
+            f"{path}: this version cannot read the format of {MANIFEST}.",
+            hint="Read it with the version of Reticent that wrote it.",
         )
     return manifest
 
 
 def content_of(file: Path) -> bytes:
-    """What a file of a release holds."""
+    """Return the content of a file of a release."""
     refuse_special_file(file)
     return file.read_bytes()
 
 
 def refuse_special_file(file: Path) -> None:
-    """A pipe, a device or a folder is no file of a release, and nobody waits for its end."""
+    """Refuse a pipe, a device or a folder: reading it may never end."""
     if file.exists() and not file.is_file():
         raise OSError
 
 
 def read_csv(file: Path) -> pa.Table:
-    """A CSV of a release: all columns as text, except the counts and group numbers Reticent itself adds."""
+    """Read a CSV file of a release: all columns as text, except the counts and group numbers that Reticent adds."""
     with file.open("rb") as head:
         names = pa.csv.open_csv(head).schema.names
     own = {"group": pa.int64(), "count": pa.int64()}
@@ -232,9 +232,9 @@ _RISKY_FIRST_BYTES[list(b"'=+-@\t\r")] = True
 
 
 def escape_formulas(table: pa.Table) -> pa.Table:
-    """The table as it is written to CSV, its header included.
+    """Escape the cells and the header of a table for CSV.
 
-    >>> escaped(pa.table({"note": ["=1+1", "-5", "'@x", "a-b"]}))["note"].to_pylist()
+    >>> escape_formulas(pa.table({"note": ["=1+1", "-5", "'@x", "a-b"]}))["note"].to_pylist()
     ["'=1+1", '-5', "''@x", 'a-b']
     """
     columns = [_escape_cells(column) if _is_text(column.type) else column for column in table.columns]
@@ -242,9 +242,9 @@ def escape_formulas(table: pa.Table) -> pa.Table:
 
 
 def unescape_formulas(table: pa.Table) -> pa.Table:
-    """The table as it was before `escaped`.
+    """Restore a table from its form after `escape_formulas`.
 
-    >>> plain(pa.table({"note": ["'=1+1", "-5", "''@x", "'tis"]}))["note"].to_pylist()
+    >>> unescape_formulas(pa.table({"note": ["'=1+1", "-5", "''@x", "'tis"]}))["note"].to_pylist()
     ['=1+1', '-5', "'@x", "'tis"]
     """
     columns = [_unescape_cells(column) if _is_text(column.type) else column for column in table.columns]
@@ -261,21 +261,21 @@ def _escape_cells(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArr
         cells = cells.cast(cells.type.value_type)
     if not _may_have_formula(cells):
         return cells
-    runs = pc.and_not(pc.match_substring_regex(cells, _FORMULA), pc.match_substring_regex(cells, _NUMBER))
-    if not pc.any(runs).as_py():
+    formulas = pc.and_not(pc.match_substring_regex(cells, _FORMULA), pc.match_substring_regex(cells, _NUMBER))
+    if not pc.any(formulas).as_py():
         return cells
-    return pc.if_else(runs, pc.binary_join_element_wise("'", cells, ""), cells)
+    return pc.if_else(formulas, pc.binary_join_element_wise("'", cells, ""), cells)
 
 
 def _may_have_formula(cells: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether some cell begins with a sign or an apostrophe: a look at first bytes, before anything is matched."""
+    """Whether a cell may begin with a sign or an apostrophe; checks first bytes only, before any regular expression."""
     for chunk in cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]:
         wide = np.dtype(np.int64 if pa.types.is_large_string(chunk.type) else np.int32)
         _, offsets, text = chunk.buffers()
         if not len(chunk) or text is None or not text.size:
             continue
         starts = np.frombuffer(offsets, wide, len(chunk), chunk.offset * wide.itemsize)
-        # An empty cell shows the first byte of the next one, which is looked at anyway.
+        # An empty cell yields the first byte of the next cell, which is checked anyway.
         if _RISKY_FIRST_BYTES[np.frombuffer(text, np.uint8).take(starts, mode="clip")].any():
             return True
     return False

@@ -1,6 +1,6 @@
-"""Ledger: what the world has already seen of whom. Private; it never leaves the house.
+"""Ledger: which persons were published in which group of which publication. It is private and never published.
 
-Persons appear as keyed hashes. An audit that counted rows would miss an engine that counts rows; this counts persons.
+Persons are keyed hashes. The ledger counts persons, not rows, so that it also detects engines that count rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reticent.release.release import RecordCounts
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One publication, as it was."""
+    """One publication: number, time, policy, method, record counts and digest."""
 
     number: int
     time: str
@@ -29,21 +29,21 @@ class LedgerEntry:
 
 @dataclass(repr=False)
 class Ledger:
-    """Append-only: publications, and per publication which person stood in which group."""
+    """An append-only list of publications, with the persons of each and their groups."""
 
     entries: list[LedgerEntry] = field(default_factory=list)
     persons: list[UInt64s] = field(default_factory=list)
     groups: list[Int64s] = field(default_factory=list)
 
     def record(self, entry: LedgerEntry, persons: UInt64s, groups: Int64s) -> None:
-        """Adds a publication; `persons` and `groups` run side by side."""
+        """Add a publication; `persons` and `groups` are parallel arrays."""
         self.entries.append(entry)
         self.persons.append(persons)
         self.groups.append(groups)
 
     @property
     def digests(self) -> dict[int, str]:
-        """Those of the releases, by their numbers."""
+        """The digests of the releases, by number."""
         return {entry.number: entry.digest for entry in self.entries}
 
     def __len__(self) -> int:
@@ -54,10 +54,10 @@ class Ledger:
 
 
 def person_hashes(names: Iterable[str | None], key: bytes) -> UInt64s:
-    """Keyed 64-bit hashes of person identifiers; without the key nothing about the person can be read from them."""
-    keyed, digests = hashlib.blake2b(digest_size=8, key=key), []
+    """Return keyed_hash 64-bit hashes of person identifiers; without the key they disclose nothing about the person."""
+    keyed_hash, digests = hashlib.blake2b(digest_size=8, key=key), []
     for name in names:
-        one = keyed.copy()
-        one.update(str(name).encode())
-        digests.append(one.digest())
+        digest = keyed_hash.copy()
+        digest.update(str(name).encode())
+        digests.append(digest.digest())
     return np.frombuffer(b"".join(digests), dtype="<u8")

@@ -1,1 +1,1 @@
-"""Models of all classes together, or beside a population, one per file. k, l and t are `core/src/table/model.rs`; see docs/models.md."""
+"""Privacy models over all classes or against a population, one per file; k, l and t are in `core/src/table/model.rs`."""

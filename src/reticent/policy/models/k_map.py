@@ -1,9 +1,9 @@
 """k-map: every published combination fits at least k people of a population that is given as a table.
 
-Guarantee: against an attacker who holds that table (a voters' register) and does not know who of it is in the release: at least k of
-    its people fit every published record.
-Not covered: an attacker who knows who is in the release (ask for k beside it); people who are missing in the table; what the records
-    of a class have in common.
+Guarantee: against an attacker who has that table (a voters' register) and does not know who is in the release: at least
+    k of its people fit every published record.
+Not covered: an attacker who knows who is in the release (also require k); people who are missing in the table; sensitive
+    values that the records of a class share.
 Cost: classes times the distinct combinations of the population, for each quasi-identifier.
 Reference: L. Sweeney, "Computational disclosure control", PhD thesis, MIT 2001; K. El Emam, F. Dankar, "Protecting privacy using
     k-anonymity", JAMIA 15(5), 2008.
@@ -35,7 +35,7 @@ Labels = Sequence[str | None]
 def count_fitting_people(
     people: pa.Table, classes: Mapping[str, Labels], specs: Mapping[str, HierarchySpec | None], base: Path
 ) -> Int64s:
-    """How many people of a population, by their quasi-identifiers as text, fit each class, which is given by its labels."""
+    """Count the people of a population who fit each class, given their quasi-identifiers as text and the class labels."""
     names = list(classes)
     combined = people.select(names).group_by(names).aggregate([([], "count_all")])
     times = combined.column("count_all").to_numpy().astype(np.int64)
@@ -51,7 +51,7 @@ def count_fitting_people(
 
 
 def read_population(policy: Policy, file: str) -> pa.Table:
-    """The quasi-identifiers of everybody in the file, as text."""
+    """Read the quasi-identifiers of everybody in the file as text."""
     names = list(policy.quasi)
     options = pacsv.ConvertOptions(
         include_columns=names,
@@ -63,28 +63,28 @@ def read_population(policy: Policy, file: str) -> pa.Table:
         return without_markers(pacsv.read_csv(policy.path(file), convert_options=options), policy.missing)
     except (OSError, pa.ArrowException, KeyError):
         raise PolicyError(
-            "privacy.k_map: the population cannot be read.",
-            hint="Give a CSV file with commas and a column for each quasi-identifier.",
+            "privacy.k_map: cannot read the population file.",
+            hint="Write a CSV file with commas and one column for each quasi-identifier.",
         ) from None
 
 
 class _LabelCoverage:
-    """Which combinations of the population a label of one column covers; each label is looked up once."""
+    """Finds the combinations of the population that a label of one column covers; looks up each label once."""
 
     def __init__(self, column: pa.ChunkedArray, spec: HierarchySpec | None, name: str, base: Path) -> None:
         self._codes, values = encode_cells(column)
         self._values = values.to_pylist()
         self._all = np.ones(len(self._codes), dtype=bool)
         self._nodes: dict[Any, set[int]] = {}
-        rungs = build_levels(spec, values, column=name, base=base)
-        for table, labels in zip(rungs.node_ids, rungs.labels, strict=True):
+        levels = build_levels(spec, values, column=name, base=base)
+        for table, labels in zip(levels.node_ids, levels.labels, strict=True):
             names = labels.to_pylist()
             for code, node in enumerate(table.tolist()):
                 self._nodes.setdefault(names[node], set()).add(code)
         self._known: dict[str | None, Bools] = {ROOT: self._all}
 
     def of(self, label: str | None) -> Bools:
-        """The combinations whose value the label may stand for."""
+        """Return which combinations have a value that the label covers."""
         if label not in self._known:
             inside = np.zeros(len(self._values), dtype=bool)
             inside[sorted(self._codes_of(label))] = True
@@ -92,7 +92,7 @@ class _LabelCoverage:
         return self._known[label]
 
     def _codes_of(self, label: str | None) -> set[int]:
-        if label is None:  # missing: its own value on every level below the root
+        if label is None:  # a missing value has its own node on every level below the root
             return {code for code, value in enumerate(self._values) if value is None}
         if label in self._nodes:
             return {code for code in self._nodes[label] if self._values[code] is not None}

@@ -1,1 +1,1 @@
-"""The sections of a policy that have settings of their own."""
+"""Sections of a policy with their own settings."""

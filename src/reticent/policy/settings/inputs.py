@@ -1,4 +1,4 @@
-"""Where columns come from when the data is no table yet: the `fhir`, `sql` and `hl7` sections."""
+"""The `fhir`, `sql` and `hl7` sections: how columns are read from data that is not a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reticent.policy.spec import Section, validation_error
 RESOURCES = (
     *("Encounter", "Patient", "Condition", "Observation", "Procedure", "MedicationRequest", "MedicationStatement"),
     *("MedicationAdministration", "DiagnosticReport", "Immunization"),
-    # No ready column is of these; a policy names its own paths.
+    # The built-in mappings use none of these; a policy can name paths in them.
     *("AllergyIntolerance", "CarePlan", "ClinicalImpression", "FamilyMemberHistory", "Flag", "Goal", "ImagingStudy"),
     *("MedicationDispense", "RiskAssessment", "ServiceRequest", "Specimen"),
 )
-"""The types that are read; an encounter joins them by reference."""
+"""Resource types that are read; they are joined through the references to an encounter."""
 
-# Elements that hold what a person wrote, or point at a person: such a column must stay inside.
+# Elements that contain free text or identify a person: such a column must not be released.
 FREE_TEXT = frozenset(
     (
         *("text", "div", "display", "note", "description", "comment", "name", "line"),
@@ -31,25 +31,27 @@ _PATH = re.compile(r"^[A-Z][A-Za-z]+(\.[A-Za-z]|\b).*$")
 
 
 class FhirColumn(Section):
-    """One column: a path, and what becomes of its value; a path alone is the short form."""
+    """One column: a path, and how its value is read; the short form is the path alone."""
 
     short_key = "path"
 
     path: str
     until: str | None = Field(default=None, description="with `as: days`, the later of the two dates")
     read_as: Literal["text", "date", "days"] = Field(
-        default="text", alias="as", description="text as it is, the day of a time, or days from path to until"
+        default="text", alias="as", description="unchanged text, the day of a time, or the days from path to until"
     )
 
     @model_validator(mode="after")
     def _check_paths(self) -> FhirColumn:
         for path in filter(None, (self.path, self.until)):
             if path.split(".")[0] not in RESOURCES or not _PATH.match(path):
-                raise validation_error(f"a path starts with one of {', '.join(RESOURCES)}; such as Patient.birthDate.")
+                raise validation_error(
+                    f"a path must start with one of {', '.join(RESOURCES)}, such as Patient.birthDate."
+                )
         if (self.until is not None) != (self.read_as == "days"):
             raise validation_error("write until and 'as: days' together.")
         if self.until is not None and self.until.split(".")[0] != self.resource:
-            raise validation_error("both dates must be of the same resource.")
+            raise validation_error("path and until must be of the same resource.")
         return self
 
     @property
@@ -59,17 +61,17 @@ class FhirColumn(Section):
 
     @property
     def write_path(self) -> str:
-        """The path that a released cell is written back to; empty where it is no element of its own."""
+        """The path to which a released cell is written back; empty for a number of days, which has no element."""
         return "" if self.read_as == "days" else self.path
 
     @property
     def private_reason(self) -> str | None:
-        """Why the column must stay inside, if it must."""
+        """Why the column must not be released; None if it may be released."""
         words = set(re.findall(r"[A-Za-z]+", re.sub(r"'[^']*'", "", self.path)))
         if words & FREE_TEXT:
-            return "free text may say anything about a person"
+            return "free text may contain anything about a person"
         if set(self.path.rsplit(".", 1)[-1:]) & POINTERS or words & {"reference", "identifier"}:
-            return "references and identifiers point at a person"
+            return "references and identifiers identify a person"
         return None
 
 
@@ -90,14 +92,14 @@ READY_FHIR: dict[str, dict[str, Any]] = {
 
 
 class FhirSettings(Section):
-    """How FHIR resources become rows, one per encounter; `fhir: encounters` is the ready mapping."""
+    """How FHIR resources become rows, one per encounter; `fhir: encounters` is a built-in mapping."""
 
     short_key = "mapping"
 
-    mapping: Literal["encounters"] | None = Field(default=None, description="a ready mapping to start from")
+    mapping: Literal["encounters"] | None = Field(default=None, description="built-in mapping to start from")
     columns: dict[str, FhirColumn] = Field(default_factory=dict, description="column: path, added to the mapping")
     diagnoses: Literal["all", "first"] = Field(
-        default="all", description="a row for each condition of an encounter that differs, or for the first alone"
+        default="all", description="one row for each distinct condition of an encounter, or only for the first"
     )
 
     @property
@@ -107,7 +109,7 @@ class FhirSettings(Section):
         return {name: FhirColumn.model_validate(path) for name, path in ready.items()} | self.columns
 
 
-# One pass over the conditions: asked visit by visit, a planner without statistics reads the table each time.
+# One pass over the conditions: with a subquery per visit, a planner without statistics scans the table each time.
 _OMOP_VISITS = """\
 SELECT v.person_id AS person_id,
        v.visit_occurrence_id AS visit_id,
@@ -136,19 +138,19 @@ SCHEMA_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
 class SqlSettings(Section):
-    """Which query a database answers; `sql: omop` is ready for the OMOP common data model."""
+    """The query that reads a database; `sql: omop` is a built-in query for the OMOP common data model."""
 
     short_key = "mapping"
 
-    mapping: Literal["omop"] | None = Field(default=None, description="a ready query: one row per visit and diagnosis")
-    query: str | None = Field(default=None, min_length=1, description="one SELECT; its columns are the table's")
-    schema_name: str | None = Field(default=None, alias="schema", description="of the OMOP tables, such as cdm")
-    vocabulary: str | None = Field(default=None, description="schema of the table concept, where it is another")
+    mapping: Literal["omop"] | None = Field(default=None, description="built-in query: one row per visit and diagnosis")
+    query: str | None = Field(default=None, min_length=1, description="one SELECT statement that returns the columns")
+    schema_name: str | None = Field(default=None, alias="schema", description="schema of the OMOP tables, such as cdm")
+    vocabulary: str | None = Field(default=None, description="schema of the table concept, if it differs")
     codes: Literal["source", "concept"] = Field(
-        default="source", description="diagnoses and sexes by source value and name, or by concept id"
+        default="source", description="read diagnosis and sex as source value and name, or as concept id"
     )
     diagnoses: Literal["all", "first"] = Field(
-        default="all", description="a row for each diagnosis of a visit that differs, or for the first alone"
+        default="all", description="one row for each distinct diagnosis of a visit, or only for the first"
     )
 
     @model_validator(mode="after")
@@ -157,7 +159,7 @@ class SqlSettings(Section):
             raise validation_error("write exactly one of: mapping, query.")
         for name in filter(None, (self.schema_name, self.vocabulary)):
             if not SCHEMA_NAME.match(name):
-                raise validation_error("a schema is a plain name, such as cdm or hospital.cdm.")
+                raise validation_error("a schema must be a plain name, such as cdm or hospital.cdm.")
         return self
 
     @property
@@ -192,19 +194,19 @@ _FIELD = re.compile(r"^[A-Z][A-Z0-9]{2}-[1-9][0-9]*(\.[1-9][0-9]*)?$")
 
 
 class Hl7Settings(Section):
-    """How HL7 v2 messages become records; `hl7: adt` is the ready mapping."""
+    """How HL7 v2 messages become records; `hl7: adt` is a built-in mapping."""
 
     short_key = "mapping"
 
-    mapping: Literal["adt"] | None = Field(default=None, description="a ready mapping to start from")
+    mapping: Literal["adt"] | None = Field(default=None, description="built-in mapping to start from")
     columns: dict[str, str] = Field(default_factory=dict, description="column: field, such as PID-8 or DG1-3.1")
-    events: tuple[str, ...] = Field(default=("A01", "A04"), description="trigger events that are records")
+    events: tuple[str, ...] = Field(default=("A01", "A04"), description="trigger events that become records")
 
     @model_validator(mode="after")
     def _check_fields(self) -> Hl7Settings:
         for place in self.columns.values():
             if not _FIELD.match(place):
-                raise validation_error("a field is written as PID-8 or DG1-3.1.")
+                raise validation_error("write a field as PID-8 or DG1-3.1.")
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Sections of a policy: one for each kind of release, who is who, and what a reader knows already."""
+"""Sections of a policy: one for each kind of release, `person`, and `prior`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ Loss = Literal["loss", "ncp", "discernibility", "average_class_size", "precision
 
 
 class SupervisionSettings(Section):
-    """How the utility of attributes is measured, for `method: supervised`."""
+    """How `method: supervised` measures the utility of attributes."""
 
-    target: str | None = Field(default=None, description="column the classifier predicts; the sensitive one by default")
+    target: str | None = Field(
+        default=None, description="column that the classifier predicts; default: the sensitive column"
+    )
     sample: int = Field(default=2000, ge=30, description="records drawn to build the utility tree")
     folds: int = Field(default=3, ge=2, description="folds of the cross-validation")
     kernel: Literal["rbf", "linear"] = Field(default="rbf", description="kernel of the support vector machine")
     recoding: Literal["global", "local", "optimal"] = Field(
         default="optimal",
-        description="optimal: the utility order as weights of the exact search; global and local as in the paper",
+        description="optimal: utility ranks as weights of the exact search; global and local: as in the paper",
     )
 
 
@@ -31,47 +33,49 @@ class TableSettings(KindSection):
     loss: Loss = "loss"
     purpose: Literal["counts", "model"] | None = Field(
         default=None,
-        description="what `auto` chooses by: the error of counts, or what a classifier learns; the loss where none is given",
+        description="criterion of `auto`: error of counts, or accuracy of a classifier; default: the loss",
     )
     target: str | None = Field(default=None, description="column that the classifier of `purpose: model` predicts")
-    important: list[str] = Field(default_factory=list, description="quasi-identifiers that weigh four times the others")
+    important: list[str] = Field(
+        default_factory=list, description="quasi-identifiers with four times the weight of others"
+    )
     gs_factor: float = Field(
         default=0.5,
         ge=0,
         le=1,
-        description="weight of suppression (nothing at 0) against generalisation (nothing at 1) in the loss; 0.5: both alike",
+        description="balance of the loss: 0 ignores suppression, 1 ignores generalization, 0.5 weighs both equally",
     )
     weights: dict[str, float] = Field(
-        default_factory=dict, description="importance of a quasi-identifier in the loss; 1 where none is given"
+        default_factory=dict, description="weight of a quasi-identifier in the loss; default: 1"
     )
     time_limit: float = Field(
         default=60,
         gt=0,
-        description="seconds after which the search gives its best answer and the bound it has proved",
+        description="seconds after which the search returns its best result and the proved bound",
     )
     memory_limit: int = Field(
         default=1000,
         ge=1,
-        description="megabytes that a search may keep beside the table; then it ends as at its time limit",
+        description="megabytes that a search may use in addition to the table; then it stops as at the time limit",
     )
     cuts: Literal["strict", "relaxed"] = Field(default="strict", description="how Mondrian cuts equal values")
     sets: bool | None = Field(
         default=None,
-        description="whether Mondrian publishes sets of values and intervals instead of nodes of a tree; where nothing is said, "
-        "only columns without a hierarchy, and `auto` tries both",
+        description="whether Mondrian publishes sets and intervals of values instead of hierarchy nodes; default: only for "
+        "columns without a hierarchy, and `auto` tries both",
     )
     supervision: SupervisionSettings = SupervisionSettings()
 
     @property
     def keeps(self) -> str:
-        """Groups of generalised records keep all three; Anatomy and the veil publish quasi-identifiers as they are."""
+        """Generalized groups satisfy k, l and t; Anatomy and the veil publish quasi-identifiers unchanged."""
         return "l" if self.method in ("anatomy", "veil") else "klt"
 
     @field_validator("weights")
     @classmethod
     def _check_weights(cls, value: dict[str, float]) -> dict[str, float]:
         if any(weight < 0 for weight in value.values()) or (value and max(value.values()) <= 0):
-            raise validation_error("weights must not be negative, and one must be above 0.")
+            raise validation_error("weights must be 0 or more, and at least one must be above 0.")
         return value
 
 
@@ -79,78 +83,80 @@ class EvolvingSettings(KindSection):
     """How an evolving table is maintained and published."""
 
     method: Literal["veil", "indexed", "enc", "encc", "eac", "red"] = "veil"
-    l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
+    l: int | None = Field(default=None, ge=2, description="l of this kind; must not be less than l of privacy")
     record: str | None = Field(default=None, description="identifier column that names one record; default: the person")
 
 
 class SeriesSettings(KindSection):
-    """How a series of releases of the same persons is made."""
+    """How a series of releases of the same persons is published."""
 
     method: Literal["veil", "m-distinct", "m-distinct*", "m-invariance", "l-diversity"] = "veil"
     m: int | None = Field(
         default=None,
         ge=2,
-        description="different sensitive values per group; l of privacy, or 4, where none is written",
+        description="distinct sensitive values per group; default: l of privacy, but at least 4",
     )
     max_risk: float | None = Field(
         default=None,
         gt=0,
         le=1,
-        description="no candidate value of anybody may become more probable than this; 0.5 where nothing is written",
+        description="highest probability that any value of a person may reach for the attacker; default: 0.5",
     )
     max_withheld: float = Field(
-        default=0.5, ge=0, le=1, description="largest share of records that may be held back from a release"
+        default=0.5, ge=0, le=1, description="largest share of records that may be withheld from a release"
     )
     spread: bool = Field(
         default=True,
-        description="first groups of m-distinct take values that can never become one another, where possible",
+        description="if possible, first groups of m-distinct contain values that can never change to one another",
     )
 
     @property
     def keeps(self) -> str:
-        """l-diversity generalises each release by itself."""
+        """Only l-diversity generalizes, so only its releases can also satisfy k and t."""
         return "klt" if self.method == "l-diversity" else "l"
 
     @property
     def limit(self) -> float:
-        """The risk no release may exceed."""
+        """The risk that no release may exceed."""
         return 0.5 if self.max_risk is None else self.max_risk
 
 
 class StreamSettings(KindSection):
-    """How a feed is released."""
+    """How a stream is published."""
 
     method: Literal["veil", "delay-free", "castle"] = "veil"
-    l: int | None = Field(default=None, ge=2, description="stricter than that of privacy; never laxer")
-    retire_after: int = Field(default=1_000_000, ge=0, description="records after which nobody joins a group; 0: never")
+    l: int | None = Field(default=None, ge=2, description="l of this kind; must not be less than l of privacy")
+    retire_after: int = Field(default=1_000_000, ge=0, description="records after which a group is closed; 0: never")
     # delay-free
     pool: Literal["matched", "empirical", "uniform"] = "matched"
     generation: Literal["distinct", "literal"] = "distinct"
-    draw_limit: int = Field(default=5_000, ge=1, description="draws after which the literal generation gives up")
+    draw_limit: int = Field(default=5_000, ge=1, description="draws after which `generation: literal` gives up")
     # castle
-    delta: int = Field(default=1_000, ge=1, description="records that a record may wait for")
-    beta: int = Field(default=50, ge=1, description="clusters that may be open at a time")
-    mu: int = Field(default=100, ge=1, description="published clusters whose loss sets the threshold")
+    delta: int = Field(
+        default=1_000, ge=1, description="number of later records after which a record must be published"
+    )
+    beta: int = Field(default=50, ge=1, description="clusters that may be open at the same time")
+    mu: int = Field(default=100, ge=1, description="published clusters whose average loss is the threshold")
     reuse: int = Field(default=256, ge=0, description="published clusters kept for reuse")
 
     @property
     def keeps(self) -> str:
-        """CASTLE generalises; all others publish quasi-identifiers as they are."""
+        """CASTLE generalizes; the other methods publish quasi-identifiers unchanged."""
         return "kl" if self.method == "castle" else "l"
 
 
 class PersonSettings(Section):
-    """The column that names the same person across records; the short form is the column alone."""
+    """The column that identifies a person across records; the short form is the column alone."""
 
     short_key = "column"
 
-    column: str = Field(description="names the same person across records; never released")
+    column: str = Field(description="column that identifies a person across records; never released")
     records: Literal["all", "first", "last"] = Field(
         default="all", description="which records of a person are released"
     )
     events: str | None = Field(
         default=None,
-        description="time or visit number: the order of a person's records; the same again is the same fact",
+        description="column with the time or visit number of a record; a repeated one counts as the same event",
     )
 
     @model_serializer
@@ -162,32 +168,37 @@ class PersonSettings(Section):
 
 
 class PriorSettings(Section):
-    """Where the veil's prior comes from, and the settings that its key pins for life."""
+    """The prior of the veil, and the settings that the store pins on first use."""
 
-    file: str | None = Field(default=None, description="value,count of the past, or by columns, value, count")
-    by: tuple[str, ...] = Field(default=(), description="the published columns that the prior depends on")
+    file: str | None = Field(
+        default=None, description="CSV file of past counts: value,count, or by columns,value,count"
+    )
+    by: tuple[str, ...] = Field(default=(), description="published columns that define the strata of the prior")
     epsilon: float | None = Field(
-        default=None, gt=0, description="privacy loss that the prior has cost; its report says it too, and must agree"
+        default=None, gt=0, description="privacy loss of the prior; must agree with the prior's report"
     )
     warmup: int | None = Field(
-        default=None, ge=100, description="records of a stream that wait once, to make `file` where it is not there yet"
+        default=None,
+        ge=100,
+        description="first records of a stream that wait until `file` is created from them, if it does not exist",
     )
     counts: float | None = Field(
         default=None,
         gt=0,
-        description="epsilon of a noisy table of counts by row and value, published with a veiled table for better counts",
+        description="epsilon of noisy counts by stratum and value, published with a veiled table for better estimates",
     )
     value_order: Literal["random", "hierarchy"] = Field(
-        default="random", description="of the values on the veil's line; hierarchy keeps every node near its share"
+        default="random",
+        description="value order on the veil's cumulative line; hierarchy keeps every node near its share",
     )
     household: str | None = Field(
-        default=None, description="household column, where values are contagious or inherited"
+        default=None, description="household column, for contagious or inherited values; members share a draw"
     )
-    kernel: FileRef | None = Field(default=None, description="how values follow one another: value,next,probability")
-    link: bool | None = Field(default=None, description="publish a pseudonym of the person; default for series only")
+    kernel: FileRef | None = Field(default=None, description="transition kernel: CSV file of value,next,probability")
+    link: bool | None = Field(default=None, description="publish a pseudonym of the person; default: only for series")
 
     @model_validator(mode="after")
     def _check_source(self) -> PriorSettings:
         if self.file is None and self.warmup is not None:
-            raise validation_error("write file beside warmup: where the prior of the first records is kept.")
+            raise validation_error("warmup also needs file: the name under which the prior is saved.")
         return self

@@ -1,4 +1,4 @@
-"""Several tables of the same persons: the `tables` section."""
+"""The `tables` section: several tables of the same persons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reticent.policy.policy import Policy
 
 PERSON, VISIT = "person", "visit"
-"""The columns of a release that link its tables: pseudonyms, made anew for every release."""
+"""The columns that link the tables of a release: pseudonyms, new in every release."""
 
 
 def _date(path: str) -> dict[str, str]:
@@ -50,7 +50,7 @@ _FHIR: dict[str, Any] = {
     "vaccine": "Immunization.vaccineCode.coding.code",
     "vaccine_date": _date("Immunization.occurrenceDateTime"),
 }
-"""The ready columns with their paths; a table is the type that a path begins with."""
+"""The built-in columns with their paths; the table is the resource type at the start of the path."""
 _OMOP: dict[str, tuple[str, ...]] = {
     "person": ("gender_concept_id", "year_of_birth", "race_concept_id", "ethnicity_concept_id", "state", "zip"),
     "visit_occurrence": ("visit_concept_id", "visit_start_date", "visit_end_date"),
@@ -72,41 +72,43 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
 class LinkedTable(Section):
-    """One table: which of its columns names the person and the visit, and which of the policy's columns stand in it."""
+    """One table: its person and visit columns, and the columns of the policy that it contains."""
 
-    person: str = Field(description="column that names the person")
-    visit: str | None = Field(default=None, description="column that names the visit, where the table has one")
+    person: str = Field(description="column that identifies the person")
+    visit: str | None = Field(default=None, description="column that identifies the visit, if the table has one")
     key: str | None = Field(
-        default=None, description="its own key: that of the person or of the visit in the table of these"
+        default=None, description="primary key of the table of persons or of visits: its person or visit column"
     )
-    columns: tuple[str, ...] = Field(default=(), description="columns of the policy that stand in this table")
+    columns: tuple[str, ...] = Field(default=(), description="columns of the policy that are in this table")
 
 
 class LinkedSettings(Section):
-    """Tables of the same persons; `tables: fhir` and `tables: omop` are ready, of which those columns are read that the policy names."""
+    """Tables of the same persons; with the built-in `tables: fhir` and `tables: omop`, only columns of the policy are read."""
 
     short_key = "mapping"
 
-    mapping: Literal["fhir", "omop"] | None = Field(default=None, description="ready tables of a standard")
-    schema_name: str | None = Field(default=None, alias="schema", description="of the OMOP tables, such as cdm")
+    mapping: Literal["fhir", "omop"] | None = Field(default=None, description="built-in tables of a standard")
+    schema_name: str | None = Field(default=None, alias="schema", description="schema of the OMOP tables, such as cdm")
     columns: dict[str, FhirColumn] = Field(default_factory=dict, description="fhir: column: path, added to the mapping")
-    rows: dict[str, int] = Field(default_factory=dict, description="table: most rows of a person, the earliest")
+    rows: dict[str, int] = Field(
+        default_factory=dict, description="table: largest number of rows per person; the earliest are kept"
+    )
     uncounted: tuple[str, ...] = Field(
         default=(),
-        description="tables of which no reader knows how many rows anybody has; they hold no quasi-identifier",
+        description="tables whose number of rows per person the attacker cannot know; without quasi-identifiers",
     )
     row_weight: float = Field(
         default=4.0,
         gt=0,
-        description="what a lost row weighs against a lost column: more keeps more rows and makes cells coarser",
+        description="weight of a lost row relative to a lost column; a larger weight keeps more rows and coarser cells",
     )
-    tables: dict[str, LinkedTable] = Field(default_factory=dict, description="one's own tables by name")
+    tables: dict[str, LinkedTable] = Field(default_factory=dict, description="your own tables, by name")
 
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         if isinstance(value, dict) and "method" in value:
-            raise validation_error("'tables' holds several tables of the same persons; did you mean 'table'?")
+            raise validation_error("'tables' is for several tables of the same persons; did you mean 'table'?")
         if isinstance(value, dict) and value and not set(value) & {"mapping", "tables"}:
             return {"tables": value}
         return value
@@ -114,20 +116,20 @@ class LinkedSettings(Section):
     @model_validator(mode="after")
     def _check_settings(self) -> LinkedSettings:
         if (self.mapping is None) == (not self.tables):
-            raise validation_error("write a mapping (fhir, omop) or tables of your own.")
+            raise validation_error("write either a mapping (fhir, omop) or your own tables.")
         if self.schema_name is not None and not SCHEMA_NAME.match(self.schema_name):
-            raise validation_error("a schema is a plain name, such as cdm or hospital.cdm.")
+            raise validation_error("a schema must be a plain name, such as cdm or hospital.cdm.")
         if not all(map(_NAME.match, self.tables)):
-            raise validation_error("a table is a plain name of letters, digits and _.")
+            raise validation_error("a table name may contain only letters, digits and _.")
         names = [name for table in self.tables.values() for name in table.columns]
         if len(set(names)) < len(names):
-            raise validation_error("a column stands in two tables; give each a name of its own.")
+            raise validation_error("a column is listed in two tables; rename one of them.")
         for table in self.tables.values():
             if table.key is not None and table.key not in (table.person, table.visit):
-                raise validation_error("key is the column of the person or of the visit.")
-        holders = sum(table.key is not None and table.key == table.visit for table in self.tables.values())
-        if holders != any(table.visit is not None for table in self.tables.values()):
-            raise validation_error("exactly one table holds the visits: its key is its visit.")
+                raise validation_error("key must be the person column or the visit column of the table.")
+        visit_tables = sum(table.key is not None and table.key == table.visit for table in self.tables.values())
+        if visit_tables != any(table.visit is not None for table in self.tables.values()):
+            raise validation_error("exactly one table must be the table of visits: set its key to its visit column.")
         return self
 
     @cached_property
@@ -138,9 +140,9 @@ class LinkedSettings(Section):
         return {name: FhirColumn.model_validate(path) for name, path in _FHIR.items()} | self.columns
 
     def layout(self, names: tuple[str, ...]) -> dict[str, Layout]:
-        """The tables that hold the columns of these names, the persons and the visits first; others are not read."""
-        ready = _OMOP if self.mapping == "omop" else dict.fromkeys(column.resource for column in self.paths.values())
-        tables = [self._layout(table, names) for table in (*ready, *self.tables)]
+        """Return the tables that contain the named columns, persons and visits first; others are not read."""
+        builtin = _OMOP if self.mapping == "omop" else dict.fromkeys(column.resource for column in self.paths.values())
+        tables = [self._layout(table, names) for table in (*builtin, *self.tables)]
         used = [table for table in tables if table.columns or table.of_persons or table.of_visits]
         return {table.name: table for table in sorted(used, key=lambda one: (not one.of_persons, not one.of_visits))}
 
@@ -159,62 +161,65 @@ class LinkedSettings(Section):
 
 
 def check_tables(policy: Policy, settings: LinkedSettings) -> None:
-    """Refuses a policy whose tables and columns do not fit."""
+    """Refuse a policy whose tables and columns do not fit together."""
     if policy.person is None:
-        raise validation_error("tables: the policy must say who is who; write person: and give it the role identifier.")
+        raise validation_error("tables: linked tables need person: COLUMN, and the role identifier for that column.")
     if policy.persons is not None and policy.persons.records != "all":
         raise validation_error(
-            "person: of linked tables all records count; write tables: {mapping: ..., rows: {TABLE: 1}} to release the first of each."
+            "person.records must be all for linked tables; to release only the first row of each person, write "
+            "tables: {mapping: ..., rows: {TABLE: 1}}."
         )
-    places = {name for table in settings.layout(policy.released).values() for name in table.columns}
+    table_columns = {name for table in settings.layout(policy.released).values() for name in table.columns}
     for name in policy.released:
         column = policy.columns[name]
         if name in (PERSON, VISIT):
-            raise validation_error(f"columns: '{name}' is a name of the release itself; rename it.")
-        if name not in places:
-            raise validation_error(f"tables: no table has the column '{name}'.")
+            raise validation_error(f"columns: '{name}' is reserved for the release; rename the column.")
+        if name not in table_columns:
+            raise validation_error(f"tables: column '{name}' is in no table; add it to the columns of a table.")
         if column.combine is not None or (column.transform is not None and column.transform.pseudonym is not None):
-            raise validation_error(f"columns: '{name}': tables take columns as they are, or shifted.")
+            raise validation_error(f"columns: '{name}': linked tables allow neither combine nor pseudonym; remove it.")
     _check_dates(policy, settings)
     _check_uncounted_tables(policy, settings)
     shifts = {
         column.transform.shift for column in policy.columns.values() if column.transform and column.transform.shift
     }
     if len(shifts) > 1:
-        raise validation_error("columns: all dates of a person move together; write one shift for all of them.")
+        raise validation_error(
+            "columns: all dates of a person are shifted together; write the same shift for all of them."
+        )
     l = policy.privacy.l
     if policy.privacy.t is not None or (l is not None and l.kind not in ("distinct", "frequency")):
-        raise validation_error("privacy: tables keep k and l: {distinct: ...} or {frequency: ...}.")
+        raise validation_error("privacy: linked tables support only k, l: {distinct: ...} and l: {frequency: ...}.")
     if not policy.quasi:
-        raise validation_error("tables: there is no quasi-identifier to hide anybody by.")
+        raise validation_error("tables: there is no quasi-identifier; give at least one column the role quasi.")
 
 
 def _check_dates(policy: Policy, settings: LinkedSettings) -> None:
-    """Whoever knows the days of a visit finds everything that bears them: a date is a quasi-identifier, in whatever table."""
+    """Refuse dates that are not quasi-identifiers: an attacker who knows the days of a visit finds its rows in every table."""
     for name in (*policy.sensitive, *policy.plain):
         column = policy.columns[name]
         shifted = column.transform is not None and column.transform.shift is not None
-        climbs = column.hierarchy is not None and column.hierarchy.kind == "dates"
-        read = name in settings.paths and settings.paths[name].read_as != "text"
-        if shifted or climbs or read or (settings.mapping == "omop" and name.endswith("_date")):
+        date_levels = column.hierarchy is not None and column.hierarchy.kind == "dates"
+        read_as_date = name in settings.paths and settings.paths[name].read_as != "text"
+        if shifted or date_levels or read_as_date or (settings.mapping == "omop" and name.endswith("_date")):
             raise validation_error(
-                f"columns: '{name}' is a date or a span of days, and these lead from table to table; give it the role quasi "
+                f"columns: '{name}' is a date or a number of days, by which an attacker can link tables; give it the role quasi "
                 "and a hierarchy such as {dates: [day, month, year]}, or the role identifier."
             )
 
 
 def _check_uncounted_tables(policy: Policy, settings: LinkedSettings) -> None:
     for table in settings.uncounted:
-        one = settings.layout(policy.released).get(table)
-        if one is None or one.of_persons or one.of_visits or set(one.columns) & set(policy.quasi):
+        layout = settings.layout(policy.released).get(table)
+        if layout is None or layout.of_persons or layout.of_visits or set(layout.columns) & set(policy.quasi):
             raise validation_error(
-                f"tables.uncounted: '{table}' must be a table without persons, visits and quasi-identifiers."
+                f"tables.uncounted: '{table}' must be a table other than persons and visits, without quasi-identifiers."
             )
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table as it is read: its keys in the source, what it is a table of, and its columns of the policy."""
+    """A table of the input: its key columns, whether it is the table of persons or visits, and its policy columns."""
 
     name: str
     person: str
@@ -225,5 +230,5 @@ class Layout:
 
     @property
     def link_columns(self) -> tuple[str, ...]:
-        """The columns of the release that link it."""
+        """The columns of the release that link the table."""
         return (PERSON,) if self.of_persons or self.visit is None else (PERSON, VISIT)

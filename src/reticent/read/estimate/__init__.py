@@ -1,1 +1,1 @@
-"""Counts from releases that hide who has what: one channel per file, each inverted exactly."""
+"""Estimators of counts, one module per kind of release."""

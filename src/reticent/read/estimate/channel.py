@@ -1,8 +1,8 @@
-"""The veil as a channel: which sets of candidates a value can stand in, and how often.
+"""The veil as a channel: the candidate sets that can contain a value, with their probabilities.
 
-A row of the prior gives each value a stretch of a line of length l (whole numbers, `ONE` to a unit). A set is the values
-at U, U + ONE, ..., in one of the published orders; U is uniform. As U grows, the set changes only where a stretch ends,
-so at most K pieces of U per order say everything: moments are sums over pieces, not samples.
+A stratum of the prior gives each value a segment of a cumulative line of length l (integers, `SLOT_LENGTH` per slot). A
+set contains the values at U, U + SLOT_LENGTH, ..., in one of the published value orders; U is uniform. The set changes
+only where a segment ends, so at most K pieces of U per order describe the channel: moments are exact sums, not samples.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from reticent.arrays import Floats, Int32s, Int64s, Integers, UInt64s
 from reticent.errors import DataError
 
 SLOT_LENGTH = 1 << 40
-"""A unit of the line."""
+"""Length of a slot on the cumulative line."""
 
-# Pairs of candidates counted at a time: bounds the memory of the moments.
+# Pairs of candidates per batch; limits the memory for the moments.
 _MAX_PAIRS = 4_000_000
-# Directions this much weaker than the strongest one count as invisible; an estimate along them would be noise only.
+# Directions with a smaller relative eigenvalue cannot be estimated; an estimate along them would be only noise.
 _MIN_EIGENVALUE = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
 class Channel:
-    """One row of the prior: every set that can be published under it, with its probability.
+    """One stratum of the prior: all candidate sets that can be published, with their probabilities.
 
     Attributes:
-        pi: mean number of copies of each value in a set, l p; 0 for values the row never offers.
-        sets: the candidates of each piece, as codes; one line of l codes per piece.
+        pi: mean number of copies of each value in a set, l p; 0 for values that the stratum omits.
+        sets: the candidates of each piece, as codes; one row of l codes per piece.
         weights: probability of each piece.
 
-    Cost: K l^2 steps per order and one inversion of K x K; both once per row.
+    Cost: K l^2 steps per value order and one inversion of K x K; both once per stratum.
     """
 
     pi: Floats
@@ -47,12 +47,12 @@ class Channel:
 
     @cached_property
     def offered_codes(self) -> Int64s:
-        """Codes of the values that can be offered."""
+        """Codes of the values that can be candidates."""
         return np.flatnonzero(self.pi)
 
     @cached_property
     def moments(self) -> Floats:
-        """E[M M'] of the copies M of the seen values in a set."""
+        """E[M M'], where M is the number of copies of each possible candidate in a set."""
         size, l = len(self.offered_codes), self.sets.shape[1]
         dense = np.searchsorted(self.offered_codes, self.sets)
         out = np.zeros(size * size)
@@ -66,7 +66,7 @@ class Channel:
 
     @cached_property
     def _inverse(self) -> tuple[Floats, Floats | None]:
-        """The inverse of the scaled moments, and what is invisible: a basis of their null space, if there is one."""
+        """The inverse of the scaled moments, and a basis of their null space (None if it is empty)."""
         root = np.sqrt(self.pi[self.offered_codes])
         scaled = self.moments / np.outer(root, root)
         try:
@@ -81,7 +81,7 @@ class Channel:
         return (basis / values[visible]) @ basis.T, vectors[:, ~visible]
 
     def is_estimable(self, target: Floats) -> bool:
-        """Whether the sets say anything certain of a target; they do not where it needs an invisible direction."""
+        """Whether a target can be estimated without bias: it has no component in the null space."""
         invisible = self._inverse[1]
         if invisible is None:
             return True
@@ -89,28 +89,28 @@ class Channel:
         return bool(np.abs(wanted @ invisible).max() <= np.sqrt(_MIN_EIGENVALUE))
 
     def coefficients(self, target: Floats) -> Floats:
-        """Weights c of the candidates: the mean of c's sum over a set, given the true value v, is the target of v.
+        """Return weights c of the candidates: the mean of the sum of c over a set, given the true value v, is target(v).
 
         Args:
-            target: one number per value, such as 1 for the values to count and 0 for the others; `tells` must say yes.
+            target: one number per value, such as 1 for the values to count and 0 for the others; must be estimable.
         """
         root, inverse = np.sqrt(self.pi[self.offered_codes]), self._inverse[0]
         out, wanted = np.zeros(len(self.pi)), root * target[self.offered_codes]
-        asked = np.flatnonzero(wanted)
-        # One value alone, as in a count by value: its column is the product, number for number.
-        product = inverse[:, asked[0]] * wanted[asked[0]] if len(asked) == 1 else inverse @ wanted
+        codes = np.flatnonzero(wanted)
+        # For a single value, as in counts by value, the product is one column.
+        product = inverse[:, codes[0]] * wanted[codes[0]] if len(codes) == 1 else inverse @ wanted
         out[self.offered_codes] = product / root
         return out
 
     def estimates(self, copies: Integers) -> Floats:
-        """HT2 of every value at once, from how often each is offered; what is invisible counts as nothing."""
+        """Return HT2 estimates of all values from their numbers of copies; components in the null space are 0."""
         root = np.sqrt(self.pi[self.offered_codes])
         out = np.zeros(len(self.pi))
         out[self.offered_codes] = root * (self._inverse[0] @ (copies[self.offered_codes] / root))
         return out
 
     def squares(self, coefficients: Floats) -> Floats:
-        """E[h^2 | v] of a set's sum h of coefficients, for each seen value v; 0 for the others."""
+        """Return E[h^2 | v] of a set's sum h of coefficients for each possible value v; 0 for the others."""
         sums = self.weights * coefficients[self.sets].sum(axis=1) ** 2
         each = np.repeat(sums, self.sets.shape[1])
         total = np.bincount(self.sets.ravel(), each, minlength=len(self.pi))
@@ -118,36 +118,37 @@ class Channel:
 
 
 def build_channel(segments: UInt64s, permutations: Integers) -> Channel:
-    """The channel of one row.
+    """Build the channel of one stratum.
 
     Args:
-        stretches: length of each value on the line, in canonical order; they sum to l times `ONE`.
-        orders: one permutation of the codes per line; a person has each with the same probability.
+        segments: length of each value on the cumulative line, in canonical order; the sum is l times `SLOT_LENGTH`.
+        permutations: one permutation of the codes per row; a person has each with the same probability.
 
     Example:
-        >>> row = channel(np.array([ONE, ONE // 2, ONE // 2], dtype=np.uint64), np.array([[0, 1, 2]]))
-        >>> row.sets.tolist(), row.weights.tolist()
+        >>> segments = np.array([SLOT_LENGTH, SLOT_LENGTH // 2, SLOT_LENGTH // 2], dtype=np.uint64)
+        >>> channel = build_channel(segments, np.array([[0, 1, 2]]))
+        >>> channel.sets.tolist(), channel.weights.tolist()
         ([[0, 1], [0, 2]], [0.5, 0.5])
     """
     lengths = segments.astype(np.int64)
     total = int(lengths.sum())
     if total == 0 or total % SLOT_LENGTH:
-        raise DataError("A row of the prior does not fill its line.", hint="Take the veil.json of the release again.")
+        raise DataError("veil.json: the segments of a stratum do not sum to l.", hint="Get the release again.")
     parts = [_pieces(lengths[order], order, total // SLOT_LENGTH) for order in np.asarray(permutations)]
     weights = np.concatenate([weight for _, weight in parts]) / (SLOT_LENGTH * len(parts))
     return Channel(lengths / SLOT_LENGTH, np.concatenate([sets for sets, _ in parts]).astype(np.int32), weights)
 
 
 def normalize_rows(weights: Floats) -> Floats:
-    """Rows that sum to one; a row of zeros stays."""
+    """Scale each row to sum to 1; leave rows of zeros unchanged."""
     total = weights.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
 def _pieces(lengths: Int64s, permutation: Integers, l: int) -> tuple[Integers, Int64s]:
-    """The sets of one order and the lengths of U that give them."""
+    """Return the candidate sets of one value order, and the length of U for each set."""
     ends = np.cumsum(lengths)
     starts = np.unique(np.append(ends % SLOT_LENGTH, 0))
     points = starts[:, None] + np.arange(l, dtype=np.int64) * SLOT_LENGTH
-    # A stretch of no length ends where the one before it ends, so the first end beyond a point is never its own.
+    # A segment of length 0 ends where the previous one ends, so `side="right"` never selects it.
     return permutation[np.searchsorted(ends, points, side="right")], np.diff(np.append(starts, SLOT_LENGTH))

@@ -1,21 +1,22 @@
-"""Counts from generalised tables and from series in groups: values are exact, the fields are coarse.
+"""Counts from generalized tables and from series in groups: values are exact, fields are coarse.
 
-Guarantee (to the recipient): the count among the published records lies between the bounds, always: at least the records whose
-cells lie wholly in the condition, at most those whose cells touch it. Records that were suppressed may all fulfil it, so the upper
-bound has them besides. Nothing is assumed. The point estimate assumes that what a cell stands for is
-spread evenly over it, or, where cells are as tight as their classes, as all cells of the column suggest (`reticent.read.cell_distribution`).
+Guarantee (to the recipient): the count always lies between the bounds, without assumptions. The lower bound counts the
+records whose cells lie completely in the condition, the upper bound those whose cells overlap it and all suppressed
+records. The point estimate assumes that values are spread evenly over a cell or, if intervals are the tightest of their
+class, by the other cells of the column (`reticent.read.cell_distribution`).
 
-In a series values are listed by group, some of them counterfeit: a group of s lines with c counterfeits holds at least its matching
-lines less c, and at most all of them. The point estimate takes every line of a group for counterfeit with the same probability c / s.
+In a series, values are listed by group, and some are counterfeit. A group with c counterfeits contains at least its
+matching rows minus c, and at most all of them. The point estimate takes each of s rows for counterfeit with probability c / s.
 
-Not covered: which lines are counterfeit is not told, so small counts in groups with many of them stay open. The bounds say nothing of how likely a count between them is; they are no confidence interval.
+Not covered: which rows are counterfeit, so small counts in groups with many counterfeits stay uncertain. The bounds are
+not a confidence interval: they do not say how likely a count between them is.
 
 Cost: linear in the records.
 
 Reference: K. LeFevre, D. DeWitt and R. Ramakrishnan, Workload-aware anonymization, KDD 2006 (the even spread); X. Xiao
 and Y. Tao, m-invariance, SIGMOD 2007 (counterfeits).
 
-Differences from the paper: bounds beside the point.
+Differences from the paper: bounds in addition to the point estimate.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from reticent.read.question import Question
 def counts(
     values: Integers, question: Question, *, missing: int = 0, counterfeits: tuple[Integers, Integers] | None = None
 ) -> Counts:
-    """How many records have a value of the target; `values` are codes, -1 where one is missing.
+    """Count the records with a target value; `values` are codes, -1 for a missing value.
 
-    `fakes` are the group of each record, and how many lines of each group are counterfeit.
+    `counterfeits` are the group of each record, and the number of counterfeit rows of each group.
     """
     known, match = np.append(question.target, 0.0)[values], question.match
-    at = np.flatnonzero(known)  # of many values each has few records, and the others add nothing
+    at = np.flatnonzero(known)  # skip records without a target value, usually most of them
     low, high, estimate = (question.sums(known[at] * part[at], at) for part in (match.sure, match.perhaps, match.share))
     if counterfeits is not None:
         groups, number = counterfeits
@@ -48,7 +49,7 @@ def counts(
 
 
 def _at_least(question: Question, groups: Integers, counterfeits: Integers, lines: Floats) -> Floats:
-    """Matching lines of each group, less its counterfeits."""
+    """Sum over groups the matching rows minus the counterfeits, at least 0."""
     width = len(counterfeits)
     pairs, at = np.unique(question.groups.astype(np.int64) * width + groups, return_inverse=True)
     matching = np.bincount(at, lines, minlength=len(pairs))

@@ -1,24 +1,24 @@
-"""Counts from releases in groups: the group's composition is the channel, and it is inverted as the veil's is.
+"""Counts from releases in groups: the composition of the group is the channel, inverted as in the veil.
 
-A group publishes how often each value occurs in it, not whose it is. Let M be the composition of a record's group. Over
-all records E[M | v] is known exactly, because each value's records stand in the groups that list it: with
-Pi = sum over groups of M M' and Pi c = N o f, the sum h of c over the composition has mean f(v) over the records of every
-value v. Values with few records are held to that less closely (a ridge): exactly over all records of the target and over all others,
-nearly for each value by itself, and the interval is widened by what is left. Shares of the group itself mix in the other
-members and pull every answer toward the whole.
+A group publishes how often each value occurs in it, but not for which record. Let M be the composition of a record's
+group. Over all records E[M | v] is known exactly, because each value's records are in the groups that list the value:
+with Pi = sum over groups of M M' and Pi c = N o f, the sum h of c over the composition has mean f(v) over the records of
+every value v. A ridge relaxes this for values with few records: it holds exactly over all records of the target and over
+all others, and nearly for each single value; the interval is widened by the difference. Estimates by the group's shares
+would be biased toward the whole, because they mix in the other members.
 
 Guarantee (to the recipient): sums of h over all records are exact; over a region they are unbiased if, given the values,
-records were put together without regard to the region (as Anatomy does it).
+records were grouped independently of the region (as in Anatomy).
 
-Not covered: groups made of neighbours. In groups with counterfeit values (delay-free) a listed value may have no record; each
-value of a group is taken to have one with the same probability, records / values listed: nearly so for the pool `matched`.
+Not covered: groups of similar records. In groups with counterfeit values (delay-free) a listed value may have no record;
+each listed value is assumed to have one with the same probability, records / listed values. This is nearly true for the
+pool `matched`.
 
 Cost: groups x (values per group)^2, one inversion of K x K.
 
 Reference: X. Xiao and Y. Tao, Anatomy: simple and effective privacy preservation, VLDB 2006.
 
-Differences from the paper: it answers by the groups' shares, which are biased wherever the region and the value depend on
-each other.
+Differences from the paper: the paper estimates by the groups' shares, which is biased if region and value are dependent.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from reticent.errors import PolicyError
 from reticent.read.estimate.interval import LinearVariance, quantile, score_interval
 from reticent.read.estimate.veil import Counts
 
-# How closely the means of single values are held to their targets: half for a value of l records, nine tenths for one of 10 l. Held
-# closer, rare values would be followed to the last record, and their noise with them.
+# How closely the means of single values match their targets: half for a value of l records, nine tenths for 10 l. A
+# closer match would fit the noise of rare values.
 _RIDGE = 1.0
-# Means of the target and of the others that differ by less cannot be told apart.
+# A smaller difference between the means of the target and of the others counts as none.
 _MIN_DIFFERENCE = 1e-6
-# A value with fewer records is off by chance; the interval has it.
+# The bias of a value with fewer records is chance, which the interval covers.
 _MIN_RECORDS = 20
-# Share of the target that may be off before the answer is refused.
+# Largest biased share of the target before the question is refused.
 _MAX_BIAS = 0.1
-# How much likelier, or less likely, a value's records are in a region than others (one standard deviation).
+# How much the records of a value may prefer or avoid a region (one standard deviation).
 _REGION_EFFECT = 0.5
-# Which values of a group that is not full have a record is not quite chance: so much more variance covers it (bench/read.py).
+# In groups with counterfeits, the values with a record are not quite random; this factor covers it (bench/read.py).
 _OPEN_FACTOR = 1.2
 
 
 @dataclass(frozen=True, repr=False)
 class Groups:
-    """The published table of groups, as parallel arrays: so many of a value in a group.
+    """The published table of groups as parallel arrays: the count of each value in each group.
 
     Attributes:
         size: number of values.
-        groups: group of each line, as numbers from 0.
-        values: its value's code.
-        counts: how often it stands there.
-        records: records of each group, where they are fewer than the values listed.
+        groups: group of each row, as numbers from 0.
+        values: code of the value of each row.
+        counts: count of the value in the group.
+        records: number of records of each group, if there are fewer than listed values.
     """
 
     size: int
@@ -68,19 +68,19 @@ class Groups:
 
     @cached_property
     def _full(self) -> Floats:
-        """Per group the share of the listed values that have a record."""
+        """Share of the listed values that have a record, by group."""
         listed = np.bincount(self.groups, self.counts).astype(np.float64)
         return np.ones(len(listed)) if self.records is None else self.records / np.maximum(listed, 1)
 
     @cached_property
     def totals(self) -> Floats:
-        """Records of each value; expected ones where groups are not full."""
+        """Number of records of each value; the expected number in groups with counterfeits."""
         weight = self.counts * self._full[self.groups]
         return np.bincount(self.values, weight, minlength=self.size).astype(np.float64)
 
     @cached_property
     def _moments(self) -> Floats:
-        """Sum over groups of M M': every line of a group beside every line of it."""
+        """Sum over groups of M M', from all pairs of rows of a group."""
         order = np.argsort(self.groups, kind="stable")
         _, start, size = np.unique(self.groups[order], return_index=True, return_counts=True)
         times = np.repeat(size, size)
@@ -94,7 +94,7 @@ class Groups:
 
     @cached_property
     def _solver(self) -> Floats:
-        """(l + lambda Pi)^-1: the more records a value has, the closer its mean is held to its target."""
+        """(l + lambda Pi)^-1: the more records a value has, the closer its mean is to its target."""
         listed = np.bincount(self.groups, self.counts).astype(np.float64)
         records = listed * self._full
         size = float(records @ listed) / max(float(records.sum()), 1.0)
@@ -102,21 +102,21 @@ class Groups:
 
     @property
     def _weights(self) -> Floats:
-        """Records behind each line."""
+        """Number of records of each row."""
         return np.asarray(self.counts * self._full[self.groups])
 
     def scores(self, target: Floats) -> Floats:
-        """Per group, what each of its records adds to the estimate of a target.
+        """Return the contribution of each record to the estimate of a target, by group.
 
         Raises:
-            PolicyError: where the groups do not tell the target.
+            PolicyError: the target cannot be estimated from the groups.
         """
         mine, whole = float(target @ self.totals), float(self.totals.sum())
         if mine <= 0 or mine >= whole:
             return np.full(int(self.groups.max(initial=-1)) + 1, float(mine > 0))
         coefficients = self._solver @ (target + _RIDGE * self.totals * target)
         each = np.bincount(self.groups, self.counts * coefficients[self.values]).astype(np.float64)
-        # Over all records of the target the mean is 1, over all others 0: what is asked of everybody is answered exactly.
+        # Scale to a mean of 1 over all records of the target and 0 over all others: counts of everybody become exact.
         line = self._weights * each[self.groups]
         inside, outside = line @ target[self.values] / mine, line @ (1 - target[self.values]) / (whole - mine)
         if inside - outside > _MIN_DIFFERENCE:
@@ -124,23 +124,23 @@ class Groups:
             if self._excess_bias(each, target) <= _MAX_BIAS * mine:
                 return each
         raise PolicyError(
-            "This count cannot be told from the groups: they all list the same values, or always these together.",
-            hint="Ask about all values that stand together, or about everybody.",
+            "This count cannot be estimated: all groups list the same values, or always list these values together.",
+            hint="Ask for all values that occur together, or for all records.",
         )
 
     def _means(self, each: Floats) -> Floats:
-        """Mean of the scores over the records of each value."""
+        """Return the mean score over the records of each value."""
         total = np.bincount(self.values, self._weights * each[self.groups], minlength=self.size)
         return np.asarray(total / np.maximum(self.totals, 1e-12))
 
     def _excess_bias(self, each: Floats, target: Floats) -> float:
-        """How far the means of frequent values are off their target, beyond what chance explains (three standard errors)."""
+        """Return the squared bias of frequent values beyond what chance explains (three standard errors)."""
         means = self._means(each)
         noise = self._weights @ (each[self.groups] - means[self.values]) ** 2 / max(float(self.totals.sum()), 1.0)
         return float(np.maximum(self.totals * (means - target) ** 2 - 9 * noise, 0)[self.totals >= _MIN_RECORDS].sum())
 
     def counts_by(self, region: Integers, by: Integers, target: Floats, *, size: int, level: float = 0.95) -> Counts:
-        """How many records of some regions have a value of the target: the group and the region (`by`) of each record in one."""
+        """Count the records with a target value by region (`by`); `region` is the group of each record in a region."""
         each = self.scores(target)
         number = np.bincount(by, minlength=size)
         estimate = np.bincount(by, each[region], minlength=size).astype(np.float64)
@@ -154,10 +154,10 @@ class Groups:
         return Counts(estimate, spread.variance(np.clip(estimate, 0, number)), low, high, number)
 
     def _linear_variance(self, each: Floats, target: Floats, count: Floats, number: Integers) -> LinearVariance:
-        """Variance as a function of the count.
+        """Return the variance as a function of the count.
 
-        Given the groups, records of the target lie in the region with one probability, all others with another; nothing is left to
-        chance where everybody does.
+        Given the groups, records of the target are in the region with one probability and all others with another. A region
+        that contains all records has no variance.
         """
         weight = self.counts * self._full[self.groups]
         error = weight * (each[self.groups] - target[self.values]) ** 2
@@ -166,7 +166,7 @@ class Groups:
             float(error @ part[self.values]) / max(total, 1.0) * np.maximum(1 - records / max(total, 1.0), 0.0)
             for part, total, records in ((target, mine, count), (1 - target, whole - mine, number - count))
         )
-        # A region that favours some values adds what the means of these are off, as far as they go together.
+        # A region that favors some values adds the bias of their means.
         means = self._means(each)
         off = ((self.totals * (means - target))[self.totals > 0] ** 2).sum()
         part = number / max(whole, 1.0)
@@ -174,9 +174,9 @@ class Groups:
         return LinearVariance(base, inside - outside)
 
     def _design_effect(self, region: Integers, by: Integers, number: Integers) -> Floats:
-        """How much more the records of a region stand together in groups than by chance: persons of several records, kept in one group.
+        """Return the factor by which records of a region share groups more than by chance; 1 within chance.
 
-        The variance grows by as much; 1 within what chance explains.
+        The reason is persons with several records in one group. The variance grows by the same factor.
         """
         size = np.bincount(self.groups, self.counts * self._full[self.groups])
         groups = np.flatnonzero(size)
@@ -189,9 +189,9 @@ class Groups:
         return np.where((ratio > 1 + 3 * chance) & (number > 0), ratio, 1.0)
 
     def _fill_variance(self, target: Floats) -> float:
-        """Variance of how many of the target's listed values have a record, over all groups that are not full.
+        """Return the variance of the number of listed target values that have a record, over groups with counterfeits.
 
-        Chance; and which values are left without one may go by their frequency, so that those at stake may be off together.
+        It has a random part, and a part for values that are counterfeit together because of their frequency.
         """
         if self.records is None:
             return 0.0

@@ -1,17 +1,17 @@
-"""Several records of one person: how far their scores vary together, estimated without bias.
+"""Unbiased estimates of the covariance between several records of one person.
 
-Guarantee (to the recipient): the variance of a person's sum H of scores is E[H^2] - F^2, F being how many of her records count. F^2 needs
-the products f(v) f(w) of her values v and w at two events. With C the set at the earlier event, D the one at the later, T the
-kernel over the events between and h the score of the earlier one,
+Guarantee (to the recipient): the variance of a person's sum H of scores is E[H^2] - F^2, where F is the number of the
+person's records that count. F^2 needs the products f(v) f(w) of the values v and w at two events. With C the set at the
+earlier event, D the set at the later one, T the kernel over the events between and h the score of the earlier event,
 
     h (sum over D of f - sum over C of T f) + the score of f T f at the earlier event
 
-has the mean f(v) f(w), whatever is true of the person: given C, decoys move by T and nothing else.
+has the mean f(v) f(w) for all true values: given C, false candidates change by T only.
 
-Not covered: pairs of events far apart, or late in a life: their products, which are never negative, are taken as 0, so that the
-variance is too large rather than too small.
+Not covered: pairs of distant or late events. Their products, which are never negative, are taken as 0, so the variance is
+too large rather than too small.
 
-Cost: one inversion per row, event and distance.
+Cost: one inversion per stratum, event and distance.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from reticent.arrays import Floats, Integers
 from reticent.read.estimate.channel import Channel
 
 KernelStep = Callable[[int, Floats], Floats]
-"""The kernel T: a row of the prior and a function of the value -> its mean one event later."""
+"""The kernel T: maps a stratum and a function of the value to the function's mean one event later."""
 
 _MAX_GAP = 6
-"""Records of a person between which products are looked at."""
+"""Largest distance, in records of a person, between the records of a pair."""
 _MAX_EVENT = 12
-"""Events after which they are not."""
+"""Last event for which products are estimated."""
 
 
 def sums(table: Floats, strata: Integers, candidates: Integers) -> Floats:
-    """Per record the sum of its candidates' numbers in a table of rows x values."""
-    # Column by column: a table of all lookups at once would be l times as large as the data.
+    """Sum, for each record, the entries of its candidates in a table of strata x values."""
+    # Column by column: all lookups at once would need l times the memory of the data.
     flat, base = table.ravel(), strata.astype(np.int64) * table.shape[1]
     out = np.zeros(len(strata))
     for column in candidates.T:
@@ -43,14 +43,14 @@ def sums(table: Floats, strata: Integers, candidates: Integers) -> Floats:
 
 
 def propagate(stratum: int, step: KernelStep, goal: Floats, events: int) -> Floats:
-    """The mean of a goal so many events later."""
+    """Return the mean of a goal `events` events later."""
     for _ in range(events):
         goal = step(stratum, goal)
     return goal
 
 
 def pairs(keys: Integers, events: Integers) -> tuple[Integers, Integers]:
-    """Records of the same key, each with the next few: the earlier and the later ones."""
+    """Return the earlier and later records of pairs with the same key; each record is paired with the next few."""
     order = np.lexsort((events, keys))
     earlier, later = [], []
     for gap in range(1, min(_MAX_GAP, len(order) - 1) + 1):
@@ -64,7 +64,7 @@ def pairs(keys: Integers, events: Integers) -> tuple[Integers, Integers]:
 
 
 class Products:
-    """Estimates of f(v) f(w) for pairs of records of one person, f being the target; no `step` where there are first events only."""
+    """Estimates f(v) f(w) for pairs of records of one person, where f is the target; first events need no `step`."""
 
     def __init__(
         self, channel: Callable[[int], Channel], shape: tuple[int, int], target: Floats, step: KernelStep | None
@@ -78,9 +78,10 @@ class Products:
         later: Integers,
         events: tuple[Integers, Integers],
     ) -> Floats:
-        """One number per pair; 0 where nothing can be said.
+        """Return the estimate of each pair; 0 for pairs that cannot be estimated.
 
-        `earlier` is the score of the earlier record, its candidates, and those of the person's first event; `later` the candidates of the later.
+        `earlier` has the score and the candidates of the earlier record, and the candidates of the person's first event;
+        `later` has the candidates of the later record.
         """
         score, sets, first = earlier
         out = np.where(events[0] == events[1], score, 0.0)
@@ -96,17 +97,17 @@ class Products:
         self, strata: Integers, score: Floats, sets: Integers, first: Integers, later: Integers, when: tuple[int, int]
     ) -> Floats:
         event, distance = when
-        assert self._step is not None  # noqa: S101 - `of` has looked
+        assert self._step is not None  # noqa: S101 - checked in `of`
         ahead, joint, start = (np.zeros(self._shape) for _ in range(3))
-        silent = np.zeros(self._shape[0], dtype=bool)
-        for row in np.unique(strata):
-            ahead[row] = propagate(int(row), self._step, self._target, distance)
-            joint[row] = self._target * ahead[row]
-            begin = propagate(int(row), self._step, joint[row], event)
-            channel = self._channel(int(row))
-            silent[row] = not channel.is_estimable(begin)
-            start[row] = channel.coefficients(begin) - (begin if event else 0.0)
+        not_estimable = np.zeros(self._shape[0], dtype=bool)
+        for stratum in np.unique(strata):
+            ahead[stratum] = propagate(int(stratum), self._step, self._target, distance)
+            joint[stratum] = self._target * ahead[stratum]
+            begin = propagate(int(stratum), self._step, joint[stratum], event)
+            channel = self._channel(int(stratum))
+            not_estimable[stratum] = not channel.is_estimable(begin)
+            start[stratum] = channel.coefficients(begin) - (begin if event else 0.0)
         product = score * (self._target[later].sum(axis=1) - sums(ahead, strata, sets)) + sums(start, strata, first)
         if event:
             product += sums(joint, strata, sets)
-        return np.where(silent[strata], 0.0, product)
+        return np.where(not_estimable[strata], 0.0, product)

@@ -1,1 +1,1 @@
-"""One file per shape of a release: its tables as arrays, counted by the estimator of that shape."""
+"""One module per shape of a release: its tables as arrays, and its estimator."""

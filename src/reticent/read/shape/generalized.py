@@ -1,4 +1,4 @@
-"""Generalised tables and CASTLE records: exact values beside coarse fields; and groups of a series with counterfeits."""
+"""Generalized tables and CASTLE records: exact values with coarse fields; and groups of a series with counterfeits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reticent.read.question import Question
 from reticent.read.shape.labels import codes, domain
 
 EVERY_RECORD = "every record"
-"""Stands for the sensitive column where a release has none: records can still be counted by their fields."""
+"""Replaces the sensitive column in a release without one, so that records can still be counted by their fields."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,9 +24,9 @@ class Generalized:
 
     Attributes:
         table: the records.
-        sensitive: name of the column.
-        missing: records that were suppressed or held back.
-        fakes: per group of the column `group`, how many of its lines are counterfeit; None where there are no groups.
+        sensitive: name of the sensitive column.
+        missing: number of records that were suppressed or withheld.
+        counterfeits: number of counterfeit rows per group of the column `group`; None without groups.
     """
 
     table: pa.Table
@@ -36,19 +36,19 @@ class Generalized:
 
     @cached_property
     def domain(self) -> tuple[str, ...]:
-        """The values that occur."""
+        """The sensitive values that occur."""
         return domain(self.table.column(self.sensitive)) if self.sensitive != EVERY_RECORD else ("all",)
 
     @property
     def bounded(self) -> bool:
-        """Values are exact: bounds hold always."""
+        """True: the values are exact, so low and high are bounds that always hold."""
         return True
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Bounds, not intervals; and who is missing."""
-        words = "Low and high are bounds that hold in the worst case; the estimate spreads each coarse cell as the others suggest, or evenly."
-        extra = f"{self.missing:,} records were left out of the release; the upper bound includes them."
+        """Notes that low and high are bounds, and on missing records."""
+        words = "Low and high are worst-case bounds; the estimate spreads each coarse cell by the other cells of the column, or evenly."
+        extra = f"{self.missing:,} records are not in the release; the upper bound includes them."
         return (words, extra) if self.missing else (words,)
 
     @cached_property
@@ -59,25 +59,25 @@ class Generalized:
 
     @property
     def counted(self) -> Bools:
-        """All records."""
+        """All records are counted."""
         return np.ones(self.table.num_rows, dtype=bool)
 
     def counts(self, question: Question) -> Counts:
-        """Worst-case bounds, and the overlap as the estimate."""
-        fakes = None
+        """Return worst-case bounds, with the overlap of the cells as the estimate."""
+        counterfeits = None
         if self.counterfeits is not None:
             labels, groups = np.unique(self.table.column("group").to_numpy(), return_inverse=True)
-            fakes = groups.reshape(-1), np.array([self.counterfeits.get(int(label), 0) for label in labels])
-        return counts(self._values, question, missing=self.missing, counterfeits=fakes)
+            counterfeits = groups.reshape(-1), np.array([self.counterfeits.get(int(label), 0) for label in labels])
+        return counts(self._values, question, missing=self.missing, counterfeits=counterfeits)
 
     def scores(self, target: Floats) -> Floats:
-        """The target of each record's value: it is known."""
+        """Return the target of each record's value, which is known."""
         return np.asarray(np.append(target, 0.0)[self._values])
 
     def shares(self, target: Floats) -> Floats:
-        """The same: the value is known."""
+        """Return the same as `scores`, because the value is known."""
         return self.scores(target)
 
-    def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:  # noqa: ARG002 - the shape's contract
-        """The values are known: every draw is the same."""
+    def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:  # noqa: ARG002 - signature of Shape
+        """Return the known values for every draw."""
         return [self._values] * draws

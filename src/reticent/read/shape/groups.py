@@ -1,4 +1,4 @@
-"""Anatomy and delay-free groups: exact fields, and per group the values that stand in it."""
+"""Anatomy and delay-free groups: exact fields, and the sensitive values of each group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reticent.read.question import Question, combine_bounds
 from reticent.read.shape.labels import codes, domain, to_text
 
 _SUPPRESSION_FACTOR = 3.0
-"""How much more often than published a value may stand among the records that were left out."""
+"""Largest assumed ratio of a value's share among missing records to its share among published records."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,8 +26,8 @@ class Grouped:
 
     Attributes:
         table: the records, with a column `group`.
-        listed: the columns group, value and count.
-        missing: records that were suppressed or held back.
+        listed: the table of groups, with the columns group, value and count.
+        missing: number of records that were suppressed or withheld.
     """
 
     table: pa.Table
@@ -41,53 +41,53 @@ class Grouped:
 
     @property
     def bounded(self) -> bool:
-        """Values are hidden: intervals."""
+        """False: the values are hidden, so low and high are confidence intervals."""
         return False
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the inversion rests on, where it is not exact."""
+        """Notes on the assumptions of the estimate and on missing records."""
         words = []
         if self.groups.records is not None:
             words.append(
-                "Some groups list values that no record has; each is taken to be filled with the same probability."
+                "Some groups list values that no record has; the estimate assumes the same probability for each listed value."
             )
         if self.missing:
             words.append(
-                f"{self.missing:,} records were left out of the release and are not counted; the upper end has room for them."
+                f"{self.missing:,} records are not in the release and are not counted; the upper end allows for them."
             )
         return tuple(words)
 
     @cached_property
     def _numbers(self) -> tuple[Int64s, Int64s]:
-        """Group of each record and of each listed line, as numbers from 0."""
+        """Group of each record and of each row of the table of groups, as numbers from 0."""
         names = pa.chunked_array([to_text(self.listed.column("group"))])
-        order = domain(names)
-        mine = codes(self.table.column("group"), order)
-        if (mine < 0).any():
+        group_names = domain(names)
+        record_groups = codes(self.table.column("group"), group_names)
+        if (record_groups < 0).any():
             raise DataError(
-                f"{int((mine < 0).sum())} records name a group that the release does not list.",
-                hint="Take the release again: its tables do not belong together.",
+                f"{int((record_groups < 0).sum())} records have a group that the release does not list.",
+                hint="Get the release again: its tables do not belong together.",
             )
-        return mine, codes(names, order)
+        return record_groups, codes(names, group_names)
 
     @cached_property
     def groups(self) -> Groups:
         """The published groups as arrays."""
-        mine, lines = self._numbers
+        record_groups, lines = self._numbers
         counts = self.listed.column("count").to_numpy().astype(np.int64)
-        records = np.bincount(mine, minlength=int(lines.max(initial=-1)) + 1)
+        records = np.bincount(record_groups, minlength=int(lines.max(initial=-1)) + 1)
         same = np.array_equal(records, np.bincount(lines, counts))
         values = codes(self.listed.column("value"), self.domain)
         return Groups(len(self.domain), lines, values, counts, None if same else records)
 
     @property
     def counted(self) -> Bools:
-        """All records."""
+        """All records are counted."""
         return np.ones(self.table.num_rows, dtype=bool)
 
     def counts(self, question: Question) -> Counts:
-        """The inversion; where cells are coarse, between those that surely match and those that may."""
+        """Invert the groups; for coarse cells, return an interval from the sure matches to all possible matches."""
         perhaps = self._counts(question, question.match.perhaps)
         if question.match.exact:
             return perhaps
@@ -105,20 +105,20 @@ class Grouped:
         )
 
     def _suppression_margin(self, target: Floats) -> float:
-        """Records of the target that may have been left out: frequent values go first, so more than their share."""
+        """Bound the missing records with a target value; frequent values are suppressed first, so more than their share."""
         totals = self.groups.totals
         return self.missing * min(1.0, _SUPPRESSION_FACTOR * float(target @ totals) / max(float(totals.sum()), 1.0))
 
     def scores(self, target: Floats) -> Floats:
-        """What each record adds to an estimate."""
+        """Return the contribution of each record to an estimate."""
         return np.asarray(self.groups.scores(target)[self._numbers[0]])
 
     def shares(self, target: Floats) -> Floats:
-        """Share of the target in the record's group."""
+        """Return the share of the target in each record's group."""
         groups = self.groups
         mine = np.bincount(groups.groups, groups.counts * target[groups.values])
         return np.asarray((mine / np.bincount(groups.groups, groups.counts))[self._numbers[0]])
 
     def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
-        """The values of each group, dealt out to its records."""
+        """Assign the values of each group to its records at random."""
         return draw_group_values(self.groups, self._numbers[0], strata, draws, rng)

@@ -1,4 +1,4 @@
-"""Columns as codes."""
+"""Conversion of columns to text and to codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING = "(missing)"
 
 
 def to_text(column: pa.ChunkedArray) -> pa.Array:
-    """A column as text in one piece."""
+    """Return a column as text in a single array."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(whole.type):
         whole = whole.cast(whole.type.value_type)
@@ -23,30 +23,30 @@ def to_text(column: pa.ChunkedArray) -> pa.Array:
 
 
 def codes(column: pa.ChunkedArray, domain: Sequence[str]) -> Int64s:
-    """Position of each cell in the domain; -1 for others. What is missing is looked for under its label."""
+    """Return the position of each cell in the domain, -1 for others; a missing cell has the label `MISSING`."""
     cells = pc.fill_null(to_text(column), MISSING)
     places = pc.fill_null(pc.index_in(cells, pa.array(domain, pa.string())), -1)
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def domain(column: pa.ChunkedArray) -> tuple[str, ...]:
-    """The distinct cells of a column, sorted."""
+    """Return the distinct cells of a column, sorted."""
     cells = pc.unique(pc.fill_null(to_text(column), MISSING)).to_pylist()
     return tuple(sorted(cells))
 
 
 def number_combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
-    """Number of each record's combination of cells, and the combinations, in their order."""
+    """Return the number of each record's combination of cells, and the sorted combinations."""
     return _sort_combinations(*combinations(columns))
 
 
 def combinations(columns: Sequence[pa.ChunkedArray]) -> tuple[Int64s, list[tuple[Any, ...]]]:
-    """The same in whatever order."""
+    """Return the same as `number_combinations`, unsorted."""
     parts = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
     parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
     at = np.zeros(len(parts[0]), dtype=np.int64)
     for part in parts:
-        # Numbered anew at each column: the combinations that could occur may be more than numbers.
+        # Renumber at each column: the product of all domains may exceed 64 bits.
         _, first, at = np.unique(
             at * max(len(part.dictionary), 1) + part.indices.to_numpy(), return_index=True, return_inverse=True
         )
@@ -63,7 +63,7 @@ def _sort_combinations(at: Int64s, cells: list[tuple[Any, ...]]) -> tuple[Int64s
 
 
 def _key(cell: Any) -> tuple[int, float, str]:
-    """Numbers and intervals by their beginning, then words, then what is missing."""
+    """Return a sort key: numbers and intervals by their lower end, then text, then missing cells."""
     from reticent.read.cells import date_extent, number_extent
 
     if cell is None:

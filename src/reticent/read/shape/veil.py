@@ -1,4 +1,4 @@
-"""Veiled records: a set of candidates each, and `veil.json` that says how sets come about."""
+"""Veiled records, each with a set of candidates, and `veil.json` with the parameters of the veil."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Veiled:
     """Records with their candidates.
 
     Attributes:
-        table: the records: fields, `row`, `event`, perhaps `person`, and `candidates`.
-        document: what `veil.json` says.
-        candidates: names of the columns of candidates.
-        correction: later events are corrections, which never stay.
+        table: the records: fields, `row`, `event`, optionally `person`, and the candidates.
+        metadata: the content of `veil.json`.
+        candidates: names of the candidate columns.
+        correction: later events are corrections, so the value always changes.
     """
 
     table: pa.Table
@@ -39,53 +39,53 @@ class Veiled:
 
     @cached_property
     def domain(self) -> tuple[str, ...]:
-        """The values that can be offered."""
+        """The values that can be candidates."""
         return tuple(str(label) for label in self.metadata["domain"])
 
     @property
     def bounded(self) -> bool:
-        """Values are hidden: intervals."""
+        """False: the values are hidden, so low and high are confidence intervals."""
         return False
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which records an answer rests on, where not on all."""
+        """Notes on records that are not counted."""
         size = self.table.num_rows
-        left = size - int(self.counted.sum())
-        if not left:
+        uncounted = size - int(self.counted.sum())
+        if not uncounted:
             return ()
         if self._persons is None:
-            why = "without a pseudonym of the person (`link` in the policy) only first sights can be."
+            why = "this release does not link a person's records (`link` in the policy)."
         elif self._kernel_step is None:
-            why = "without a kernel only first sights can be."
+            why = "this release has no transition kernel."
         else:
-            why = (
-                "the first sets of their persons stand in earlier releases. Ask all releases together, in their order."
-            )
-        return (f"{left:,} later events are not counted: {why} This is about the other {size - left:,} records.",)
+            why = "the first events of their persons are in earlier releases. Read all releases together, in order."
+        return (
+            f"{uncounted:,} later events are not counted: {why} The answer covers the other {size - uncounted:,} records.",
+        )
 
     @cached_property
     def veil(self) -> Veil:
-        """What the release publishes of its veil."""
-        document, rows = self.metadata, np.asarray(self.metadata["segments"], dtype=np.uint64)
+        """The published parameters of the veil."""
+        document, segments = self.metadata, np.asarray(self.metadata["segments"], dtype=np.uint64)
         if int(document.get("slot_length", SLOT_LENGTH)) != SLOT_LENGTH:
-            raise DataError("The veil's line has another unit than this version reads.", hint="Update Reticent.")
-        eta = np.asarray(document.get("omission_rate") or np.zeros(len(rows)), dtype=np.float64)
-        # The noise is that of a share of persons, who are as many as first sights.
+            raise DataError("This version cannot read the slot length in veil.json.", hint="Update Reticent.")
+        omission_rate = np.asarray(document.get("omission_rate") or np.zeros(len(segments)), dtype=np.float64)
+        # The noise is in a share of persons; there are as many persons as first events.
         first = self._events == 0
-        size = np.bincount(self._strata[first] if first.any() else self._strata, minlength=len(rows))
+        size = np.bincount(self._strata[first] if first.any() else self._strata, minlength=len(segments))
         noise = _noise_variance(document.get("omission_rate_epsilon")) / np.maximum(size, 1) ** 2
-        orders = np.asarray(document["permutations"], dtype=np.int64)
+        permutations = np.asarray(document["permutations"], dtype=np.int64)
         veil = Veil(
             self.domain,
-            rows,
-            orders,
-            eta,
+            segments,
+            permutations,
+            omission_rate,
             np.where(size > 0, noise, 0.0),
             self._noisy_counts,
             stratum_sizes=size.astype(np.float64),
         )
-        if not eta.any() or not first.any():
+        if not omission_rate.any() or not first.any():
             return veil
         whole = replace(veil, excess=excess(veil, self._strata[first], self._candidate_sets[first]))
         whole.reuse_channels(veil)
@@ -111,8 +111,8 @@ class Veiled:
         sets = np.stack([codes(self.table.column(name), self.domain) for name in self.candidates], axis=1)
         if (sets < 0).any():
             raise DataError(
-                f"{int((sets < 0).any(axis=1).sum())} records have candidates that the veil's domain does not list.",
-                hint="Take the release again: its files do not belong together.",
+                f"{int((sets < 0).any(axis=1).sum())} records have candidates outside the domain in veil.json.",
+                hint="Get the release again: its files do not belong together.",
             )
         return sets
 
@@ -125,18 +125,18 @@ class Veiled:
 
     @cached_property
     def _first_record(self) -> Int64s:
-        """Record of the same person's first event; -1 where it is not here."""
+        """Index of the record of the same person's first event; -1 if it is not in the table."""
         first = np.where(self._events == 0, np.arange(len(self._events)), -1)
         if self._persons is None or not (self._events > 0).any():
             return first
-        sight = np.full(int(self._persons.max(initial=-1)) + 1, -1)
+        first_of_person = np.full(int(self._persons.max(initial=-1)) + 1, -1)
         at = np.flatnonzero(self._events == 0)
-        sight[self._persons[at]] = at
-        return np.where(self._events == 0, first, sight[self._persons])
+        first_of_person[self._persons[at]] = at
+        return np.where(self._events == 0, first, first_of_person[self._persons])
 
     @cached_property
     def counted(self) -> Bools:
-        """Records that can be counted: first sights, and later events whose person's first set and kernel are known."""
+        """Records that can be counted: first events, and later events if the first event and the kernel are known."""
         return np.asarray((self._events == 0) | ((self._first_record >= 0) & (self._kernel_step is not None)))
 
     @cached_property
@@ -144,7 +144,7 @@ class Veiled:
         return kernel_step(self.metadata.get("kernel"), self.veil.shares, correction=self.correction)
 
     def counts(self, question: Question) -> Counts:
-        """HT2; where cells are coarse, between those that surely match and those that may."""
+        """Return HT2 estimates; for coarse cells, the interval runs from the sure matches to all possible matches."""
         whole = self._release_cells(question.target)
         perhaps = self._counts(question, question.match.perhaps, whole)
         if question.match.exact:
@@ -166,7 +166,7 @@ class Veiled:
         )
 
     def _release_cells(self, target: Floats) -> Cells | None:
-        """All first sights, where the release says how many of them have which value."""
+        """Return the sums over all first events, if the release has noisy counts; otherwise None."""
         if self._noisy_counts is None:
             return None
         records = self._records(np.flatnonzero(self._events == 0))
@@ -185,27 +185,27 @@ class Veiled:
         )
 
     def scores(self, target: Floats) -> Floats:
-        """What each record adds to an estimate; nothing where it cannot be counted."""
+        """Return the contribution of each record to an estimate; 0 for records that cannot be counted."""
         at, out = np.flatnonzero(self.counted), np.zeros(len(self.counted))
         each = scores(self.veil, self._records(at), target, step=self._kernel_step)
         out[at] = each.value - self.veil.omission_rate[self._strata[at]] * each.omitted_mean
         return out
 
     def shares(self, target: Floats) -> Floats:
-        """Share of the target among the candidates."""
+        """Return the share of the target among each record's candidates."""
         return np.asarray(target[self._candidate_sets].mean(axis=1) * self.counted)
 
     def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
-        """Values drawn from what the candidates and the records of the same stratum say."""
+        """Draw values given the candidates and the other records of the same stratum."""
         if self._events.any():
             raise PolicyError(
-                "Completed data sets are drawn from first events only.", hint='Ask for them with where="event=0".'
+                "Completed data sets can be drawn from first events only.", hint='Select them with where="event=0".'
             )
         return draw_veil_values(self.veil, self._strata, self._candidate_sets, strata, draws, rng)
 
 
 def _noise_variance(epsilon: float | None) -> float:
-    """Variance of a count with two-sided geometric noise of scale 2 / epsilon."""
+    """Return the variance of two-sided geometric noise of scale 2 / epsilon."""
     if not epsilon:
         return 0.0
     q = float(np.exp(-epsilon / 2))
@@ -213,9 +213,10 @@ def _noise_variance(epsilon: float | None) -> float:
 
 
 def kernel_step(kernel: Mapping[str, Any] | None, shares: Floats, *, correction: bool = False) -> KernelStep | None:
-    """The step of a `veil.json`, under a prior of rows x values; None where it has no kernel.
+    """Return the kernel step of a `veil.json` for a prior of strata x values; None if there is no kernel.
 
-    The kernel is a sparse matrix (`starts`, `targets`, `weights`), or few numbers (`stay`, `within`, `parents`); a correction changes the value.
+    The kernel is a sparse matrix (`starts`, `targets`, `weights`) or a few numbers (`stay`, `within`, `parents`). With
+    `correction`, the value always changes.
     """
     if not kernel:
         return None
@@ -227,7 +228,7 @@ def kernel_step(kernel: Mapping[str, Any] | None, shares: Floats, *, correction:
         )
         return _without_diagonal(dense) if correction else dense
 
-    return lambda row, goal: np.asarray(matrix(row) @ goal)
+    return lambda stratum, goal: np.asarray(matrix(stratum) @ goal)
 
 
 def _sparse_matrix(kernel: Mapping[str, Any], size: int) -> Floats:
@@ -238,7 +239,7 @@ def _sparse_matrix(kernel: Mapping[str, Any], size: int) -> Floats:
 
 
 def _compact_matrix(kernel: Mapping[str, Any], shares: Floats) -> Floats:
-    """Stay; of the changes a share within the parent, the rest anywhere, both as the row's prior says."""
+    """Build the kernel: stay, or change to a value of the same parent (share `within`) or any value, by the prior."""
     stay, within = np.asarray(kernel["stay"], dtype=np.float64) / SLOT_LENGTH, float(kernel["within"]) / SLOT_LENGTH
     parents = np.asarray(kernel["parents"])
     anywhere = np.tile(shares, (len(shares), 1))
