@@ -1,8 +1,8 @@
-"""A store whose every row is written anew, in one transaction: tables of an older version, or another key, the first one, or none.
+"""Rewrites every row of a store in one transaction, to upgrade its schema or to change, add or remove its key.
 
-Guarantee: whoever has the key of before and this store as it is from now on reads nothing; nobody else notices but by the key.
-Not covered: copies and backups from before stay under the key of before.
-Cost: the whole store is read and written once; nobody writes meanwhile.
+Guarantee: an attacker who has the old key and the rewritten store can read nothing.
+Not covered: earlier copies and backups can still be read with the old key.
+Cost: the whole store is read and written once; other writers wait.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from reticent.store.store import Store
 _OLDEST = 2
 _OLD = "old_"
 _ROWS, _KEYS = 5_000, 200
-"""That are written, and asked for, at once."""
+"""Rows per insert, and keys per query."""
 
 
 def upgrade(where: str | os.PathLike[str]) -> int:
-    """Brings a store of an older version to this one, in one transaction; gives the version it had."""
+    """Upgrade a store to the current schema in one transaction. Return its earlier version."""
     engine = database.connect(store_file(where))
     try:
         with database.write_transaction(engine) as connection:
@@ -36,8 +36,8 @@ def upgrade(where: str | os.PathLike[str]) -> int:
             version = int(str(connection.execute(query).scalar() or "0"))
             if version not in (_OLDEST, schema.VERSION):
                 raise StateError(
-                    f"Schema {version} cannot be brought to {schema.VERSION}.",
-                    hint="Use the version that made the store.",
+                    f"The store has schema {version}, which cannot be upgraded to schema {schema.VERSION}.",
+                    hint="Use the version of Reticent that created the store.",
                 )
             if version == _OLDEST:
                 _upgrade_from_two(connection, Key.from_environment())
@@ -66,7 +66,7 @@ def _upgrade_from_two(connection: sa.Connection, key: Key | None) -> None:
 
 
 def _new_columns(connection: sa.Connection, publisher: str) -> dict[str, Any]:
-    """What a publisher's row counts now and did not before."""
+    """Return the columns of a publisher's row that the old schema did not have."""
 
     def one(text: str) -> Any:
         return connection.exec_driver_sql(text, (publisher,)).scalar()
@@ -99,18 +99,18 @@ def _convert_row(table: sa.Table, row: dict[Any, Any], facts: Mapping[str, Mappi
 
 
 def rekey(where: str | os.PathLike[str], new: Key | None) -> None:
-    """Brings a store under another key, or under none.
+    """Change the key of a store, or remove its encryption.
 
     Args:
-        where: the store; it opens with the key that the environment names, or with none where it is not encrypted.
-        new: the key from now on; None leaves the store unencrypted.
+        where: the store; it is opened with the key from the environment, if it is encrypted.
+        new: the new key; None removes the encryption.
 
     Raises:
-        StateError: somebody uses the store, it is damaged, or the present key is not its own.
+        StateError: another process uses the store, it is corrupt, or the current key is wrong.
     """
     with Store.open(where, create=False, key=_current_key(where)) as store, ExitStack() as stack:
         for publisher in store.publishers():
-            stack.enter_context(store.lock(publisher))  # whoever is at work holds the data key of before
+            stack.enter_context(store.lock(publisher))  # a process at work has the old data key
         with database.write_transaction(store.engine) as connection:
             seal, text = new_seal(new, store.seal.secret)
             for table in schema.metadata.sorted_tables:
@@ -124,7 +124,7 @@ def rekey(where: str | os.PathLike[str], new: Key | None) -> None:
 
 
 def _current_key(where: str | os.PathLike[str]) -> Key | None:
-    """The key of the environment where the store has one: it may stand there for a store that is yet to be encrypted."""
+    """Return the key from the environment if the store is encrypted; otherwise the key is the new one."""
     key = Key.from_environment()
     return key if key is None or Store.is_encrypted(where) else None
 
