@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     help="Store (file or URL) that records who was released and keeps the veil key.",
 )
 @options.despite_ledger
-@click.option("--draft", is_flag=True, help="Publish nothing; write the figures of a trial run to the folder for comparison.")
+@click.option(
+    "--draft", is_flag=True, help="Publish nothing; write the figures of a trial run to the folder for comparison."
+)
 @click.option(
     "--on-disk",
     is_flag=True,
@@ -106,7 +108,8 @@ def _on_disk(
 
     if not plain:
         raise PolicyError(
-            "--on-disk cannot be combined with --store, --draft or --seed.", hint="Remove these options, or remove --on-disk."
+            "--on-disk cannot be combined with --store, --draft or --seed.",
+            hint="Remove these options, or remove --on-disk.",
         )
     start = time.perf_counter()
     rules = Policy.load(policy).with_method("table", method)
@@ -138,7 +141,9 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
     for one in draft.alternatives:
         say(f"  Possible improvement: {one.words}.")
     number = save_draft(output, draft, rules, str(policy))
-    say(f"Draft {number} written; nothing was published. Compare: reticent drafts {output}. To publish, remove --draft.")
+    say(
+        f"Draft {number} written; nothing was published. Compare: reticent drafts {output}. To publish, remove --draft."
+    )
     if json:
         emit(summary(draft.release, seconds) | {"draft": number} | draft.to_dict())
 

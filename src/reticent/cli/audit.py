@@ -23,7 +23,9 @@ from reticent.errors import PolicyError
     metavar="DIR|FILE...",
     help="Releases in order, or a table from any source.",
 )
-@click.option("--original", type=options.PATH_OR_URL, help="The private input, to measure utility and count correct guesses.")
+@click.option(
+    "--original", type=options.PATH_OR_URL, help="The private input, to measure utility and count correct guesses."
+)
 @click.option("--population", help="A table of the population, or the number of people in it.")
 @click.option("--external", type=options.PATH_OR_URL, help="A table that an attacker might have or learn from.")
 @click.option("--ledger", help="Store of the publication; its ledger has each person's group.")
@@ -34,7 +36,9 @@ from reticent.errors import PolicyError
     default=0.09,
     help="Risk above which a record counts as exposed.",
 )
-@click.option("--target", show_default="the sensitive column", help="The quasi-identifier that the classifier predicts.")
+@click.option(
+    "--target", show_default="the sensitive column", help="The quasi-identifier that the classifier predicts."
+)
 @options.seed
 @options.json
 def audit(

@@ -11,7 +11,12 @@ from reticent.cli.output import say
 
 
 @click.command()
-@click.argument("audit", type=options.PATH, metavar="AUDIT.json", help="The JSON file that `reticent audit` wrote next to its report.")
+@click.argument(
+    "audit",
+    type=options.PATH,
+    metavar="AUDIT.json",
+    help="The JSON file that `reticent audit` wrote next to its report.",
+)
 @click.option("--output", "-o", type=options.PATH, required=True, help="Markdown file for the report.")
 def board(audit: Path, output: Path) -> None:
     """Write the anonymization report that an ethics board signs.

@@ -37,7 +37,9 @@ courses_option = click.option(
     is_flag=True,
     help="Add further diagnoses, drugs, procedures, families and deaths, with a policy for linked tables.",
 )
-outbreak_option = click.option("--outbreak", is_flag=True, help="Add an outbreak (six times as many cases) in the middle of the feed.")
+outbreak_option = click.option(
+    "--outbreak", is_flag=True, help="Add an outbreak (six times as many cases) in the middle of the feed."
+)
 disease_option = click.option("--disease", help="Diagnosis of the outbreak; default: influenza.")
 
 LAYOUTS = ("evolving", "m-distinct", "ipums")

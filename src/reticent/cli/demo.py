@@ -40,7 +40,9 @@ _WIDTH = 118
 def show_steps(folder: Path, rows: int) -> None:
     """Run all steps inside the folder, so that the commands are short."""
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"Working in {folder} with synthetic people. Lines after $ are what you would type; --help explains each command.")
+    say(
+        f"Working in {folder} with synthetic people. Lines after $ are what you would type; --help explains each command."
+    )
     with contextlib.chdir(folder):
         _table(rows)
         _evolving_table(rows)
@@ -70,14 +72,15 @@ def _run(*args: Any, first: int = 0, last: int = 0) -> None:
 
 
 def _table(rows: int) -> None:
-    _title(1, "One table, released once: the policy states the requirements, and the verifier checks them before publication.")
+    _title(
+        1,
+        "One table, released once: the policy states the requirements, and the verifier checks them before publication.",
+    )
     _run("datasets", "hospital", "-n", rows, "--seed", 1, "-o", "hospital.csv")
     say("Dates, places and lengths of stay are generalized until every class has ten diagnoses.")
     _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "general", first=ALL_LINES)
     _run("verify", "general", "-p", "hospital.policy.yaml", first=3, last=1)
-    say(
-        "The same table with the veil: each diagnosis is shown among ten candidates. The store keeps the key."
-    )
+    say("The same table with the veil: each diagnosis is shown among ten candidates. The store keeps the key.")
     veil = ("--method", "veil", "--store", "veil.db")
     _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "veil", *veil, first=3)
     _run("verify", "veil", "-p", "hospital.policy.yaml", last=1)
@@ -106,9 +109,7 @@ def _evolving_table(rows: int) -> None:
 
 
 def _series(rows: int) -> None:
-    _title(
-        3, "The same patients in release after release: diseases progress, and the candidates progress with them."
-    )
+    _title(3, "The same patients in release after release: diseases progress, and the candidates progress with them.")
     _run("datasets", "series", "-n", max(1000, rows // 10), "--releases", 3, "--seed", 1, "-o", "series")
     policy, store = "series/policy.yaml", "series.db"
     for number in (1, 2, 3):
@@ -147,4 +148,6 @@ def _ask() -> None:
         mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"].startswith(chapter)]
         true_count = sum(int(r["length_of_stay"]) >= 7 for r in mine)
         words = "contains" if row["low"] <= true_count <= row["high"] else "misses (as one in twenty may)"
-        say(f"  {row['sex']}: the true count is {true_count}; the interval {row['low']:.0f} to {row['high']:.0f} {words} it.")
+        say(
+            f"  {row['sex']}: the true count is {true_count}; the interval {row['low']:.0f} to {row['high']:.0f} {words} it."
+        )

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 app = options.OrderedGroup(help="Publish a table that changes, version by version.")
 
-again_option = click.option(
-    "--again", is_flag=True, help="Apply the file even if it is identical to the last change."
-)
+again_option = click.option("--again", is_flag=True, help="Apply the file even if it is identical to the last change.")
 
 
 @app.command("init")

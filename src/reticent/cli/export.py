@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     help="postgresql://... or sqlite:///file.db; fhir:FOLDER or fhir:FILE.json; omop:FILE.db or omop:FILE.duckdb.",
 )
 @click.option("--name", default="release", help="Prefix of the table names, as in NAME_data.")
-@click.option(
-    "--policy", "-p", type=options.PATH, help="FHIR: the policy, which maps columns to FHIR elements."
-)
+@click.option("--policy", "-p", type=options.PATH, help="FHIR: the policy, which maps columns to FHIR elements.")
 @options.json
 def export(release: Path, url: str, name: str, policy: Path | None, json: bool) -> None:
     """Write a release to a database, as FHIR, or as OMOP.

@@ -79,9 +79,7 @@ def describe(release: Release, seconds: float, verb: str = "released") -> None:
         say(f"  - {line}")
     say(f"  Holds against {release.guarantee.against}.")
     if release.guarantee.not_covered:
-        say(
-            f"  Not covered: {len(release.guarantee.not_covered)} kinds of attacker; see README.txt in the release."
-        )
+        say(f"  Not covered: {len(release.guarantee.not_covered)} kinds of attacker; see README.txt in the release.")
     for name, value in release.metrics.items():
         if name == "loss" or release.shape != "generalised":
             figure = f"{value:,.0f}" if value >= _LARGE else f"{value:.4g}"

@@ -85,7 +85,9 @@ def plan_for(
     if name == "stream":
         prior = output.with_suffix(".prior.csv")
         files = {prior: _csv(counts)}
-        lines[:0] = [f"# {prior.name} has the value counts of the data given to init: replace it with counts of past data."]
+        lines[:0] = [
+            f"# {prior.name} has the value counts of the data given to init: replace it with counts of past data."
+        ]
         lines.append(f"prior: {{file: {prior.name}}}")
     return PolicyPlan(commands(name, data, output), tuple(lines), updates=name == "series", files=files)
 

@@ -26,7 +26,9 @@ from reticent.errors import ConnectorError, PolicyError
 )
 @click.option("--public", is_flag=True, help="The data is public: add no noise.")
 @click.option(
-    "--released", is_flag=True, help="The data is the data to be released: add noise to everything, report no measurements."
+    "--released",
+    is_flag=True,
+    help="The data is the data to be released: add noise to everything, report no measurements.",
 )
 @options.seed
 @options.json
@@ -62,7 +64,9 @@ def prior(
     if not math.isfinite(epsilon):
         raise PolicyError("--epsilon must be a finite number.", hint="Use 1, or --public if the data is public.")
     if released and public:
-        raise PolicyError("--released and --public cannot be combined: data to be released is not public.", hint="Remove one of them.")
+        raise PolicyError(
+            "--released and --public cannot be combined: data to be released is not public.", hint="Remove one of them."
+        )
     if len(rules.sensitive) != 1:
         raise PolicyError("A prior needs exactly one sensitive column.", hint="Give one column the role sensitive.")
     with show_progress("Reading"):

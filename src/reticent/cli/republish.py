@@ -15,9 +15,7 @@ from reticent.cli.output import describe, emit, say, show_progress, summary
 @click.command()
 @click.argument("data", type=options.PATH_OR_URL, help="All current records.")
 @options.policy_file
-@click.option(
-    "--store", type=options.PATH_OR_URL, required=True, help="Store of the series: a file or a URL."
-)
+@click.option("--store", type=options.PATH_OR_URL, required=True, help="Store of the series: a file or a URL.")
 @options.output_folder
 @options.method
 @options.despite_ledger

@@ -27,7 +27,9 @@ def backup(store: str, target: Path) -> None:
 
 
 @app.command("restore")
-@click.argument("backup", type=options.PATH_OR_URL, help="File from `store backup`; for a database server, the URL of the store.")
+@click.argument(
+    "backup", type=options.PATH_OR_URL, help="File from `store backup`; for a database server, the URL of the store."
+)
 @store_argument
 @click.option(
     "--published",
@@ -47,9 +49,7 @@ def restore(backup: str, store: str, published: tuple[str, ...], json: bool) -> 
         replay = "reads its input again and sends only what is new" if outcome.lines else "can continue"
         say(f"  {name}: {'closed: ' + outcome.closed if outcome.closed else replay}")
     if not published and any(outcome.closed for outcome in outcomes.values()):
-        say(
-            "To reopen a closed publication, restore again with --published: the last release folder, the file with a"
-        )
+        say("To reopen a closed publication, restore again with --published: the last release folder, the file with a")
         say("stream's lines, or NAME=NUMBER (evolving=2: two publications).")
     if json:
         emit({name: {"closed": outcome.closed, "lines": outcome.lines} for name, outcome in outcomes.items()})
@@ -123,13 +123,19 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
     from reticent.store.upgrade import rekey as rewrite
 
     if (to is not None) + passphrase + decrypt != 1:
-        raise PolicyError("The new key is missing or ambiguous.", hint="Give one of --to FILE, --passphrase and --decrypt.")
+        raise PolicyError(
+            "The new key is missing or ambiguous.", hint="Give one of --to FILE, --passphrase and --decrypt."
+        )
     new = Key.from_file(to) if to else None
     if passphrase:
         words = click.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
         new = Key.from_passphrase(words)
     rewrite(store, new)
-    say("The store is no longer encrypted." if new is None else "The store now opens with the new key only. Make a backup.")
+    say(
+        "The store is no longer encrypted."
+        if new is None
+        else "The store now opens with the new key only. Make a backup."
+    )
 
 
 @app.command("upgrade")

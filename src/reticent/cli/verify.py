@@ -68,7 +68,9 @@ def verify(
 def summarize_findings(findings: Sequence[Finding]) -> list[str]:
     """Return one line per claim with its worst figure, one line for the format checks, and every failed check."""
     passed = [finding for finding in findings if finding.holds]
-    claims = {finding.claim: [f for f in passed if f.claim == finding.claim] for finding in passed if _is_claim(finding)}
+    claims = {
+        finding.claim: [f for f in passed if f.claim == finding.claim] for finding in passed if _is_claim(finding)
+    }
     form = len(passed) - sum(map(len, claims.values()))
     lines = [_line(_worst(group), f"{len(group)} checks" if len(group) > 1 else None) for group in claims.values()]
     lines += [f"  holds    format, counts and files: {form} checks"] if form else []

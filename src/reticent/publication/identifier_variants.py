@@ -22,9 +22,7 @@ from reticent.arrays import UInt64s
 LOG = logging.getLogger(__name__)
 LEADING_ZEROS, _WITHOUT_ZEROS = r"(^|[^0-9])0+([0-9])", r"\1\2"
 _MAX_WIDTH, _SAMPLE = 12, 20_000
-_HINT = (
-    "They count as different persons. If they are the same, correct them before publishing: two veils of one person disclose the value."
-)
+_HINT = "They count as different persons. If they are the same, correct them before publishing: two veils of one person disclose the value."
 
 
 def warn_of_variants(names: pa.ChunkedArray) -> int:
@@ -38,7 +36,9 @@ def warn_of_variants(names: pa.ChunkedArray) -> int:
 def warn_of_count(number: int) -> int:
     """Log a warning with the number of identifier variants, if there are any."""
     if number:
-        LOG.warning("%s person identifiers differ from another one only in case or leading zeros. %s", f"{number:,}", _HINT)
+        LOG.warning(
+            "%s person identifiers differ from another one only in case or leading zeros. %s", f"{number:,}", _HINT
+        )
     return number
 
 

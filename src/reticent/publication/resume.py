@@ -70,7 +70,8 @@ class ResumingSink:
                 return file.read(size)
         except OSError:
             raise StateError(
-                f"{self._path} cannot be read.", hint="Restore the file: the stream needs it until it has passed its end."
+                f"{self._path} cannot be read.",
+                hint="Restore the file: the stream needs it until it has passed its end.",
             ) from None
 
 

@@ -198,7 +198,8 @@ def _copy(source: Path, target: Path) -> None:
         sync(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise StateError(
-            f"{source} cannot be copied ({type(error).__name__}).", hint="Check both paths, and that the source is a store."
+            f"{source} cannot be copied ({type(error).__name__}).",
+            hint="Check both paths, and that the source is a store.",
         ) from None
     finally:
         remove_files(draft)

@@ -138,7 +138,8 @@ class Key:
         """
         if len(words) < _MIN_PASSPHRASE:
             raise PolicyError(
-                f"The passphrase has fewer than {_MIN_PASSPHRASE} characters.", hint="Use five random words, for example."
+                f"The passphrase has fewer than {_MIN_PASSPHRASE} characters.",
+                hint="Use five random words, for example.",
             )
         return cls(words.encode(), passphrase=True)
 

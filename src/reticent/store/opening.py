@@ -116,9 +116,7 @@ def prepare_file(path: Path, *, create: bool, key: Key | None = None, link: Path
         raise StateError(f"Store {path} is a directory.", hint="Give the path of a file.")
     if path.exists():
         if not path.stat().st_size:
-            raise StateError(
-                f"Store {path} is corrupt: the file is empty.", hint=CORRUPT_HINT
-            )
+            raise StateError(f"Store {path} is corrupt: the file is empty.", hint=CORRUPT_HINT)
         return
     RollbackMarker(path).refuse_orphan(f"Store {path}")
     _refuse_lone_log(path)
