@@ -1,4 +1,4 @@
-"""Reticent: releases health data that keeps changing, without telling who has what."""
+"""Reticent releases health data that keeps changing, without disclosing who has what."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -70,10 +70,10 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker knows every name already, and must not take a wrong one for right
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
-        """Loads a public name when it is first used, so that the command line answers at once."""
+        """Load a public name on first use, so that the command line starts fast."""
         if name in _HOME:
             return getattr(import_module(_HOME[name]), name)
         if name == "__version__":
@@ -84,5 +84,5 @@ if not TYPE_CHECKING:  # a checker knows every name already, and must not take a
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Return the public names."""
     return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""`python -m reticent` is the command line."""
+"""Runs the command line as `python -m reticent`."""
 
 from reticent.cli import entry
 

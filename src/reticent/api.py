@@ -1,4 +1,4 @@
-"""The front door in Python: the verbs of the command line, an Arrow table or a path in, a release out."""
+"""The Python API: the same verbs as the command line, with a table or a path as input and a release as result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reticent.policy.cells import without_markers
 from reticent.policy.spec import unknown_word_message
 from reticent.publication import table
 from reticent.release import Release
-from reticent.verify import verify as judge
+from reticent.verify import verify as verify_releases
 from reticent.verify.original.persons import Input
 from reticent.verify.published import is_stream_file, text_table
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Location: TypeAlias = str | os.PathLike[str]
 Data: TypeAlias = Location | Any
-"""Whatever names a table on the command line, an Arrow table, or a frame of another library; these have no common type."""
+"""A path or URL as on the command line, an Arrow table, or a frame of another library; these have no common type."""
 ReleaseSource: TypeAlias = Data | Release
 
 
@@ -48,26 +48,26 @@ def anonymize(
     allow_republication: bool = False,
     cancellation: CancellationToken | None = None,
 ) -> Release:
-    """Releases one table, once.
+    """Release one table, once.
 
     Args:
-        data: a table with exactly the columns of the policy, or whatever names one on the command line; under a policy with
-            `tables` all of them by name, or whatever names them.
+        data: a table with exactly the columns of the policy, or its path or URL; for a policy with `tables` a mapping of
+            names to tables, or their path or URL.
         policy: a policy, or the path of its file.
-        method: instead of the policy's `table.method`.
-        store: remembers who stood in which publication, and keeps the key of the veil, which cannot do without.
+        method: the method to use instead of the policy's `table.method`.
+        store: the path or URL of a store, which records the persons and keeps the veil key; required for the veil.
         seed: makes the release repeatable, for tests only.
-        allow_republication: publish although some persons stand in other publications of the store; the release says so.
-        watch: tells how far the search is, and may be cancelled from another thread.
+        allow_republication: allow people who were already released from this store; the release records this.
+        watch: reports the progress of the search; another thread may cancel it.
 
     Raises:
         GuaranteeError: the policy cannot be met.
-        UnwantedError: the watch was cancelled.
+        UnwantedError: the search was cancelled.
     """
     rules = policy_of(policy)
     if rules.tables is not None:
         if method is not None:
-            raise PolicyError("Linked tables have one method.", hint="Leave out --method.")
+            raise PolicyError("Linked tables have only one method.", hint="Remove --method.")
         return _anonymize_tables(data, rules, store, seed, allow_republication=allow_republication)
     records = table_for_policy(data, rules)
     if store is None:
@@ -88,13 +88,13 @@ def anonymize(
 
 
 def draft(data: Data, policy: Policy | Location, *, method: str | None = None, seed: int | None = None) -> Draft:
-    """A release that nobody sees, with what each column lost and what would help; no store and no ledger knows of it.
+    """Make a trial release, with the loss of each column and possible improvements. It leaves no trace in a store or ledger.
 
     Args:
-        data: a table with exactly the columns of the policy, or whatever names one on the command line.
+        data: a table with exactly the columns of the policy, or its path or URL.
         policy: a policy, or the path of its file.
-        method: instead of the policy's `table.method`.
-        seed: makes it repeatable.
+        method: the method to use instead of the policy's `table.method`.
+        seed: makes the draft repeatable.
 
     Raises:
         GuaranteeError: the policy cannot be met.
@@ -112,26 +112,26 @@ def verify(
     store: Location | None = None,
     original: Data | None = None,
 ) -> VerificationResult:
-    """Recomputes every claim from the releases alone; with the original also what they cannot show.
+    """Recompute every claim from the releases only; with the original, also the claims about persons.
 
     Args:
-        releases: folders, files of JSON lines, `Release` values or anybody's tables; several in the order of publication.
+        releases: folders, files of JSON lines, `Release` values or tables from any source; several in the order of publication.
         policy: a policy, or the path of its file.
-        store: the store of the publication, whose ledger tells who stood in which group.
-        original: the private input of a table's release: shows whether the claims of persons hold.
+        store: the store of the publication, whose ledger has each person's group.
+        original: the private input of a table's release, to check the claims about persons.
     """
     rules = policy_of(policy)
     if rules.tables is not None and original is not None:
         raise PolicyError(
-            "Linked tables are compared with their input when they are released, not later.",
-            hint="Leave --original out; `reticent audit --original` joins the tables before and after.",
+            "Linked tables cannot be compared with their input after the release.",
+            hint="Remove --original, or use `reticent audit --original`, which joins the tables before and after.",
         )
     source = None if original is None else Input(table_for_policy(original, rules))
     ledger = None if store is None else ledger_of(store)
     sources = sources_of(releases, rules)
     if not sources:
         raise PolicyError("There is no release to verify.", hint="Give a folder, a file, a release or a table.")
-    return judge(sources, rules, ledger=ledger, original=source)
+    return verify_releases(sources, rules, ledger=ledger, original=source)
 
 
 def audit(
@@ -142,13 +142,13 @@ def audit(
     store: Location | None = None,
     seed: int | None = None,
 ) -> Audit:
-    """Verifies, measures and attacks releases.
+    """Verify, measure and attack releases.
 
     Args:
-        releases: folders, files of JSON lines, `Release` values or anybody's tables; several in the order of publication.
+        releases: folders, files of JSON lines, `Release` values or tables from any source; several in the order of publication.
         policy: a policy, or the path of its file.
-        original: the private input, to count right guesses and the utility.
-        store: the store of the publication, whose ledger tells who stood in which group.
+        original: the private input, to count correct guesses and measure utility.
+        store: the store of the publication, whose ledger has each person's group.
         seed: makes the attacks repeatable.
     """
     from reticent.report import AuditInputs
@@ -157,12 +157,12 @@ def audit(
     rules = policy_of(policy)
     ledger = None if store is None else ledger_of(store)
     if rules.tables is not None and original is not None:
-        material = AuditInputs(tables=_tables(original, rules)[0], ledger=ledger, seed=seed)
+        inputs = AuditInputs(tables=_tables(original, rules)[0], ledger=ledger, seed=seed)
     else:
-        material = AuditInputs(
+        inputs = AuditInputs(
             original=None if original is None else table_for_policy(original, rules), ledger=ledger, seed=seed
         )
-    return attack(sources_of(releases, rules), rules, material)
+    return attack(sources_of(releases, rules), rules, inputs)
 
 
 def risk(
@@ -172,13 +172,13 @@ def risk(
     sensitive: Sequence[str] | str | None = None,
     person: str | None = None,
 ) -> SinglingOut:
-    """Says who could be singled out in a table as it is, before any policy exists.
+    """Measure how many people could be singled out in a table, without a policy.
 
     Args:
-        data: a table, or whatever names one on the command line.
-        quasi: the columns that others may know; guessed from names and values otherwise.
-        sensitive: what nobody should learn; guessed otherwise.
-        person: the column that names the same person across records; guessed otherwise.
+        data: a table, or its path or URL.
+        quasi: the columns that an attacker may know; by default guessed from names and values.
+        sensitive: the columns to protect; by default guessed.
+        person: the column that identifies the person; by default guessed.
     """
     from reticent.audit.risk.singling_out import singling_out
     from reticent.policy.guess import guess, guess_person
@@ -198,7 +198,7 @@ def risk(
 
 
 def ledger_of(store: Location) -> Ledger:
-    """The ledger of a store that holds one publication."""
+    """Return the ledger of a store with one publication."""
     from reticent.store import Store
 
     with Store.open(store, create=False) as opened:
@@ -206,26 +206,26 @@ def ledger_of(store: Location) -> Ledger:
         names = tuple(name for name in names if len(names) == 1 or opened.publisher_row(name)["entries"])
         if len(names) != 1:
             raise StateError(
-                f"The store holds {len(names)} publications.",
-                hint="Give the store of one evolving table, series or stream.",
+                f"The store has {len(names)} publications, but exactly one is needed.",
+                hint="Give the store of a single evolving table, series or stream.",
             )
         return opened.ledger(names[0])
 
 
 def policy_of(policy: Policy | Location) -> Policy:
-    """A policy, or the one that a file holds."""
+    """Return a policy, loaded if its path is given."""
     if isinstance(policy, Policy):
         return policy
     if not isinstance(policy, str | os.PathLike):
         raise PolicyError(
-            f"The policy is of the type {type(policy).__name__}.",
+            f"The policy has the type {type(policy).__name__}.",
             hint="Give reticent.Policy(columns=..., privacy=...), or the path of a policy file.",
         )
     return Policy.load(Path(policy))
 
 
 def sources_of(releases: ReleaseSource | Sequence[ReleaseSource], policy: Policy) -> list[Path | Release | pa.Table]:
-    """What was released by us stays where it is; a file of anybody is read as the table it holds."""
+    """Return releases of Reticent as they are given, and other files as tables."""
     return [_source(source, policy) for source in (releases if isinstance(releases, list | tuple) else [releases])]
 
 
@@ -261,14 +261,14 @@ def _tables(data: Any, policy: Policy) -> tuple[Mapping[str, pa.Table], dict[str
 
 
 def table_for_policy(data: Data, policy: Policy) -> pa.Table:
-    """The one table of a policy, with what it calls missing taken out."""
+    """Load the single table of a policy, with its missing markers as nulls."""
     if policy.tables is not None:
-        raise PolicyError("The policy is for several tables.", hint="Linked tables are released once, by anonymize.")
+        raise PolicyError("The policy is for linked tables.", hint="Use anonymize, which releases linked tables once.")
     return _load_table(data, policy)
 
 
 def _load_table(data: Data, policy: Policy | None = None) -> pa.Table:
-    """A table in memory or at a place, with what the policy calls missing taken out."""
+    """Load a table from memory, a path or a URL, with the policy's missing markers as nulls."""
     if isinstance(data, str | os.PathLike):
         return read_input(os.fspath(data), policy)
     return without_markers(table_of(data), policy.missing if policy is not None else ())
@@ -277,7 +277,7 @@ def _load_table(data: Data, policy: Policy | None = None) -> pa.Table:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """What a store keeps, loaded where it is used: a table released once needs no database."""
+        """Load the stateful classes on first use: a table released once needs no database."""
         if name in ("EvolvingTable", "Series"):
             return getattr(import_module("reticent.stateful"), name)
         raise AttributeError(f"module 'reticent.api' has no attribute {name!r}")

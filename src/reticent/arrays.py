@@ -1,4 +1,4 @@
-"""Arrays of numpy by what they hold, for annotations; and what numpy does slowly."""
+"""Names of numpy array types for annotations, and a faster `np.unique`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ Bools = NDArray[np.bool_]
 
 
 def distinct(numbers: Int64s) -> Int64s:
-    """The different numbers, ascending. `np.unique` hashes them, which takes ten times as long where most are different."""
+    """Return the distinct numbers in ascending order. `np.unique` hashes them, which takes ten times as long if most are distinct."""
     ordered = np.sort(numbers)
     return ordered[np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])]

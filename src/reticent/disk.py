@@ -1,7 +1,7 @@
-"""What operating systems do differently about files: rights, flushing, moving, locks, waiting. Nothing else calls them by name.
+"""File operations that differ between operating systems: permissions, flushing, moving, locks, waiting.
 
-On Windows a file has no mode bits: it belongs to whom its folder belongs to. Names of a folder cannot be flushed there,
-and the wait for a pipe cannot be cut short; everything else is the same.
+On Windows a file has no mode bits: its folder sets the permissions. The names in a folder cannot be flushed there, and
+waiting for a pipe cannot be interrupted. Everything else is the same.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _LOCK_ERRORS = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
-    """A descriptor of a file that, where it is made here, belongs to its owner alone."""
+    """Open a file. A new file is accessible to its owner only."""
     return os.open(path, flags | _BINARY, OWNER_FILE)
 
 
 def open_new(path: str | os.PathLike[str]) -> int:
-    """A descriptor for writing a file that must not exist yet."""
+    """Open a new file for writing. The file must not exist."""
     return open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
 
 def make_folder(path: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
-    """A folder of its owner's alone."""
+    """Create a folder that is accessible to its owner only."""
     path.mkdir(mode=OWNER_FOLDER, parents=parents, exist_ok=exist_ok)
 
 
 def is_readable_by_others(path: Path) -> bool:
-    """Whether the mode bits let anybody but the owner in; never on Windows, where they say nothing."""
+    """Whether the mode bits give access to other users; always False on Windows, which has no mode bits."""
     return not WINDOWS and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
 def sync(path: Path) -> None:
-    """Waits until the disk has a file, or the names in a folder."""
+    """Flush a file, or the names in a folder, to disk."""
     if WINDOWS and path.is_dir():
         return
     handle = os.open(path, (os.O_RDWR if WINDOWS else os.O_RDONLY) | _BINARY)
@@ -66,18 +66,18 @@ def sync(path: Path) -> None:
 
 
 def sync_data(handle: int) -> None:
-    """Waits until the disk has what was written."""
+    """Flush written data to disk."""
     getattr(os, "fdatasync", os.fsync)(handle)
 
 
 def read_at(handle: int, size: int, offset: int) -> bytes:
-    """Bytes of a file, wherever its position is."""
+    """Read bytes at an offset, without changing the position of the file."""
     with _seek(handle, offset):
         return os.read(handle, size)
 
 
 def write_at(handle: int, data: bytes, offset: int) -> None:
-    """Writes a few bytes of a file, wherever its position is."""
+    """Write a few bytes at an offset, without changing the position of the file."""
     with _seek(handle, offset):
         os.write(handle, data)
 
@@ -93,9 +93,9 @@ def _seek(handle: int, offset: int) -> Iterator[None]:
 
 
 def move(source: Path, target: Path) -> None:
-    """Gives a finished file or folder its name, in the place of a file that has it.
+    """Rename a finished file or folder, and replace an existing file.
 
-    Windows refuses as long as anybody has one of them open, and a scanner for viruses opens whatever is new: then it is tried again.
+    Windows refuses while another process has one of the files open. Virus scanners open every new file, so the move is retried.
     """
     for pause in _RETRY_SECONDS if WINDOWS else ():
         with contextlib.suppress(PermissionError):
@@ -107,7 +107,7 @@ def move(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def staged_path(path: Path) -> Iterator[Path]:
-    """A hidden name beside a path: the file or folder that is made there takes its place once it is on disk, and is gone if anything fails."""
+    """Yield a hidden path next to `path`. The file or folder written there is renamed to `path`, or removed if anything fails."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
         yield draft
@@ -122,28 +122,28 @@ def staged_path(path: Path) -> Iterator[Path]:
 
 
 def readable_handles(handles: Sequence[int], timeout: float | None = None) -> list[int]:
-    """Which of some descriptors can be read without waiting; on Windows nobody can say, and the first is read."""
+    """Return the descriptors that can be read without waiting. Windows cannot tell, so there the first one is returned."""
     if WINDOWS:
         return list(handles[:1]) if timeout is None else []
     return list(select.select(handles, [], [], timeout)[0])
 
 
 def set_idle_priority() -> None:
-    """Lets every other process go first, where the system has an order of them."""
+    """Give this process the lowest priority, if the system supports it."""
     _set_priority(nice=19, session=10)
 
 
 def set_low_priority() -> None:
-    """Lets others go first and still gets a third of what they get: for work that somebody waits for."""
+    """Give this process a lower priority, about a third of the normal CPU share: for work that a user waits for."""
     _set_priority(nice=5, session=5)
 
 
 def _set_priority(nice: int, session: int) -> None:
-    """Lowers the process, and the session that it leaves its own for.
+    """Lower the priority of the process, in a new session of its own.
 
-    Linux may weigh whole sessions against each other and against its own threads, which bring a commit to disk; what is low within
-    a busy session is not low beside them. A session gets at least a tenth of what an ordinary one gets, so that its work comes to
-    an end on a machine that is never idle, too.
+    Linux may schedule whole sessions against each other and against kernel threads, which write commits to disk. A low priority within
+    a busy session is not low compared with them. A session gets at least a tenth of the normal share, so that its work finishes even on
+    a busy machine.
     """
     if hasattr(os, "nice"):
         os.nice(nice)
@@ -153,7 +153,7 @@ def _set_priority(nice: int, session: int) -> None:
 
 
 def widen_pipe(handle: int) -> None:
-    """A larger pipe lets its writer go on while its reader is busy; where it cannot be had, it stays as it is."""
+    """Enlarge a pipe if possible, so that its writer can continue while its reader is busy."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError, AttributeError):
@@ -162,11 +162,11 @@ def widen_pipe(handle: int) -> None:
 
 @contextlib.contextmanager
 def file_lock(path: Path, wait: float, pause: float) -> Iterator[None]:
-    """Hold the lock of a file, which vanishes with the process however it dies.
+    """Lock a file within the block. The lock ends with the process, even if it is killed.
 
     Raises:
-        TimeoutError: another holds it for longer than `wait` seconds.
-        OSError: the file cannot be made or locked.
+        TimeoutError: another process has the lock for longer than `wait` seconds.
+        OSError: the file cannot be created or locked.
     """
     handle = open_private(path, os.O_RDWR | os.O_CREAT)
     try:
@@ -184,7 +184,7 @@ def file_lock(path: Path, wait: float, pause: float) -> Iterator[None]:
 
 
 def _lock(handle: int) -> bool:
-    """Takes the lock of an open file, unless another has it."""
+    """Lock an open file. Return False if another process has the lock."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,7 +199,7 @@ def _lock(handle: int) -> bool:
 
 
 def _unlock(handle: int) -> None:
-    """Said aloud: a child of this process may have the file open, too."""
+    """Unlock explicitly: a child process may have the file open, too."""
     if fcntl is not None:
         fcntl.flock(handle, fcntl.LOCK_UN)
     else:

@@ -1,4 +1,4 @@
-"""Every error Reticent raises on purpose.
+"""All errors that Reticent raises deliberately.
 
     ReticentError
     ├── PolicyError      the policy or the call is wrong                     exit 2
@@ -9,7 +9,7 @@
     ├── UnwantedError    the work was cancelled; nothing is published        exit 1
     └── InternalError    this is a bug                                       exit 1
 
-Messages name columns, places and counts, and say what to do next. They never show a cell of the data.
+Messages name columns, files and counts, and say what to do next. They never contain a cell of the data.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 CORRUPT_HINT = (
-    "Nothing was published. Run `reticent store check`, then go on from a backup with `reticent store restore`: "
-    "it knows what the world has seen, a copied file does not."
+    "Nothing was published. Run `reticent store check`, then restore a backup with `reticent store restore`. "
+    "Do not copy a backup over the store: the same people could be published again."
 )
-"""What to do about anything in a store that is not as it was written."""
+"""What to do about a corrupt store."""
 
 
 class ReticentError(Exception):
-    """Root of the tree; carries a hint and the exit code of the command line."""
+    """Base class of all errors, with a hint and the exit code of the command line."""
 
     exit_code = 1
 
@@ -39,7 +39,7 @@ class ReticentError(Exception):
 
 
 class PolicyError(ReticentError):
-    """The policy, or the way it is called, is wrong."""
+    """The policy or the call is wrong."""
 
     exit_code = 2
 
@@ -57,7 +57,7 @@ class GuaranteeError(ReticentError):
 
 
 class StateError(ReticentError):
-    """The store, a snapshot or the ledger is missing, damaged or of another policy."""
+    """The store, a snapshot or the ledger is missing, corrupt or of another policy."""
 
     exit_code = 5
 
@@ -73,15 +73,15 @@ class WorkCancelledError(ReticentError):
 
 
 class InternalError(ReticentError):
-    """An invariant of Reticent itself broke: a bug, never the user's fault."""
+    """An internal check of Reticent failed: a bug, never the user's fault."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, hint="This is a bug in Reticent; nothing was published. Please report it.")
+        super().__init__(message, hint="Report this bug in Reticent. Nothing was published.")
 
 
 @contextmanager
 def require_extra(what: str, extra: str) -> Iterator[None]:
-    """Names the extra that brings a package which only some need, where an import within fails."""
+    """Name the extra to install if an import within the block fails."""
     try:
         yield
     except ImportError:

@@ -1,4 +1,4 @@
-"""Frames of other libraries as Arrow tables: whatever speaks the Arrow interface, pandas, polars, DuckDB."""
+"""Converts frames of other libraries to Arrow tables: pandas, polars, DuckDB, and any with the Arrow interface."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow as pa
 from reticent.errors import ConnectorError, DataError
 
 _INPUT_HINT = "Give a pandas or polars frame, a PyArrow table, a DuckDB relation, or the path of a file."
-# What people try, by the name of its type, and how a table is made of it.
+# Types that users often pass by mistake, and how to convert them to a table.
 _CONVERSIONS = {
     "LazyFrame": "Call collect() first.",
     "Series": "Call to_frame() first.",
-    "dict": "Make a table of it: pyarrow.table(data).",
-    "list": "Make a table of it: pyarrow.Table.from_pylist(data).",
+    "dict": "Convert it: pyarrow.table(data).",
+    "list": "Convert it: pyarrow.Table.from_pylist(data).",
     "ndarray": "Name its columns: pandas.DataFrame(data, columns=[...]).",
-    "DuckDBPyConnection": "Give what a query returns: connection.sql(...).",
+    "DuckDBPyConnection": "Give the result of a query: connection.sql(...).",
 }
 _NULLABLE = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -36,29 +36,31 @@ _SINGLE_TYPES = (
 
 
 def is_frame(data: Any) -> bool:
-    """Whether something is a table in memory, of whatever library; a single column is none."""
+    """Whether an object is a table in memory, of any library. A single column is not a table."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return True
     return _is_pandas(data) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns"))
 
 
 def table_of(frame: Any) -> pa.Table:
-    """The columns of a frame; of pandas also the index, where it has a name.
+    """Return the columns of a frame as a table. A named pandas index becomes a column.
 
     Raises:
-        DataError: what a table cannot say, in words and without a cell: cells that are no single values, columns of
-            mixed types, two columns of one name, an index of pandas that holds more than numbers and has no name.
+        DataError: the frame has nested cells, columns of mixed types, two columns of one name, or a pandas index without a
+            name that is not a row count.
     """
     if not is_frame(frame):
         kind = type(frame).__name__
-        raise DataError(f"This is no table but of the type {kind}.", hint=_CONVERSIONS.get(kind, _INPUT_HINT))
+        raise DataError(
+            f"The data has the type {kind}, which is not a table.", hint=_CONVERSIONS.get(kind, _INPUT_HINT)
+        )
     names, columns = _pandas_columns(frame) if _is_pandas(frame) else _arrow_columns(frame)
     _refuse_names(names)
     return pa.table({str(name): _simple_column(name, column) for name, column in zip(names, columns, strict=True)})
 
 
 def pandas_of(table: pa.Table) -> Any:
-    """The table as a pandas frame; whole numbers and truth values with missing cells get pandas' nullable types."""
+    """Return the table as a pandas frame. Integers and booleans with missing cells get pandas' nullable types."""
     pandas = _library("pandas")
     frame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -68,7 +70,7 @@ def pandas_of(table: pa.Table) -> Any:
 
 
 def polars_of(table: pa.Table) -> Any:
-    """The table as a polars frame."""
+    """Return the table as a polars frame."""
     return _library("polars").from_arrow(table)
 
 
@@ -88,17 +90,17 @@ def _arrow_columns(frame: Any) -> tuple[list[Any], Sequence[pa.ChunkedArray]]:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(
-            f"The frame cannot be read as a table ({type(error).__name__}).",
-            hint="Give every column one type, and single values in its cells.",
+            f"The frame cannot be converted to a table ({type(error).__name__}).",
+            hint="Give every column one type, with a single value in each cell.",
         ) from None
     return table.column_names, table.columns
 
 
 def _pandas_columns(frame: Any) -> tuple[list[Any], list[Any]]:
-    """Column by column: what pandas says of all of them at once quotes cells."""
+    """Convert column by column: pandas' error for all columns at once quotes cells."""
     if frame.columns.nlevels > 1:
         raise DataError(
-            f"The names of the columns have {frame.columns.nlevels} levels.",
+            f"The column names have {frame.columns.nlevels} levels.",
             hint="Join them: frame.columns = ['_'.join(map(str, names)) for names in frame.columns].",
         )
     levels = _index_levels(frame.index)
@@ -108,13 +110,13 @@ def _pandas_columns(frame: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _index_levels(index: Any) -> list[Any]:
-    """An index with a name is a column; one without that only counts rows is left out, as `frame[condition]` leaves it."""
+    """Return a named index as columns. An unnamed index of integers is dropped, such as the one of `frame[condition]`."""
     levels = [index.get_level_values(at) for at in range(index.nlevels)]
     if index.nlevels == 1 and index.name is None and index.dtype.kind in "iu":
         return []
     if any(level.name is None for level in levels):
         raise DataError(
-            "The frame has an index without a name that is more than a count of rows.",
+            "The frame has an index without a name that is not a row count.",
             hint="Name it (frame.rename_axis('patient')) to make it a column, or call reset_index(drop=True).",
         )
     return levels
@@ -125,30 +127,30 @@ def _pandas_column(name: Any, column: Any) -> Any:
         return pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise DataError(
-            f"Column '{name}' mixes types, or has one that no table knows ({str(column.dtype).partition('[')[0]}).",
-            hint="Make it text with .astype('string'), make it numbers or dates, or leave it out.",
+            f"Column '{name}' has mixed types or an unsupported type ({str(column.dtype).partition('[')[0]}).",
+            hint="Convert it to text with .astype('string'), to numbers or to dates, or drop it.",
         ) from None
 
 
 def _refuse_names(names: list[Any]) -> None:
     if not names:
-        raise DataError("The frame has no columns.", hint="Give a table with a column for every role of the policy.")
+        raise DataError("The frame has no columns.", hint="Give a table with the columns of the policy.")
     for at, name in enumerate(names, start=1):
         if name is None or name != name or not str(name).strip():  # noqa: PLR0124 - pandas names columns NaN
-            raise DataError(f"Column {at} has no name.", hint="Name it.")
-    twice = [name for name, count in Counter(map(str, names)).items() if count > 1]
-    if twice:
-        raise DataError(f"Several columns are called '{twice[0]}'.", hint="Rename them, or leave all but one out.")
+            raise DataError(f"Column {at} has no name.", hint="Give it a name.")
+    duplicates = [name for name, count in Counter(map(str, names)).items() if count > 1]
+    if duplicates:
+        raise DataError(f"Several columns are named '{duplicates[0]}'.", hint="Rename them, or drop all but one.")
 
 
 def _simple_column(name: Any, column: Any) -> Any:
-    """Types that engines know: views, large strings and categories become what they stand for."""
+    """Convert a column to a type that engines support: views, large strings and categories become plain values."""
     if pa.types.is_dictionary(column.type) and _is_single(column.type.value_type):
         column = _decode(column)
     if not _is_single(column.type):
         raise DataError(
-            f"Column '{name}' holds cells that are no single value ({_type_name(column.type)}).",
-            hint="Make it text, or leave it out.",
+            f"Column '{name}' has nested cells ({_type_name(column.type)}).",
+            hint="Convert it to text, or drop it.",
         )
     return column.cast(pa.string()) if _is_text(column.type) else column
 
@@ -162,7 +164,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _decode(column: Any) -> pa.ChunkedArray:
-    """The values that categories stand for; views of text cannot be taken from by number."""
+    """Return the values of a categorical column. Arrow cannot take from text views, so they are cast first."""
     kind = column.type.value_type
     plain = pa.string() if _is_text(kind) else kind
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -170,5 +172,5 @@ def _decode(column: Any) -> pa.ChunkedArray:
 
 
 def _type_name(kind: Any) -> str:
-    """The name of a type without what is inside it."""
+    """Return the name of a type without its parameters."""
     return re.split(r"[<\[]", str(kind))[0]

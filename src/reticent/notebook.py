@@ -1,4 +1,4 @@
-"""Values as notebooks show them: a heading, a small table, a plot; everything escaped."""
+"""HTML for notebooks: a heading, a small table, a plot; all text is escaped."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 def table_html(heading: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A heading and a table."""
+    """Return a heading and a table as HTML."""
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<p><b>{escape(heading)}</b></p><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def image_html(svg: str) -> str:
-    """A plot as an image of its own, so that its styles and its names stay inside."""
+    """Return a plot as a separate image, so that its styles and ids do not affect the page."""
     return f'<img width="640" alt="" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"/>'
 
 

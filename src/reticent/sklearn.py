@@ -1,8 +1,8 @@
-"""A scikit-learn transformer for the table kind: a frame in, its release out.
+"""A scikit-learn transformer that releases a frame as a table.
 
-Needs the extra `audit`. A release may hold fewer rows than its input and in another order, so what is learnt from must
-stand in the frame: fit a model on columns of the released frame, not on labels kept beside it. Each call of `transform`
-is a release of its own; releasing the same persons again and again is what `EvolvingTable` and `Series` are for.
+Needs the extra `audit`. A release may have fewer rows than its input, in another order. Therefore fit a model on columns of
+the released frame, not on separate labels. Each call of `transform` is a release of its own. To release the same persons
+repeatedly, use `EvolvingTable` or `Series`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["Anonymizer"]
 
 
 class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Releases frames under a policy; pandas gives pandas, polars gives polars, anything else gives Arrow.
+    """Releases frames under a policy. Returns pandas for pandas, polars for polars, and Arrow otherwise.
 
     Args:
-        policy: a policy, the path of its file, or None: it is guessed when fitted.
-        method: instead of the policy's `table.method`.
+        policy: a policy, the path of its file, or None to guess it in `fit`.
+        method: the method to use instead of the policy's `table.method`.
         seed: makes the release repeatable, for tests only.
     """
 
@@ -49,7 +49,7 @@ class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self.seed = seed
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002, N803 - the library's words
-        """Reads the policy and checks that it knows the columns."""
+        """Load the policy and check that it has the columns of the frame."""
         table = table_of(X)
         policy = Policy.guess(table) if self.policy is None else self.policy
         self.policy_ = policy if isinstance(policy, Policy) else Policy.load(Path(policy))
@@ -58,11 +58,11 @@ class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803 - the library's word
-        """The release of a frame; its guarantee is in `release_`."""
+        """Return the release of a frame. Its guarantee is in `release_`."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self, "policy_")
         self.release_ = anonymize(X, self.policy_, method=self.method, seed=self.seed)
         library = type(X).__module__.partition(".")[0]
-        give = {"pandas": self.release_.to_pandas, "polars": self.release_.to_polars}
-        return give.get(library, self.release_.to_arrow)()
+        converters = {"pandas": self.release_.to_pandas, "polars": self.release_.to_polars}
+        return converters.get(library, self.release_.to_arrow)()

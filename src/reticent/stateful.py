@@ -1,4 +1,4 @@
-"""What a store keeps, for Python: a table that changes, and the same persons again and again."""
+"""The Python API of publications with a store: evolving tables and series."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from reticent.engine.evolving.change import Change
     from reticent.release import Release
 
-# Long enough for the changes of others before ours, short enough to notice one that hangs.
+# Long enough for the changes of other writers, short enough to notice one that hangs.
 WAIT = 600.0
 _SETTINGS_KEY = "about"
 
 
 class EvolvingTable:
-    """A table that gains, loses and corrects rows, on a store; everything is on disk when a call returns.
+    """A table with insertions, deletions and corrections, in a store. Every change is on disk when a call returns.
 
         table = EvolvingTable("private.db", "policy.yaml")
         table.insert("today.csv")
         table.publish("release-1")
 
-    Each call stands alone and waits for other writers. For many calls in a row, `with table:` keeps the table in memory and
-    the others waiting.
+    Each call opens the store and waits for other writers. For many calls in a row, `with table:` keeps the table in memory
+    and makes other writers wait.
     """
 
     def __init__(self, store: Location, policy: Policy | Location | None = None, *, wait: float = WAIT) -> None:
-        """Opens the table that a store holds; makes it under the policy, if one is given and there is none yet.
+        """Open the table in a store, or create it if a policy is given and the store has no table.
 
         Args:
             store: a path or a URL.
-            policy: needed for a new table; a table keeps its policy for life.
+            policy: required for a new table; it cannot be changed later.
             wait: seconds to wait for other writers.
         """
         self._location, self._wait = store, wait
@@ -60,19 +60,21 @@ class EvolvingTable:
         with Store.open(store, create=False) as opened:
             self.policy, self._seed = _load_settings(opened)
         if policy is not None and policy_of(policy).hash != self.policy.hash:
-            raise StateError("The table was begun under another policy.", hint="Leave the policy out to go on with it.")
+            raise StateError(
+                "The table was created with another policy.", hint="Omit the policy to use the table's own."
+            )
 
     @classmethod
     def create(cls, store: Location, policy: Policy | Location, *, seed: int | None = None) -> Self:
-        """Makes a store for an empty table under a policy; refuses one that holds a table already."""
+        """Create an empty table under a policy. Refuse a store that already has a table."""
         rules, name = policy_of(policy), evolving.Evolving.kind
         publisher(rules, name, rules.evolving.method, rng=Rng.fresh())  # refuses a policy that cannot work
         about = {"policy": rules.to_dict(), "base": str(rules.base.resolve()), "seed": seed}
         with Store.open(store) as opened:
             if name in opened.publishers():
                 raise StateError(
-                    "The store holds an evolving table already.",
-                    hint="Go on with it. Another store is for other persons: these would be published anew.",
+                    "The store already has an evolving table.",
+                    hint="Use this table. Do not use a new store for the same people: they would be published a second time.",
                 )
             opened.register(name, policy_hash=rules.hash)
             with opened.lock(name, wait=WAIT), opened.transaction() as tx:
@@ -81,39 +83,39 @@ class EvolvingTable:
 
     @classmethod
     def open(cls, store: Location, *, wait: float = WAIT) -> Self:
-        """Opens the table that a store holds."""
+        """Open the table in a store."""
         return cls(store, wait=wait)
 
     def insert(self, data: Data, *, again: bool = True) -> Change:
-        """Adds records; `again=False` refuses those that the last change has brought already."""
+        """Add records. `again=False` refuses data that is identical to the last change."""
         batch = table_for_policy(data, self.policy)
         with self._acquire_driver() as driver:
             return driver.insert(batch, again=again)
 
     def update(self, data: Data) -> Change:
-        """Replaces the records that the data name."""
+        """Replace the records that the data names."""
         batch = table_for_policy(data, self.policy)
         with self._acquire_driver() as driver:
             return driver.update(batch)
 
     def apply(self, data: Data, *, again: bool = True) -> Change:
-        """Applies a change feed: its column `op` says insert, update or delete."""
+        """Apply a change feed. Its column `op` says insert, update or delete."""
         batch = table_for_policy(data, self.policy)
         with self._acquire_driver() as driver:
             return driver.apply(batch, again=again)
 
     def delete(self, ids: Data | Sequence[Any], *, by: str | None = None) -> Change:
-        """Removes records: a sequence of ids, or data with a column of them.
+        """Delete records by a sequence of ids, or by data with a column of ids.
 
         Args:
-            ids: of records where the policy names a column of record ids, otherwise of persons.
-            by: the identifier column they belong to.
+            ids: ids of records if the policy names a column of record ids, otherwise of persons.
+            by: the identifier column of the ids.
         """
         lines: list[str] = []
         if isinstance(ids, str | os.PathLike) or is_frame(ids):
             ids, by, lines = self._ids(table_for_policy(ids, self.policy), by)
         with self._acquire_driver() as driver:
-            if lines:  # a file of ids alone has no header: who stands in its first line wants to be forgotten, too
+            if lines:  # a file of ids may have no header: then its first line is an id, too
                 with contextlib.suppress(DataError):
                     return driver.delete(lines, by=by)
             return driver.delete(ids, by=by)
@@ -126,31 +128,31 @@ class EvolvingTable:
         format: str = "csv",  # noqa: A002 - the users' word
         allow_republication: bool = False,
     ) -> Release:
-        """Publishes the table as it is now, or hands over the publication that a crash kept from being delivered.
+        """Publish the table as it is now, or deliver the publication that a crash left undelivered.
 
         Args:
-            folder: a new folder for the release, if it is to be written.
-            again: try although the method is made for one publication and one was made; the judge decides.
+            folder: a new folder for the release; None writes no folder.
+            again: try another publication with a method made for one; the verifier decides.
             format: csv or parquet.
-            allow_republication: publish although some persons stand in other publications of the store; the release says so.
+            allow_republication: allow people who were already released from this store; the release records this.
 
         Raises:
-            GuaranteeError: the policy cannot be met, or some persons stand in another publication; nothing was published.
+            GuaranteeError: the policy cannot be met, or some persons are in another publication; nothing was published.
         """
         with self._acquire_driver() as driver:
             driver.allow_republication = allow_republication
             return driver.deliver(None if folder is None else Path(folder), format, again=again)
 
     def status(self) -> dict[str, Any]:
-        """How the table stands, in plain values."""
+        """Return the state of the table in counts."""
         with self._acquire_driver() as driver:
             return driver.status()
 
     @property
     def engine(self) -> EvolvingPublisher:
-        """The table in memory, inside `with`."""
+        """The engine with the table in memory, inside `with`."""
         if self._driver is None:
-            raise StateError("The table is not open.", hint="Write `with table:`.")
+            raise StateError("The table is not open.", hint="Use it inside `with table:`.")
         return self._driver.engine
 
     def __enter__(self) -> Self:
@@ -175,7 +177,7 @@ class EvolvingTable:
             yield evolving.Evolving(store, self.policy, rng=rng, in_memory=whole)
 
     def _ids(self, batch: pa.Table, by: str | None) -> tuple[pa.ChunkedArray, str | None, list[str]]:
-        """The ids, the column they belong to, and all lines of a file whose first is no name that we know."""
+        """Return the ids, their column, and all lines of a file whose first line is no known column name."""
         known = [name for name in (by, self.policy.evolving.record, self.policy.person) if name is not None]
         column = next((name for name in known if name in batch.column_names), None)
         if column is None and by is None and batch.num_columns == 1:
@@ -183,12 +185,14 @@ class EvolvingTable:
             lines = [*batch.column_names, *only.to_pylist()] if pa.types.is_string(only.type) else []
             return only, self.policy.person, lines
         if column is None:
-            raise DataError(f"There is no column '{known[0]}'.", hint="Give the ids of persons or records.")
+            raise DataError(
+                f"There is no column '{known[0]}'.", hint="Give a column with the ids of persons or records."
+            )
         return batch.column(column), column, []
 
 
 class Series:
-    """The same persons again and again, on a store that remembers what was seen of whom.
+    """A series: releases of the same persons, with a store that records what was published of each person.
 
     releases = Series("private.db", "policy.yaml")
     releases.publish("spring.csv", "spring")
@@ -197,30 +201,32 @@ class Series:
     def __init__(
         self, store: Location, policy: Policy | Location, *, seed: int | None = None, allow_republication: bool = False
     ) -> None:
-        """A series on a store; both are made with the first release.
+        """Open a series. The first release creates the store and the series.
 
         Args:
             store: a path or a URL.
-            policy: the policy the series was begun under, or begins under.
+            policy: the policy of the series; it cannot be changed later.
             seed: makes a new series repeatable, for tests only.
-            allow_republication: publish although some persons stand in other publications of the store; the releases say so.
+            allow_republication: allow people who were already released from this store; the releases record this.
         """
         self._allow_republication = allow_republication
         self._location, self.policy, self._seed = store, policy_of(policy), seed
 
     def publish(self, data: Data, folder: Location | None = None, *, format: str = "csv") -> Release:  # noqa: A002 - the users' word
-        """Publishes all records as they are now as the next release.
+        """Publish all current records as the next release.
 
         Args:
-            data: a table with exactly the columns of the policy, or whatever names one on the command line.
-            folder: a new folder for the release, if it is to be written.
+            data: a table with exactly the columns of the policy, or its path or URL.
+            folder: a new folder for the release; None writes no folder.
             format: csv or parquet.
 
         Raises:
             GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
         """
         records, name = table_for_policy(data, self.policy), series.Series.kind
-        first = None if Store.exists(self._location) else self._first(records)  # refused: not even a store is made
+        first = (
+            None if Store.exists(self._location) else self._first(records)
+        )  # before a store exists: it may be refused
         with Store.open(self._location) as store:
             secret = None if first is None else first.secret
             store.register(name, policy_hash=self.policy.hash, secret=secret)
@@ -230,7 +236,7 @@ class Series:
                 return driver.deliver(records, place, format, seed=self._seed, first=first)
 
     def status(self) -> dict[str, Any]:
-        """How the series stands, in plain values."""
+        """Return the state of the series in counts."""
         name = series.Series.kind
         with Store.open(self._location, create=False) as store:
             releases = len(store.ledger(name))
@@ -253,21 +259,21 @@ def _has_table(store: Location) -> bool:
 
 
 def _load_settings(store: Store) -> tuple[Policy, int | None]:
-    """The policy a table was begun under, and its seed if it has one."""
+    """Return the policy of the table and its seed, if it has one."""
     name = evolving.Evolving.kind
     if name not in store.publishers():
-        raise StateError("The store holds no evolving table.", hint="Run `reticent evolve init` first.")
+        raise StateError("The store has no evolving table.", hint="Run `reticent evolve init` first.")
     about = json.loads(store.get(name, name, _SETTINGS_KEY) or b"{}")
     if not about:
         refuse_closed_publication(store, name)
         raise StateError(
-            "The evolving table was not set up completely.",
-            hint="Nothing was published from it: remove its store, and run `reticent evolve init` again.",
+            "The evolving table was not created completely. Nothing was published from it.",
+            hint="Remove its store, and run `reticent evolve init` again.",
         )
     policy = Policy.from_dict(about["policy"], base=about["base"])
     if policy.hash != store.policy_hash(name):
         raise StateError(
-            "A file that the policy names has changed since the table was begun.",
-            hint="Restore it; a table keeps its policy for life.",
+            "A file that the policy names has changed since the table was created.",
+            hint="Restore the file: the policy of a table cannot be changed.",
         )
     return policy, about["seed"]

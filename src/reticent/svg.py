@@ -1,4 +1,4 @@
-"""Small plots as inline SVG: no script, no network; colours come from the page's style, light or dark."""
+"""Small plots as inline SVG, without scripts or network. The page's style sets the colors, light or dark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH = 460
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: a name, its length, and what to write beside it."""
+    """One bar: a name, its length, and the label next to it."""
 
     name: str
     value: float
@@ -21,7 +21,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Range:
-    """A measured share with its confidence interval, and the share that was claimed."""
+    """A measured share with its confidence interval, and the claimed share."""
 
     name: str
     value: float
@@ -32,7 +32,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Point:
-    """A candidate in the plane of risk and utility."""
+    """A candidate policy in the plane of risk and utility."""
 
     name: str
     x: float
@@ -41,7 +41,7 @@ class Point:
 
 
 def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
-    """Horizontal bars, longest to the right."""
+    """Return horizontal bars, one per item."""
     top = max((item.value for item in items), default=0) or 1
     span = WIDTH - room - 96
     rows = []
@@ -57,7 +57,7 @@ def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
 
 
 def pairs(title: str, items: Sequence[tuple[str, float, float]], room: int = 110) -> str:
-    """Two thin bars per name, before above after, as shares of all."""
+    """Return two thin bars per name: the share before above the share after."""
     top = max((max(before, after) for _, before, after in items), default=0) or 1
     span = WIDTH - room - 60
     rows = []
@@ -73,7 +73,7 @@ def pairs(title: str, items: Sequence[tuple[str, float, float]], room: int = 110
 
 
 def ranges(title: str, items: Sequence[Range], room: int = 112) -> str:
-    """A dot with its interval per attack, a tick where the claim lies; from 0 to 100%."""
+    """Return one dot with its interval per item and a tick at the claim, from 0 to 100%."""
     span = WIDTH - room - 62
     height = 28 * len(items) + 34
 
@@ -104,7 +104,7 @@ def ranges(title: str, items: Sequence[Range], room: int = 112) -> str:
 
 
 def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> str:
-    """Candidates by risk (right is worse) and error (up is worse); the frontier is joined by a line."""
+    """Return candidates by risk (right is worse) and error (up is worse), with a line along the frontier."""
     left, bottom, top = 60, 220, 20
     span = WIDTH - left - 30
     x_top = max((point.x for point in points), default=0) * 1.15 or 1
@@ -142,7 +142,7 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
 
 
 def _merge_labels(places: Sequence[tuple[float, float]]) -> dict[tuple[float, float], list[str]]:
-    """Numbers of points so close that their labels would lie on each other share one label."""
+    """Merge the labels of points that are so close that their labels would overlap."""
     names: dict[tuple[float, float], list[str]] = {}
     for number, (x, y) in enumerate(places, 1):
         near = next((at for at in names if abs(at[0] - x) < 28 and abs(at[1] - y) < 18), (x, y))
@@ -163,7 +163,7 @@ def _svg(title: str, body: str, height: int) -> str:
 
 
 def standalone(svg: str) -> str:
-    """A plot as a file of its own: it brings the colours that a page would give it."""
+    """Return a plot as a separate file, with the colors that a page would set."""
     style = (
         "svg{background:#fff;font:13px system-ui,sans-serif}.label,.value{fill:#222}.tick{fill:#666;font-size:11px}"
         ".bar,.dot{fill:#2563a8}.hot{fill:#b3261e}.dull{fill:#999}.grid{stroke:#ddd}.whisker,.claim{stroke:#444}"

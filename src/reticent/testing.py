@@ -1,4 +1,4 @@
-"""For the tests of other people's pipelines: a table that must not leave before it keeps the policy."""
+"""Assertions for the tests of your own pipelines."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def assert_holds(releases: ReleaseSource | Sequence[ReleaseSource], policy: Policy | Location) -> VerificationResult:
-    """Fails a test with every refuted claim, never with a cell; `releases` as in `reticent.verify`.
+    """Fail a test with every refuted claim, never with a cell. `releases` is as in `reticent.verify`.
 
     from reticent.testing import assert_holds
 
     def test_the_line_list_may_leave():
         assert_holds("build/line-list.csv", "policy.yaml")
     """
-    verdict = verify(releases, policy)
-    if not verdict.holds:
-        raise AssertionError(repr(verdict))
-    return verdict
+    result = verify(releases, policy)
+    if not result.holds:
+        raise AssertionError(repr(result))
+    return result

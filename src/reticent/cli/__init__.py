@@ -1,4 +1,4 @@
-"""The command line: a command parses, calls the public API, prints. One file per command, loaded when it is used."""
+"""The command line. Each command has one file that parses, calls the public API and prints; it is loaded on use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 from reticent.cli.completion import completion
 from reticent.cli.options import OrderedGroup
 
-# Command -> module that holds a click command of that name, or a group called `app`.
+# Command -> module with a click command of that name, or a group called `app`.
 COMMANDS = {
     "risk": "reticent.cli.risk",
     "init": "reticent.cli.init",
@@ -43,17 +43,16 @@ COMMANDS = {
 
 
 class LazyGroup(OrderedGroup):
-    """Imports a command's module only when that command, or the list of all, is asked for."""
+    """Imports a command's module only for that command, or for the list of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """In the order a newcomer meets them."""
+        """Return the commands in the order in which a new user needs them."""
         return list(COMMANDS)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the command, or says which one was probably meant."""
-        _refuse_former_names(args)
+        """Find the command, or suggest a similar one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from reticent.errors import PolicyError
             from reticent.policy.spec import unknown_word_message
@@ -64,7 +63,7 @@ class LazyGroup(OrderedGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The click command behind a name."""
+        """Return the click command of a name."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(COMMANDS[cmd_name])
@@ -73,7 +72,7 @@ class LazyGroup(OrderedGroup):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; who stops it gets the exit code that shells know, who reads no further is no error."""
+        """Run the command. An interrupt exits with code 130; a closed output pipe is not an error."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -105,12 +104,12 @@ def _refuse_former_names(args: list[str]) -> None:
 @click.version_option(
     package_name="reticent", prog_name="reticent", message="%(prog)s %(version)s", help="Print the version."
 )
-@click.option("--quiet", is_flag=True, help="No words on standard error but errors; anywhere on the line.")
-@click.option("--verbose", is_flag=True, help="Say what is being done; anywhere on the line.")
-@completion("--install-completion", "install", "Install completion for this shell, or the one that is named.")
-@completion("--show-completion", "script", "Show completion for this shell, to copy it or to install it another way.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+@click.option("--verbose", is_flag=True, help="Print each step with its time.")
+@completion("--install-completion", "install", "Install tab completion for this shell or the named one.")
+@completion("--show-completion", "script", "Print the tab completion script for this shell or the named one.")
 def app(quiet: bool, verbose: bool) -> None:
-    """Releases health data that keeps changing, without telling who has what."""
+    """Release health data that keeps changing, without disclosing who has what."""
     if quiet:
         from reticent.cli.output import be_quiet
 
@@ -123,52 +122,52 @@ def app(quiet: bool, verbose: bool) -> None:
 
 
 class _NoPandas:
-    """Hides pandas: pyarrow loads it wherever it is installed, though no command uses it; it costs 0.3 s and 60 MB."""
+    """Hides pandas: pyarrow imports it if it is installed, which costs 0.3 s and 60 MB. No command uses it."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:  # noqa: ARG004 - the import system's words
-        """Refuses pandas and leaves everything else to the next finder."""
+        """Refuse pandas and leave everything else to the next finder."""
         if name == "pandas":
             raise ModuleNotFoundError(name)
 
 
 def entry() -> None:
-    """The `reticent` command in a process of its own."""
+    """Run the `reticent` command as a process."""
     sys.meta_path.insert(0, _NoPandas)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no bug
-    ended: list[int] = []
-    atexit.register(_exit_process, ended)  # registered first, called last
+        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may not be able to show a column name
+    exit_codes: list[int] = []
+    atexit.register(_exit_process, exit_codes)  # registered first, called last
     try:
         main()
     except SystemExit as end:
-        ended += [end.code or 0] if end.code is None or isinstance(end.code, int) else []
+        exit_codes += [end.code or 0] if end.code is None or isinstance(end.code, int) else []
         raise
 
 
-def _exit_process(ended: list[int]) -> None:
-    """Ends the process when all else is done: to take a million objects apart one by one costs a fifth of a second."""
+def _exit_process(exit_codes: list[int]) -> None:
+    """End the process at once: freeing a million objects one by one takes 0.2 s."""
     with contextlib.suppress(OSError, ValueError, AttributeError, IndexError):
-        code = ended[0]
+        code = exit_codes[0]
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
 def _move_global_options(args: list[str]) -> list[str]:
-    """The options of every command may stand anywhere before `--`; they are moved to where they are read."""
+    """Move the global options, which may be anywhere before `--`, to the front."""
     end = args.index("--") if "--" in args else len(args)
-    ours = [word for word in args[:end] if word in ("--quiet", "--verbose")]
-    return ours + [word for word in args[:end] if word not in ours] + args[end:]
+    global_options = [word for word in args[:end] if word in ("--quiet", "--verbose")]
+    return global_options + [word for word in args[:end] if word not in global_options] + args[end:]
 
 
 def main(args: list[str] | None = None) -> Any:
-    """Runs a command and turns every error into a message and an exit code."""
+    """Run a command and turn every error into a message and an exit code."""
     from reticent.cli.failure import explain
 
     try:
         app(_move_global_options(sys.argv[1:] if args is None else args), prog_name="reticent")
-    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback may show a cell
+    except Exception as error:  # noqa: BLE001 - the last line of defense: no traceback may show a cell
         sys.exit(explain(error))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""`reticent anonymize`: one table, once."""
+"""`reticent anonymize`: release one table, once."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ if TYPE_CHECKING:
 @options.data
 @options.policy_file
 @options.output_folder
-@click.option("--method", help="Instead of the policy's table.method.")
+@click.option("--method", help="Method to use instead of table.method in the policy.")
 @click.option(
     "--store",
     type=options.PATH_OR_URL,
-    help="Remembers who was published, and keeps the key of the veil: a file or a URL.",
+    help="Store (file or URL) that records who was released and keeps the veil key.",
 )
 @options.allow_republication
-@click.option("--draft", is_flag=True, help="Publish nothing: keep the figures in the folder, to be compared.")
+@click.option(
+    "--draft", is_flag=True, help="Publish nothing; write the figures of a trial run to the folder for comparison."
+)
 @click.option(
     "--on-disk",
     is_flag=True,
-    help="For a Parquet file larger than memory: DuckDB counts it; method optimal, mondrian or local.",
+    help="Process a Parquet file larger than memory with DuckDB (methods optimal, mondrian, local).",
 )
-@click.option("--memory", default="2GB", help="What DuckDB may use, with --on-disk.")
+@click.option("--memory", default="2GB", help="Memory limit of DuckDB with --on-disk.")
 @options.format
 @options.seed
 @options.json
@@ -55,8 +57,8 @@ def anonymize(
 ) -> None:
     """Release one table, once.
 
-    Meets the policy, verifies, then writes; or writes nothing and says why.
-    With --draft it says what a release would lose and what would help; no store and no ledger knows of it.
+    Reticent transforms the table to meet the policy, verifies the release and writes it. If the policy cannot be met, it writes nothing.
+    With --draft it reports the information loss and possible improvements, and records nothing in a store or ledger.
     """
     if on_disk:
         _on_disk(data, policy, output, method, memory, plain=store is None and seed is None and not draft, json=json)
@@ -76,16 +78,10 @@ def anonymize(
 
         with Store.open(store) as opened:
             refuse_unknown_siblings(output, opened)
-    watch = _core.table.CancellationToken()
-    with show_progress("Searching for the release", search_progress(watch)):
+    token = _core.table.CancellationToken()
+    with show_progress("Searching for the best release", search_progress(token)):
         release = release_table(
-            table,
-            rules,
-            method=method,
-            store=store,
-            seed=seed,
-            allow_republication=allow_republication,
-            cancellation=watch,
+            table, rules, method=method, store=store, seed=seed, allow_republication=allow_republication, cancellation=token
         )
     columns = [] if isinstance(table, str) else column_changes(release, table, rules)
     del table
@@ -112,12 +108,13 @@ def _on_disk(
 
     if not plain:
         raise PolicyError(
-            "--on-disk goes without --store, --draft and --seed.", hint="Leave them out, or release it in memory."
+            "--on-disk cannot be combined with --store, --draft or --seed.",
+            hint="Remove these options, or remove --on-disk.",
         )
     start = time.perf_counter()
     rules = Policy.load(policy).with_method("table", method)
     check(rules)
-    with show_progress("Counting, searching, writing and judging"):
+    with show_progress("Counting, searching, writing and verifying"):
         release = release_file(data, rules, output, memory=memory)
     seconds = time.perf_counter() - start
     describe(release, seconds)
@@ -134,17 +131,19 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, None)
     if isinstance(table, str):
-        raise PolicyError("Linked tables have no drafts.", hint="Leave --draft out.")
-    with show_progress("Searching for the release, and for what would help"):
+        raise PolicyError("Linked tables do not support drafts.", hint="Remove --draft.")
+    with show_progress("Searching for the best release and for improvements"):
         draft = make_draft(table, rules, method=method, seed=seed)
     seconds = time.perf_counter() - start
     describe(draft.release, seconds, "would be released")
     for line in describe_changes(draft.release, draft.columns, rules):
         say(f"  {line}")
     for one in draft.alternatives:
-        say(f"  Would help: {one.sentence}.")
+        say(f"  Possible improvement: {one.words}.")
     number = save_draft(output, draft, rules, str(policy))
-    say(f"Draft {number}: nothing was published. Compare: reticent drafts {output}. To publish, leave --draft out.")
+    say(
+        f"Draft {number} written; nothing was published. Compare: reticent drafts {output}. To publish, remove --draft."
+    )
     if json:
         emit(summary(draft.release, seconds) | {"draft": number} | draft.to_dict())
 
@@ -152,9 +151,9 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
 def load_inputs(
     data: str, policy: str | Path, output: str | Path | None, kind: str = "table", method: str | None = None
 ) -> tuple[pa.Table | str, Policy]:
-    """Reads the policy and the data; refuses early what must be refused, before anything long begins.
+    """Read the policy and the data, and refuse invalid input before any long work.
 
-    Linked tables are left to whoever releases them: the data comes back as it was named.
+    Linked tables are not read here: the data argument is returned unchanged.
     """
     from reticent.connectors.inputs import read_input
     from reticent.policy import Policy

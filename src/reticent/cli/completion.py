@@ -1,4 +1,4 @@
-"""Completion of commands and options by the shell: what a shell is told, and where it finds it."""
+"""Tab completion of commands and options: the script for each shell and its location."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from click.shell_completion import CompletionItem, ShellComplete, add_completion
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _NAME = "reticent"
 VARIABLE = "_RETICENT_COMPLETE"
-"""By which a shell asks."""
+"""The environment variable of a shell's completion request."""
 _CURRENT = "this one"
 
 
 def completion(option: str, action: str, words: str) -> Callable[[FC], FC]:
-    """An option of the root that installs completion, or prints the script; a shell may be named behind it."""
+    """Return a global option that installs tab completion or prints its script, with an optional shell name."""
 
     def act(context: click.Context, _: click.Parameter, shell: str | None) -> None:
         if shell is None or context.resilient_parsing:
             return
         name = current_shell() if shell == _CURRENT else shell
         if name not in SHELLS:
-            raise click.UsageError(f"Name your shell behind {option}: {', '.join(SHELLS)}.")
+            raise click.UsageError(f"Name your shell after {option}: {', '.join(SHELLS)}.")
         click.echo(install(context.command, name) if action == "install" else script(context.command, name))
         context.exit()
 
@@ -44,12 +44,12 @@ def completion(option: str, action: str, words: str) -> Callable[[FC], FC]:
 
 
 def current_shell() -> str:
-    """The shell of whoever asks, as far as the environment tells."""
+    """Return the name of the current shell from the environment, or an empty text."""
     return Path(os.environ.get("SHELL", "")).stem or ("powershell" if os.name == "nt" else "")
 
 
 def script(command: click.Command, shell: str) -> str:
-    """What a shell has to be told."""
+    """Return the completion script of a shell."""
     kind = get_completion_class("powershell" if shell == "pwsh" else shell)
     return "" if kind is None else kind(command, {}, _NAME, VARIABLE).source()
 
@@ -75,27 +75,27 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 
 @add_completion_class
 class PowerShellComplete(ShellComplete):
-    """The line and the word under the cursor come by the environment; a value and its help go back, a tab between them."""
+    """Completion for PowerShell: reads line and word from the environment, and returns values and help separated by tabs."""
 
     name = "powershell"
     source_template = _SOURCE
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is completed, and that one."""
+        """Return the words before the incomplete one, and the incomplete word."""
         word = os.environ.get("RETICENT_COMPLETE_WORD", "")
         try:
             words = shlex.split(os.environ.get("RETICENT_COMPLETE_LINE", ""), posix=False)[1:]
-        except ValueError:  # a quote that is not closed yet
+        except ValueError:  # a quote is still open
             words = []
         return words[:-1] if word and words else words, word
 
     def format_completion(self, item: CompletionItem) -> str:
-        """One line for PowerShell."""
+        """Return one line for PowerShell."""
         return f"{item.value}\t{item.help or ''}"
 
 
 class _ScriptFiles(NamedTuple):
-    """The file of the script; the shell's own file and the line in it that reads the script, where it is not looked for."""
+    """The script's file; and the shell's startup file and the line in it that loads the script, if the shell needs them."""
 
     file: Path
     start: Path | None = None
@@ -103,7 +103,7 @@ class _ScriptFiles(NamedTuple):
 
 
 def install(command: click.Command, shell: str) -> str:
-    """Writes the script where the shell finds it; says what to do next."""
+    """Write the script to the shell's location. Return what to do next."""
     text, place = script(command, shell), _script_files(shell)
     place.file.parent.mkdir(parents=True, exist_ok=True)
     place.file.write_text(text, encoding="utf-8")
@@ -128,9 +128,9 @@ def _script_files(shell: str) -> _ScriptFiles:
         return _ScriptFiles(home / ".config" / "fish" / "completions" / f"{_NAME}.fish")
     import subprocess
 
-    asked = subprocess.run(
+    answer = subprocess.run(
         [shell, "-NoProfile", "-Command", "echo $profile"], capture_output=True, text=True, check=True
     )
-    profile = Path(asked.stdout.strip())
+    profile = Path(answer.stdout.strip())
     file = profile.with_name(f"{_NAME}.ps1")
     return _ScriptFiles(file, profile, f". '{file}'")

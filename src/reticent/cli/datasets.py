@@ -1,4 +1,4 @@
-"""``reticent datasets``: synthetic data for trying things out, with a policy beside it."""
+"""`reticent datasets`: write synthetic data with a matching policy."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import click
 from reticent.cli import options
 from reticent.cli.output import emit, figures, is_quiet, say
 
-app = options.OrderedGroup(help="Make synthetic data, with a policy beside it.")
+app = options.OrderedGroup(help="Write synthetic data with a matching policy.")
 
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), help="Makes the data repeatable; without it each call differs."
+    "--seed", type=click.IntRange(min=0), help="Make the data repeatable; without it, each call differs."
 )
 output_file = click.option(
     "-o", "--output", type=options.PATH, required=True, help="File to write: .csv, .parquet, .arrow or .ndjson."
@@ -30,15 +30,17 @@ output_folder = click.option("-o", "--output", type=options.PATH, required=True,
 visits_option = click.option(
     "--visits",
     type=click.FloatRange(min=1, max=50),
-    help="Mean visits per person; -n counts visits. Without it one per person.",
+    help="Mean number of visits per person (then -n counts visits); default: one visit per person.",
 )
 courses_option = click.option(
     "--courses",
     is_flag=True,
-    help="Several diagnoses of a visit, drugs, procedures, families, deaths; a policy of linked tables.",
+    help="Add further diagnoses, drugs, procedures, families and deaths, with a policy for linked tables.",
 )
-outbreak_option = click.option("--outbreak", is_flag=True, help="An outbreak, six-fold, in the middle of the feed.")
-disease_option = click.option("--disease", help="With --outbreak: which diagnosis; influenza unless told.")
+outbreak_option = click.option(
+    "--outbreak", is_flag=True, help="Add an outbreak (six times as many cases) in the middle of the feed."
+)
+disease_option = click.option("--disease", help="Diagnosis of the outbreak; default: influenza.")
 
 LAYOUTS = ("evolving", "m-distinct", "ipums")
 
@@ -49,14 +51,14 @@ DatasetDecorator = Callable[[Callable[..., dict[str, Any]]], click.Command]
 def dataset(
     writer: str, rows: int, *more: Callable[[Any], Any], output: Callable[[Any], Any] = output_file
 ) -> DatasetDecorator:
-    """A command that writes a data set: `writer` names its function, `rows` is its usual size; it is given what the command gives back."""
+    """Return a command that writes a data set with the function `writer`, by default with `rows` rows. The command returns its settings."""
 
     def decorate(settings: Callable[..., dict[str, Any]]) -> click.Command:
         @wraps(settings)
         def command(output: Path, rows: int, seed: int | None, json: bool, **chosen: Any) -> None:
             _write(writer, output, rows, seed, settings(**chosen), json=json)
 
-        words = "How many rows (series: persons in the first release)."
+        words = "Number of rows (series: persons in the first release)."
         size = click.option("-n", "--rows", type=click.IntRange(min=1), default=rows, help=words)
         for option in (options.json, *reversed(more), seed_option, size, output):
             command = option(command)
@@ -67,36 +69,36 @@ def dataset(
 
 @dataset("files.write_hospital", 100_000, visits_option)
 def hospital(visits: float | None) -> dict[str, Any]:
-    """One year of admissions with ICD-10 diagnoses."""
+    """One year of hospital admissions with ICD-10 diagnoses."""
     return {"visits": visits}
 
 
 @dataset("files.write_census", 100_000, click.option("--layout", type=click.Choice(LAYOUTS), default=LAYOUTS[0]))
 def census(layout: str) -> dict[str, Any]:
-    """The census tables of three papers, redrawn."""
+    """Synthetic versions of the census tables of three research papers."""
     return {"layout": layout}
 
 
 @dataset("files.write_nps", 117_047)
 def nps() -> dict[str, Any]:
-    """One day of a national patients sample: 4,848 diseases."""
+    """One day of a national patient sample with 4,848 diseases."""
     return {}
 
 
 @dataset("files.write_feed", 100_000, outbreak_option, disease_option)
 def feed(outbreak: bool, disease: str | None) -> dict[str, Any]:
-    """Admissions in time: seasons, households, persons who return."""
+    """Admissions over time, with seasons, households and returning persons."""
     return {"outbreak": _outbreak(outbreak, disease)}
 
 
 @dataset(
     "files.write_series",
     10_000,
-    click.option("--releases", type=click.IntRange(min=1), default=5, help="How many releases."),
+    click.option("--releases", type=click.IntRange(min=1), default=5, help="Number of releases."),
     output=output_folder,
 )
 def series(releases: int) -> dict[str, Any]:
-    """The same persons over several releases."""
+    """The same persons in several releases."""
     return {"releases": releases}
 
 
@@ -105,12 +107,12 @@ def series(releases: int) -> dict[str, Any]:
     10_000,
     visits_option,
     courses_option,
-    click.option("--bundles", is_flag=True, help="Bundles instead of NDJSON."),
-    click.option("--r5", is_flag=True, help="FHIR R5 instead of R4."),
+    click.option("--bundles", is_flag=True, help="Write bundles instead of NDJSON."),
+    click.option("--r5", is_flag=True, help="Write FHIR R5 instead of R4."),
     output=output_folder,
 )
 def fhir(visits: float | None, **form: bool) -> dict[str, Any]:
-    """The hospital as a FHIR export."""
+    """The hospital data as a FHIR export."""
     from reticent.datasets.fhir import Form
 
     return {"visits": visits, "form": Form(**form)}
@@ -124,7 +126,7 @@ def fhir(visits: float | None, **form: bool) -> dict[str, Any]:
     output=click.option("-o", "--output", type=options.PATH, required=True, help="SQLite database to write."),
 )
 def omop(visits: float | None, courses: bool) -> dict[str, Any]:
-    """The hospital as an OMOP database (SQLite)."""
+    """The hospital data as an OMOP database (SQLite)."""
     return {"visits": visits, "further": courses}
 
 
@@ -133,7 +135,7 @@ def omop(visits: float | None, courses: bool) -> dict[str, Any]:
     10_000,
     outbreak_option,
     disease_option,
-    click.option("--courses", is_flag=True, help="Second diagnoses, next of kin, deaths."),
+    click.option("--courses", is_flag=True, help="Add second diagnoses, next of kin and deaths."),
     output=output_folder,
 )
 def adt(outbreak: bool, disease: str | None, courses: bool) -> dict[str, Any]:
@@ -148,7 +150,7 @@ def _outbreak(outbreak: bool, disease: str | None) -> str | None:
 
 
 def _write(writer: str, output: Path, rows: int, seed: int | None, settings: dict[str, Any], *, json: bool) -> None:
-    """Writes a data set with a bar on a terminal, then says which files there are."""
+    """Write a data set, with a progress bar on a terminal, and list its files."""
     from reticent.release import RecordCounts
 
     start, seed = time.perf_counter(), secrets.randbits(32) if seed is None else seed

@@ -1,4 +1,4 @@
-"""`reticent demo`: the commands a user would type, run one after the other and explained in plain words; three screens of it."""
+"""`reticent demo`: run and explain the commands that a user would type."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--output", "-o", type=options.PATH, help="Where the files go; default: a new folder under demo-out/.")
-@click.option("--rows", type=click.IntRange(min=1000), default=20000, help="Size of the hospital.")
+@click.option("--output", "-o", type=options.PATH, help="Folder for the files; default: a new folder under demo-out/.")
+@click.option("--rows", type=click.IntRange(min=1000), default=20000, help="Number of records in the hospital data.")
 def demo(output: Path | None, rows: int) -> None:
-    """Make a hospital, release it in every way, and verify each.
+    """Create synthetic hospital data, release it in every way, and verify each release.
 
-    Says what it does, command by command.
+    Shows and explains each command.
     """
     if output is None:
         Path("demo-out").mkdir(exist_ok=True)
@@ -33,14 +33,16 @@ def demo(output: Path | None, rows: int) -> None:
 
 
 ALL_LINES = 99
-"""Lines of a command that is shown whole."""
+"""Shows all lines of a command's output."""
 _WIDTH = 118
 
 
 def show_steps(folder: Path, rows: int) -> None:
-    """All steps, in order, in the folder: so the commands are as short as a user would type them."""
+    """Run all steps inside the folder, so that the commands are short."""
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"In {folder}, with people who do not exist. The lines after $ are what you would type; --help tells the rest.")
+    say(
+        f"Working in {folder} with synthetic people. Lines after $ are what you would type; --help explains each command."
+    )
     with contextlib.chdir(folder):
         _table(rows)
         _evolving_table(rows)
@@ -48,7 +50,7 @@ def show_steps(folder: Path, rows: int) -> None:
         _feed(rows)
         _audit()
         _ask()
-    say(f"\nAll files are in {folder}. Next, your own data: reticent init YOUR.csv. In a browser: make serve")
+    say(f"\nAll files are in {folder}. Next, try your own data: reticent init YOUR.csv. In a browser: make serve")
 
 
 def _title(number: int, text: str) -> None:
@@ -56,7 +58,7 @@ def _title(number: int, text: str) -> None:
 
 
 def _run(*args: Any, first: int = 0, last: int = 0) -> None:
-    """Shows a command as a user would type it, runs it, and shows the first and the last lines of what it says."""
+    """Show a command, run it, and show the first and last lines of its output."""
     from reticent.cli import app
 
     words = [str(arg) for arg in args]
@@ -70,21 +72,22 @@ def _run(*args: Any, first: int = 0, last: int = 0) -> None:
 
 
 def _table(rows: int) -> None:
-    _title(1, "One table, released once: a policy says what must hold, and nothing leaves that the judge refutes.")
+    _title(
+        1,
+        "One table, released once: the policy states the requirements, and the verifier checks them before publication.",
+    )
     _run("datasets", "hospital", "-n", rows, "--seed", 1, "-o", "hospital.csv")
-    say("Dates, places and stays become coarser until every group shows ten diagnoses.")
+    say("Dates, places and lengths of stay are generalized until every class has ten diagnoses.")
     _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "general", first=ALL_LINES)
     _run("verify", "general", "-p", "hospital.policy.yaml", first=3, last=1)
-    say(
-        "The veil instead: fields at one level each, and each diagnosis among ten candidates. Its key stays in a store."
-    )
+    say("The same table with the veil: each diagnosis is shown among ten candidates. The store keeps the key.")
     veil = ("--method", "veil", "--store", "veil.db")
     _run("anonymize", "hospital.csv", "-p", "hospital.policy.yaml", "-o", "veil", *veil, first=3)
     _run("verify", "veil", "-p", "hospital.policy.yaml", last=1)
 
 
 def _evolving_table(rows: int) -> None:
-    _title(2, "A table that changes: each diagnosis stands among ten candidates, the same in every version.")
+    _title(2, "A table that changes: each diagnosis is shown among ten candidates, the same in every version.")
     from reticent.connectors.files import read_table, write_table
 
     data, cut = read_table("hospital.csv"), rows * 9 // 10
@@ -106,9 +109,7 @@ def _evolving_table(rows: int) -> None:
 
 
 def _series(rows: int) -> None:
-    _title(
-        3, "The same patients again and again: their illnesses progress, a reader knows how, and so do the candidates."
-    )
+    _title(3, "The same patients in release after release: diseases progress, and the candidates progress with them.")
     _run("datasets", "series", "-n", max(1000, rows // 10), "--releases", 3, "--seed", 1, "-o", "series")
     policy, store = "series/policy.yaml", "series.db"
     for number in (1, 2, 3):
@@ -118,7 +119,7 @@ def _series(rows: int) -> None:
 
 
 def _feed(rows: int) -> None:
-    _title(4, "A feed that cannot wait: each record is released the moment it arrives.")
+    _title(4, "A live feed: each record is released as soon as it arrives.")
     _run("datasets", "feed", "-n", rows, "--seed", 1, "-o", "feed.csv")
     _run("stream", "feed.csv", "-p", "feed.policy.yaml", "--store", "feed.db", "--to", "feed.ndjson", first=1)
     _run("verify", "feed.ndjson", "-p", "feed.policy.yaml", last=1)
@@ -127,13 +128,13 @@ def _feed(rows: int) -> None:
 
 
 def _audit() -> None:
-    _title(5, "Somebody tries to break it.")
+    _title(5, "The audit attacks the release.")
     policy = "hospital.policy.yaml"
     _run("audit", "general", "-p", policy, "--original", "hospital.csv", "-o", "audit.html", first=3, last=2)
 
 
 def _ask() -> None:
-    _title(6, "Whoever receives a release asks it, and gets an interval. The hospital alone knows the truth beside it.")
+    _title(6, "A recipient estimates counts from the release, with intervals. Only the hospital knows the true counts.")
     from collections import Counter
 
     from reticent.connectors.files import read_table
@@ -145,6 +146,8 @@ def _ask() -> None:
     _run("ask", "veil", "--value", f"{chapter}*", "--where", where, "--by", "sex", first=ALL_LINES)
     for row in read("veil").count(f"{chapter}*", where=where, by="sex").to_list():
         mine = [r for r in rows if r["sex"] == row["sex"] and r["diagnosis"].startswith(chapter)]
-        truth = sum(int(r["length_of_stay"]) >= 7 for r in mine)
-        words = "holds" if row["low"] <= truth <= row["high"] else "misses (as one in twenty may)"
-        say(f"  {row['sex']}: the truth is {truth}; the interval {row['low']:.0f} to {row['high']:.0f} {words} it.")
+        true_count = sum(int(r["length_of_stay"]) >= 7 for r in mine)
+        words = "contains" if row["low"] <= true_count <= row["high"] else "misses (as one in twenty may)"
+        say(
+            f"  {row['sex']}: the true count is {true_count}; the interval {row['low']:.0f} to {row['high']:.0f} {words} it."
+        )

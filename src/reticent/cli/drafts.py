@@ -1,4 +1,4 @@
-"""`reticent drafts`: compare what `anonymize --draft` has tried."""
+"""`reticent drafts`: compare the drafts of `anonymize --draft`."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     "folder",
     type=options.PATH,
     default=Path("drafts"),
-    help="The folder that was given to anonymize --draft; drafts, if left out.",
+    help="The output folder of `anonymize --draft`.",
 )
 @options.json
 def drafts(folder: Path, json: bool) -> None:
-    """Compare the drafts of a folder, the least loss first.
+    """Compare the drafts in a folder, lowest loss first.
 
-    Drafts are private: figures only, in no store and no ledger. To publish one, run its command without --draft.
+    A draft has figures only and is in no store or ledger. To publish it, run its command without --draft.
     """
     entries = sorted(read_drafts(folder), key=lambda entry: entry["metrics"].get("loss", 0.0))
     for line in comparison_lines(entries):
         say(line)
-    say("To publish one: reticent anonymize DATA -p ITS-POLICY -o RELEASE")
+    say("To publish a draft: reticent anonymize DATA -p POLICY -o RELEASE")
     if json:
         emit({"drafts": entries})
 
 
 def save_draft(folder: Path, draft: Draft, policy: Policy, name: str) -> int:
-    """Writes the figures of a draft, for its owner only; gives back its number."""
+    """Write the figures of a draft to a file that only its owner can read. Return its number."""
     import datetime as dt
     import json
 
@@ -47,29 +47,29 @@ def save_draft(folder: Path, draft: Draft, policy: Policy, name: str) -> int:
 
     make_folder(folder, parents=True, exist_ok=True)
     number = max((int(path.stem) for path in folder.glob("*.json") if path.stem.isdigit()), default=0) + 1
-    asked = policy.to_dict()
+    settings = policy.to_dict()
     entry = {"number": number, "time": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), "policy": name}
-    entry |= {"privacy": asked.get("privacy", {}), "table": asked.get("table", {})} | draft.to_dict()
+    entry |= {"privacy": settings.get("privacy", {}), "table": settings.get("table", {})} | draft.to_dict()
     write_text(folder / f"{number}.json", json.dumps(entry, indent=1) + "\n")
     return number
 
 
 def read_drafts(folder: Path) -> list[dict[str, Any]]:
-    """The drafts of a folder, as they were kept."""
+    """Read the drafts of a folder."""
     import json
 
     files = sorted(path for path in folder.glob("*.json") if path.stem.isdigit())
     if not files:
-        raise DataError(f"{folder} holds no draft.", hint="Make one: reticent anonymize DATA -p POLICY --draft -o DIR")
+        raise DataError(f"{folder} has no drafts.", hint="Make one: reticent anonymize DATA -p POLICY --draft -o DIR")
     try:
         return [json.loads(path.read_text(encoding="utf-8")) for path in files]
     except (OSError, ValueError):
-        raise DataError(f"A draft in {folder} cannot be read.", hint="Take it out of the folder.") from None
+        raise DataError(f"A draft in {folder} cannot be read.", hint="Remove the file from the folder.") from None
 
 
 def comparison_lines(entries: list[dict[str, Any]]) -> list[str]:
-    """The drafts as lines of a table."""
-    head = ("draft", "policy", "method", "asks", "loss", "left out", "kept", "coarser", "suppressed", "costs most")
+    """Return the drafts as lines of a table."""
+    head = ("draft", "policy", "method", "requires", "loss", "suppressed", "kept", "coarser", "suppressed", "highest loss")
     rows = [head, *map(_row, entries)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -78,12 +78,12 @@ def comparison_lines(entries: list[dict[str, Any]]) -> list[str]:
 def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     states = [column["state"] for column in entry["columns"]]
     worst = max(entry["columns"], key=lambda column: float(column["loss"]), default={"column": ""})
-    asks = " ".join(f"{word}={number}" for word, number in entry["privacy"].items() if word != "suppression")
+    required = " ".join(f"{word}={number}" for word, number in entry["privacy"].items() if word != "suppression")
     return (
         str(entry["number"]),
         Path(entry["policy"]).name,
         entry["method"],
-        asks,
+        required,
         f"{entry['metrics'].get('loss', 0):.4f}",
         f"{entry['records']['suppressed']:,}",
         *(str(states.count(state)) for state in ("kept", "coarser", "suppressed")),

@@ -1,4 +1,4 @@
-"""`reticent evolve`: a table that gains, loses and corrects rows, on a durable store."""
+"""`reticent evolve`: publish an evolving table, version by version."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from reticent.engine.evolving.change import Change
     from reticent.stateful import EvolvingTable
 
-app = options.OrderedGroup(help="A table that changes, published version by version.")
+app = options.OrderedGroup(help="Publish a table that changes, version by version.")
 
-again_option = click.option(
-    "--again", is_flag=True, help="Take in the file that was the last change once more, not by mistake."
-)
+again_option = click.option("--again", is_flag=True, help="Apply the file even if it is identical to the last change.")
 
 
 @app.command("init")
@@ -31,12 +29,12 @@ again_option = click.option(
 @options.seed
 @options.json
 def init(store: str, policy: Path, method: str | None, seed: int | None, json: bool) -> None:
-    """Make the store of an empty table under a policy, which it keeps for life."""
+    """Create a store with an empty table. Its policy cannot be changed later."""
     from reticent.policy import Policy
     from reticent.stateful import EvolvingTable
 
     rules = EvolvingTable.create(store, Policy.load(policy).with_method("evolving", method), seed=seed).policy
-    say(f"An empty table under method {rules.evolving.method}, l = {rules.l_of('evolving')}.")
+    say(f"Created an empty table with method {rules.evolving.method}, l = {rules.l_of('evolving')}.")
     if json:
         emit({"method": rules.evolving.method, "l": rules.l_of("evolving"), "policy_hash": rules.hash})
 
@@ -47,7 +45,7 @@ def init(store: str, policy: Path, method: str | None, seed: int | None, json: b
 @again_option
 @options.json
 def insert(store: str, data: str, again: bool, json: bool) -> None:
-    """Add the records of a file, in one transaction."""
+    """Add the records of a file in one transaction."""
     _change(store, lambda table: table.insert(data, again=again), json=json)
 
 
@@ -56,7 +54,7 @@ def insert(store: str, data: str, again: bool, json: bool) -> None:
 @options.data
 @options.json
 def update(store: str, data: str, json: bool) -> None:
-    """Replace the records that a file names, in one transaction."""
+    """Replace the records that a file names in one transaction."""
     _change(store, lambda table: table.update(data), json=json)
 
 
@@ -66,29 +64,29 @@ def update(store: str, data: str, json: bool) -> None:
 @again_option
 @options.json
 def apply(store: str, data: str, again: bool, json: bool) -> None:
-    """Apply a change feed: a file whose column `op` says insert, update or delete, in one transaction."""
+    """Apply a change feed in one transaction. Its column `op` says insert, update or delete."""
     _change(store, lambda table: table.apply(data, again=again), json=json)
 
 
 @app.command("delete")
 @options.store
 @click.argument("data", type=options.PATH_OR_URL, help="A file with a column of person ids or record ids.")
-@click.option("--by", help="The identifier column to delete by.")
+@click.option("--by", help="Identifier column of the ids in the file.")
 @options.json
 def delete(store: str, data: str, by: str | None, json: bool) -> None:
-    """Remove the records of the persons (or the records) that a file names, in one transaction."""
+    """Delete the persons or records that a file names in one transaction."""
     _change(store, lambda table: table.delete(data, by=by), json=json)
 
 
 @app.command("publish")
 @options.store
 @options.output_folder
-@click.option("--again", is_flag=True, help="Let the judge decide about one more with a method that is made for one.")
+@click.option("--again", is_flag=True, help="Try another publication with a method made for one; the verifier decides.")
 @options.allow_republication
 @options.format
 @options.json
 def publish(store: str, output: Path, again: bool, allow_republication: bool, form: str, json: bool) -> None:
-    """Publish the table as it is now: verify, remember it in the ledger, then write it."""
+    """Verify the table as it is now, record it in the ledger and write the release."""
     from reticent.release.folder import refuse_overwrite
     from reticent.stateful import EvolvingTable
 
@@ -100,10 +98,10 @@ def publish(store: str, output: Path, again: bool, allow_republication: bool, fo
         status = table.status()
     seconds = time.perf_counter() - start
     if recovered:
-        say("A publication had been stored but not delivered; it was delivered now, and no new one was made.")
+        say("An earlier publication was stored but not delivered. It was delivered now, and no new one was made.")
     describe(release, seconds)
     if not status["safe_again"]:
-        say("  This method is made for one publication; the judge decides about every further one.")
+        say("  This method is made for one publication; the verifier decides on each further one.")
     say(f"Publication {status['publications']}, verified and written to {output}.")
     if json:
         emit(summary(release, seconds) | {"publication": status["publications"], "recovered": recovered})
@@ -113,7 +111,7 @@ def publish(store: str, output: Path, again: bool, allow_republication: bool, fo
 @options.store
 @options.json
 def status(store: str, json: bool) -> None:
-    """Tell how the table stands."""
+    """Show the state of the table in counts."""
     from reticent.stateful import EvolvingTable
 
     figures = EvolvingTable(store).status()
@@ -128,7 +126,7 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
     from reticent.stateful import EvolvingTable
 
     start = time.perf_counter()
-    with show_progress("Changing"):
+    with show_progress("Applying the change"):
         table = EvolvingTable(store)
         change = work(table)
         records = table.status()["records"]
@@ -140,7 +138,7 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
             f"  classes touched: {done['touched']:,}, dissolved: {done['dissolved']:,}; "
             f"records relocated: {done['relocated']:,}."
         )
-    say(f"  {records:,} records in all, {done['withheld']:,} of them held back.")
+    say(f"  {records:,} records in total, {done['held']:,} of them withheld.")
     if json:
         counts = RecordCounts(done["inserted"] + done["updated"] + done["deleted"], withheld=done["withheld"])
         emit(figures(counts, seconds) | done | {"records": records})

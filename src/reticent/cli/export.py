@@ -1,4 +1,4 @@
-"""`reticent export`: a release folder into the tables of a database, or back into the standard it came from."""
+"""`reticent export`: write a release to a database, or back to the standard of its input."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
     metavar="URL",
     help="postgresql://... or sqlite:///file.db; fhir:FOLDER or fhir:FILE.json; omop:FILE.db or omop:FILE.duckdb.",
 )
-@click.option("--name", default="release", help="Tables are called NAME_data and so on.")
-@click.option(
-    "--policy", "-p", type=options.PATH, help="fhir: of a table made from FHIR, says which column is which element."
-)
+@click.option("--name", default="release", help="Prefix of the table names, as in NAME_data.")
+@click.option("--policy", "-p", type=options.PATH, help="FHIR: the policy, which maps columns to FHIR elements.")
 @options.json
 def export(release: Path, url: str, name: str, policy: Path | None, json: bool) -> None:
-    """Write a release into tables of a database, as FHIR, or as OMOP.
+    """Write a release to a database, as FHIR, or as OMOP.
 
-    All of them in one transaction, or nothing.
+    Writes everything or nothing.
     """
     from reticent.policy import Policy
 

@@ -1,4 +1,4 @@
-"""Errors as people read them: what is wrong, what to do next, and the right exit code."""
+"""Prints errors for users: what is wrong and what to do next, with the exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import traceback
 
 from reticent.errors import ReticentError
 
-# A package that only some commands need -> the extra that brings it.
+# Optional package -> the extra that installs it.
 EXTRAS = {
     "scipy": "audit",
     "sklearn": "audit",
@@ -32,29 +32,29 @@ EXTRAS = {
 
 
 def explain(error: Exception) -> int:
-    """Prints an error on standard error and returns the exit code."""
+    """Print an error to standard error and return the exit code."""
     if isinstance(error, ReticentError):
         _say(f"Error: {error.message}")
         if error.hint:
             _say(error.hint)
         return error.exit_code
     if isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]) in EXTRAS:
-        _say(f"Error: this needs {name}, which is not installed; nothing was published.")
+        _say(f"Error: the package {name} is not installed. Nothing was published.")
         _say(f"Install it: pip install 'reticent[{EXTRAS[name]}]'")
         return 5
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, OSError) and error.errno:
-        _say(f"Error: the system refused: {os.strerror(error.errno)}.")
-        _say("Check free space and permissions, and where the output goes; what was said to be written is whole.")
+        _say(f"Error: the operating system reports: {os.strerror(error.errno)}.")
+        _say("Check the disk space, the permissions and the output path. Files reported as written are complete.")
         return 5
     if isinstance(error, MemoryError):
-        _say("Error: out of memory; nothing was published.")
+        _say("Error: out of memory. Nothing was published.")
         return 1
-    # The text of a foreign exception may quote the data, so only its type and place are shown.
+    # The text of another library's exception may quote the data, so only its type and line are shown.
     last = traceback.extract_tb(error.__traceback__)[-1]
-    _say(f"Error: {type(error).__name__} at {os.path.basename(last.filename)}:{last.lineno}; nothing was published.")  # noqa: PTH119
+    _say(f"Error: {type(error).__name__} at {os.path.basename(last.filename)}:{last.lineno}. Nothing was published.")  # noqa: PTH119
     _say("This is a bug in Reticent. Please report the line above.")
     return 1
 

@@ -1,4 +1,4 @@
-"""`reticent init`: look at the data, guess roles, build hierarchies, explain each guess."""
+"""`reticent init`: propose a policy for a data set, and explain each proposal."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 @click.argument(
     "data",
     type=options.PATH_OR_URL,
-    help="CSV, Parquet, Arrow IPC or NDJSON; a FHIR export; HL7 v2 messages; a database URL.",
+    help="CSV, Parquet, Arrow IPC or NDJSON file; FHIR export; HL7 v2 messages; database URL.",
 )
-@click.option("--output", "-o", type=options.PATH, default=Path("policy.yaml"), help="The policy file to write.")
-@click.option("kind", "--for", default="table", help="The kind of release: table, evolving, series or stream.")
+@click.option("--output", "-o", type=options.PATH, default=Path("policy.yaml"), help="Policy file to write.")
+@click.option("kind", "--for", default="table", help="Kind of release: table, evolving, series or stream.")
 @click.option(
-    "--method", help="veil: proposes published levels and makes a prior, too; without it the usual one of the kind."
+    "--method", help="Method of the release; default: the usual one of its kind. With veil, also makes a prior."
 )
-@click.option("--person", help="The column that tells persons apart, where its name does not say so.")
-@click.option("--sensitive", help="The column to protect, where its name and values do not say so.")
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing, also on a terminal.")
+@click.option("--person", help="Column that identifies the person, if init does not recognize it.")
+@click.option("--sensitive", help="Column to protect, if init does not recognize it.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask questions.")
 @options.json
 def init(
     data: str,
@@ -44,10 +44,10 @@ def init(
     yes: bool,
     json: bool,
 ) -> None:
-    """Look at the data, guess roles, and write a policy to correct.
+    """Propose a policy for your data, for you to review and correct.
 
-    Hierarchies and markers of missing cells are guessed too, and each guess is explained; on a terminal it asks where it is unsure.
-    For the veil it proposes published levels and counts a prior on the data, with noise.
+    Guesses roles, hierarchies and markers of missing values, and explains each guess. On a terminal it asks about uncertain columns.
+    For the veil it also proposes the published levels and makes a prior from the data, with noise.
     """
     import shlex
 
@@ -83,12 +83,12 @@ def init(
     files = plan.files | {output: render(guesses, person, policy_section_of(data), plan, missing)}
     for path in files:
         if path.exists():
-            raise ConnectorError(f"{path} exists.", hint="Give another file to --output.")
+            raise ConnectorError(f"{path} already exists.", hint="Give another file to --output.")
     for path, text in files.items():
         write_text(path, text)
     Policy.load(output)
     _explain(guesses, missing, plan)
-    say(f"Written to {', '.join(map(str, reversed(files)))}. Read and correct, then:")
+    say(f"Written to {', '.join(map(str, reversed(files)))}. Review and correct the policy, then run:")
     for command in (shlex.join(["reticent", "policy", "check", str(output)]), *plan.next_commands):
         say(f"  {command}")
     if json:
@@ -104,7 +104,7 @@ def init(
 
 
 def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: PolicyPlan) -> None:
-    """One line per guess, then what they come to."""
+    """Print one line per guess and a summary."""
     width = max(len(g.column) for g in guesses)
     for g in guesses:
         say(f"  {g.column:<{width}}  {g.role:<10}  {g.why}")
@@ -113,31 +113,31 @@ def _explain(guesses: list[Guess], missing: tuple[str, ...], plan: PolicyPlan) -
     for note in plan.notes:
         say(f"  {note}")
     names = {role: [g.column for g in guesses if g.role == role] for role in ("identifier", "quasi", "plain")}
-    say(f"Columns that stay inside: {len(names['identifier'])}; made coarser as far as needed: {len(names['quasi'])}.")
+    say(f"Columns not released: {len(names['identifier'])}; generalized as needed: {len(names['quasi'])}.")
     if names["plain"]:
         say(
-            f"Released as they are: {len(names['plain'])}; whoever knows those of a person can find the record, so write quasi for "
-            "each that your readers may know."
+            f"Released unchanged: {len(names['plain'])}. An attacker who knows these values of a person can find the record, so change "
+            "the role to quasi for each column that others may know."
         )
 
 
 _MAX_QUESTIONS = 8
-"""Nobody answers more of them with care."""
+"""Users do not answer more questions carefully."""
 
 
 def apply_options(guesses: list[Guess], person: str | None, sensitive: str | None) -> list[Guess]:
-    """The guesses with what options say: the column of the person stays inside, the one to protect comes before all other illnesses."""
+    """Apply --person and --sensitive to the guesses. Other columns guessed as sensitive are then not released."""
     names = tuple(g.column for g in guesses)
     for option, name in (("--person", person), ("--sensitive", sensitive)):
         if name is not None and name not in names:
             raise PolicyError(f"{option}: the data has no such column: {unknown_word_message(name, names)}")
     if person is not None and person == sensitive:
-        raise PolicyError(f"--person and --sensitive both name '{person}'.", hint="Name two columns.")
+        raise PolicyError(f"--person and --sensitive both name '{person}'.", hint="Name two different columns.")
     roles = {person: "identifier", sensitive: "sensitive"}
-    guesses = [replace(g, role=roles[g.column], why="as you said") if g.column in roles else g for g in guesses]
+    guesses = [replace(g, role=roles[g.column], why="set by you") if g.column in roles else g for g in guesses]
     if sensitive is None:
         return guesses
-    reason = "kept inside, since you named another column to protect"
+    reason = "not released, because you named another column to protect"
     return [
         replace(g, role="identifier", why=f"{g.why}; {reason}")
         if g.role == "sensitive" and g.column != sensitive
@@ -147,7 +147,7 @@ def apply_options(guesses: list[Guess], person: str | None, sensitive: str | Non
 
 
 def ask_roles(guesses: list[Guess]) -> list[Guess]:
-    """The guesses as a person has corrected them."""
+    """Ask the user about uncertain guesses on a terminal. Return the corrected guesses."""
     if is_quiet() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return guesses
     doubtful = [g.column for g in guesses if g.unsure][:_MAX_QUESTIONS]
@@ -155,10 +155,10 @@ def ask_roles(guesses: list[Guess]) -> list[Guess]:
 
 
 def _ask_role(guess: Guess) -> Guess:
-    """One question; the first letter of a role is enough, and Enter keeps the guess."""
+    """Ask for the role of one column. The first letter is enough, and Enter keeps the guess."""
     while True:
         say(f"{guess.column}: {guess.why}. Role ({', '.join(ROLES)})? Enter: {guess.role}")
         answer = sys.stdin.readline().strip().lower()
         role = next((role for role in ROLES if role.startswith(answer)), None) if answer else guess.role
         if role is not None:
-            return guess if role == guess.role else replace(guess, role=role, why="as you said")
+            return guess if role == guess.role else replace(guess, role=role, why="set by you")

@@ -1,4 +1,4 @@
-"""`reticent keys`: the key files behind pseudonyms and date shifts."""
+"""`reticent keys`: create and rotate the key files of pseudonyms and date shifts."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ import click
 from reticent.cli import options
 from reticent.cli.output import say
 
-app = options.OrderedGroup(help="Make or rotate the key file of pseudonyms and date shifts.")
+app = options.OrderedGroup(help="Create or rotate the key file of pseudonyms and date shifts.")
 
-key_file = click.argument("file", type=options.PATH, help="The key file; keep it as safe as the data itself.")
+key_file = click.argument("file", type=options.PATH, help="The key file. Keep it as safe as the data.")
 
 
 @app.command()
 @key_file
 def new(file: Path) -> None:
-    """Write a key file with one fresh key, readable by you alone."""
+    """Create a key file that only you can read."""
     from reticent.engine.keys import new as make
 
     make(file)
-    say(f"A fresh key is in {file}. Whoever has it can compute the pseudonyms; without it nobody can.")
+    say(f"A new key is in {file}. Anyone who has it can compute the pseudonyms; keep it secret.")
 
 
 @app.command()
 @key_file
 def rotate(file: Path) -> None:
-    """Put a fresh key in use: later pseudonyms cannot be linked with earlier ones. Earlier keys are kept."""
-    from reticent.engine.keys import rotate as turn
+    """Switch to a new key, so that later pseudonyms cannot be linked with earlier ones.
 
-    keys = turn(file)
-    say(f"The key {keys.current} is in use now; {len(keys.keys) - 1} earlier ones are kept in {file}.")
+    The file keeps the earlier keys.
+    """
+    from reticent.engine.keys import rotate as rotate_key
+
+    keys = rotate_key(file)
+    say(f"Key {keys.current} is now in use; {file} keeps {len(keys.keys) - 1} earlier ones.")

@@ -1,4 +1,4 @@
-"""`reticent ledger`: who has seen what, in counts."""
+"""`reticent ledger`: list the publications of a store, in counts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from reticent.cli.output import emit, say
 @options.store
 @options.json
 def ledger(store: str, json: bool) -> None:
-    """Tell what the publications of a store have shown of how many persons."""
+    """List the publications of a store and how many people each one includes."""
     from reticent.publication.population import summarize_publications
     from reticent.store import Store
 
     with Store.open(store, create=False) as opened:
-        seen = summarize_publications(opened)
-    for name, about in seen.items():
-        persons = "everybody" if about["everybody"] else f"{about['persons']:,} persons"
+        publications = summarize_publications(opened)
+    for name, about in publications.items():
+        persons = "everybody" if about["everybody"] else f"{about['persons']:,} people"
         say(
             f"  {name}: {persons} by {about['method']}, {about['first']} to {about['last']}; "
-            f"{about['elsewhere']:,} of them stand in other publications too"
+            f"{about['elsewhere']:,} of them are also in other publications"
         )
-    if not seen:
-        say("Nobody has been published from this store.")
+    if not publications:
+        say("This store has no publications.")
     if json:
-        emit(seen)
+        emit(publications)

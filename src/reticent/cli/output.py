@@ -1,6 +1,6 @@
-"""What commands print: words on standard error, data and JSON on standard output.
+"""The output of commands: messages on standard error, data and JSON on standard output.
 
-Long work shows its progress: a line that changes on a terminal, a new line every few seconds elsewhere.
+Long work shows its progress: one updated line on a terminal, a new line every few seconds elsewhere.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 _QUIET: list[bool] = []
 _LARGE = 1000
-_LOSS_SCALE = " (0: all as it was, 1: nothing left)"
+_LOSS_SCALE = " (0: unchanged, 1: all information lost)"
 
 
 def be_quiet() -> None:
-    """Leaves out the lines for people; errors and JSON stay."""
+    """Suppress messages. Errors and JSON are still printed."""
     _QUIET.append(True)
 
 
 def is_quiet() -> bool:
-    """Whether the lines for people are left out."""
+    """Whether messages are suppressed."""
     return bool(_QUIET)
 
 
 def say(text: str = "") -> None:
-    """A line for people."""
+    """Print a message, unless --quiet is set."""
     if is_quiet():
         return
     print(text, file=sys.stderr)  # noqa: T201
 
 
 def emit(result: dict[str, Any]) -> None:
-    """One JSON object, as the last line of standard output."""
+    """Print one JSON object as the last line of standard output."""
     print(json.dumps(result, allow_nan=False, default=str))  # noqa: T201
 
 
@@ -52,7 +52,7 @@ def figures(
     claims: Mapping[str, Any] | None = None,
     metrics: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """What every command tells, under the names that scripts rely on."""
+    """Return the figures of a command, under stable names for scripts."""
     return {
         "input": counts.input,
         "published": counts.published,
@@ -65,13 +65,13 @@ def figures(
 
 
 def summary(release: Release, seconds: float) -> dict[str, Any]:
-    """The figures of a release."""
+    """Return the figures of a release."""
     more = {"method": release.method, "policy_hash": release.policy_hash, "explain": dict(release.explain)}
     return figures(release.records, seconds, release.guarantee.claims, release.metrics) | more
 
 
 def describe(release: Release, seconds: float, verb: str = "released") -> None:
-    """A release in plain words."""
+    """Print a summary of a release."""
     from reticent.release.wording import claims_in_words
 
     counts = release.records
@@ -82,31 +82,29 @@ def describe(release: Release, seconds: float, verb: str = "released") -> None:
         say(f"  - {line}")
     say(f"  Holds against {release.guarantee.against}.")
     if release.guarantee.not_covered:
-        say(
-            f"  Not covered: {len(release.guarantee.not_covered)} kinds of reader; README.txt of the release names each."
-        )
+        say(f"  Not covered: {len(release.guarantee.not_covered)} kinds of attacker; see README.txt in the release.")
     for name, value in release.metrics.items():
         if name == "loss" or release.shape != "generalized":
             figure = f"{value:,.0f}" if value >= _LARGE else f"{value:.4g}"
             say(f"  {name.replace('_', ' ')}: {figure}{_LOSS_SCALE if name == 'loss' else ''}")
     if release.seeded:
-        say("  Made with a seed: fit for tests, not for publication.")
+        say("  Made with a seed: for tests only, do not publish.")
 
 
 PROGRESS_INTERVAL = 5.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two progress lines without a terminal."""
 _TERMINAL_INTERVAL = 0.25
 _PROGRESS_OFF: list[bool] = []
 
 
 def search_progress(cancellation: CancellationToken) -> Callable[[], str]:
-    """What a search has to say of itself: nodes, the best so far, and the bound it has proved."""
+    """Return a function that describes a search: checked nodes, best loss so far and proved lower bound."""
 
     def words() -> str:
         nodes, best, bound = cancellation.progress
         parts = [f"{nodes:,} nodes checked"] if nodes else []
         parts += [f"best loss so far {best:.4f}"] if 0 < best < float("inf") else []
-        parts += [f"none below {bound:.4f}"] if 0 < bound < float("inf") else []
+        parts += [f"lower bound {bound:.4f}"] if 0 < bound < float("inf") else []
         return ", ".join(parts)
 
     return words
@@ -114,7 +112,7 @@ def search_progress(cancellation: CancellationToken) -> Callable[[], str]:
 
 @contextmanager
 def suppress_progress() -> Iterator[None]:
-    """No progress meanwhile: the outcome of a command is shown by another one, and its first lines are to be the outcome."""
+    """Suppress progress lines within the block, so that another command can show the output."""
     _PROGRESS_OFF.append(True)
     try:
         yield
@@ -126,30 +124,30 @@ def suppress_progress() -> Iterator[None]:
 def show_progress(
     what: str, status: Callable[[], str] | None = None, *, interval: float = PROGRESS_INTERVAL
 ) -> Iterator[None]:
-    """Says that something long goes on, how long already, and how far as `tell` knows it."""
+    """Show that long work is running, its duration, and its progress from `status`."""
     if is_quiet() or _PROGRESS_OFF:
         yield
         return
     start, done = time.monotonic(), threading.Event()
 
     def words() -> str:
-        news = status() if status is not None else ""
-        return f"{what}: {', '.join(filter(None, (news, f'{time.monotonic() - start:.0f} s')))}"
+        progress = status() if status is not None else ""
+        return f"{what}: {', '.join(filter(None, (progress, f'{time.monotonic() - start:.0f} s')))}"
 
-    # Beside the lines of --verbose a line that is written over would leave its end behind.
-    talking = logging.getLogger("reticent").isEnabledFor(logging.DEBUG)
-    line = _StatusLine() if sys.stderr.isatty() and not talking else None
+    # With --verbose, log lines would leave the end of an overwritten line behind.
+    verbose = logging.getLogger("reticent").isEnabledFor(logging.DEBUG)
+    line = _StatusLine() if sys.stderr.isatty() and not verbose else None
     tick = _TERMINAL_INTERVAL if line is not None else interval
     if line is not None:
         line.show(what)
-    if talking:
+    if verbose:
         logging.getLogger("reticent").debug("%s", what)
 
-    def go_on() -> None:
+    def update() -> None:
         while not done.wait(tick):
             (line.show if line is not None else say)(words())
 
-    thread = threading.Thread(target=go_on, name="progress", daemon=True)
+    thread = threading.Thread(target=update, name="progress", daemon=True)
     thread.start()
     try:
         yield
@@ -162,7 +160,7 @@ def show_progress(
 
 @contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
-    """Names each step while it runs and how long it took: on a terminal, nothing elsewhere."""
+    """Show each step while it runs and its duration, on a terminal only."""
     if is_quiet() or not sys.stderr.isatty():
         yield lambda step: None  # noqa: ARG005
         return
@@ -181,13 +179,13 @@ def _say_duration(name: str, start: float) -> None:
 
 
 class _StatusLine:
-    """The last line of a terminal, written over again and again; plain characters, which every terminal knows."""
+    """The last line of a terminal, overwritten with plain characters that every terminal supports."""
 
     def __init__(self) -> None:
         self._length = 0
 
     def show(self, words: str) -> None:
-        """Puts words in place of the last ones; the next output begins where they began."""
+        """Replace the line. The next output starts at its beginning."""
         words = words[: shutil.get_terminal_size().columns - 1]
         sys.stderr.write(f"\r{words.ljust(self._length)}\r")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""`reticent policy`: check a policy, or print its JSON Schema for an editor."""
+"""`reticent policy`: check a policy, or print the JSON Schema of policies."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from reticent.cli.output import emit, say
 if TYPE_CHECKING:
     from reticent.policy import Policy
 
-app = options.OrderedGroup(help="Check a policy, or print the schema of policies.")
+app = options.OrderedGroup(help="Check a policy, or print the JSON Schema of policies.")
 
 
 @app.command()
 @click.argument("file", type=options.PATH, help="The policy file.")
 @options.json
 def check(file: Path, json: bool) -> None:
-    """Check a policy and every file it names; say what each setting means."""
+    """Check a policy and every file that it names, and explain each setting."""
     from reticent.policy import Policy
     from reticent.policy.check import check as check_policy
 
     policy = Policy.load(file)
     notes = check_policy(policy)
     _build_engines(policy)
-    say(f"{file}: the policy is sound.")
+    say(f"{file}: the policy is valid.")
     for note in notes:
         say(f"  - {note}")
     if json:
@@ -35,7 +35,7 @@ def check(file: Path, json: bool) -> None:
 
 
 def _build_engines(policy: Policy) -> None:
-    """A section that is written must work: its engine is built, and refuses what it could not keep."""
+    """Build the engine of each section in the policy: an engine refuses settings that cannot work."""
     from reticent.engine import publisher
     from reticent.engine.rng import Rng
     from reticent.policy.check import KINDS
@@ -47,7 +47,7 @@ def _build_engines(policy: Policy) -> None:
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of policies, for editors."""
+    """Print the JSON Schema of policies, for your editor."""
     from reticent.policy.schema import schema as policy_schema
 
     emit(policy_schema())

@@ -1,4 +1,4 @@
-"""What `reticent init` adds for a kind of release: sections of the policy, files beside it, and the next commands."""
+"""What `reticent init` adds for a kind of release: policy sections, additional files and the next commands."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from reticent.policy.guess import SUPPRESSION, Guess, K, guess_l
 from reticent.policy.spec import unknown_word_message
 
 DEFAULT_METHOD = "auto"
-"""Of a first table."""
+"""The method of a table, unless --method names one."""
 _MAX_L = 10
 
 
 @dataclass(frozen=True)
 class PolicyPlan:
-    """Lines for the policy, files beside it, and what to type next."""
+    """Lines for the policy, additional files, and the next commands."""
 
     next_commands: tuple[str, ...]
     lines: tuple[str, ...] = ()
@@ -42,8 +42,8 @@ def render(
     plan: PolicyPlan,
     missing: tuple[str, ...],
 ) -> str:
-    """The policy as text, each guess with its reason."""
-    lines = ["# Guessed from the data: read every line and correct it.", "version: 1"]
+    """Return the policy as text, each guess with its reason."""
+    lines = ["# Guessed from the data: review and correct every line.", "version: 1"]
     if person:
         name = json.dumps(person, ensure_ascii=False)
         name = f"{{column: {name}, records: {plan.records}}}" if plan.records else name
@@ -75,7 +75,7 @@ def plan_for(
     head: pa.Table,
     missing: tuple[str, ...],
 ) -> PolicyPlan:
-    """The kind of release that was asked for, by a method other than the veil, as far as the data tells."""
+    """Return the plan for a kind of release by a method other than the veil, from the data."""
     _require_quasi(guesses)
     if name == "table":
         return _table(method, data, output, guesses, head)
@@ -85,13 +85,15 @@ def plan_for(
     if name == "stream":
         prior = output.with_suffix(".prior.csv")
         files = {prior: _csv(counts)}
-        lines[:0] = [f"# {prior.name} counts the values of the data that init was given: it should come from the past."]
+        lines[:0] = [
+            f"# {prior.name} has the value counts of the data given to init: replace it with counts of past data."
+        ]
         lines.append(f"prior: {{file: {prior.name}}}")
     return PolicyPlan(commands(name, data, output), tuple(lines), updates=name == "series", files=files)
 
 
 def commands(kind: str, data: str, output: Path, *, keyed: bool = False) -> tuple[str, ...]:
-    """What to type next; `keyed`: the table's method keeps a key."""
+    """Return the next commands. `keyed`: the table's method needs a store for its key."""
     store, release = "private.db", "release-1"
     key_store = ("--store", store) if keyed else ()
     return {
@@ -107,77 +109,77 @@ def commands(kind: str, data: str, output: Path, *, keyed: bool = False) -> tupl
 
 
 def require_sensitive(name: str, guesses: list[Guess], person: str | None) -> str:
-    """The sensitive column; refuses data that lack what a kind cannot do without."""
+    """Return the sensitive column. Refuse data without a column that the kind of release needs."""
     sensitive = next((g.column for g in guesses if g.role == "sensitive"), None)
     if sensitive is None:
         raise DataError(
-            f"No column looks sensitive, and {name} releases protect one.",
-            hint="Say which one: --sensitive COLUMN.",
+            f"No column looks sensitive, but a {name} release needs one.",
+            hint="Name it with --sensitive COLUMN.",
         )
     if person is None and name != "table":
         raise DataError(
-            f"No column names the person, and {name} releases must know who is who.",
-            hint="Say which one: --person COLUMN. If there is none, add one to the data, such as patient_id.",
+            f"No column identifies the person, but a {name} release needs one.",
+            hint="Name it with --person COLUMN. If there is none, add one to the data, such as patient_id.",
         )
     return sensitive
 
 
 def refuse_kind(kind: str, data: str) -> None:
-    """Refuses a kind that nobody knows, or that cannot be made of such data: a stream reads records, a database has tables."""
+    """Refuse an unknown kind, or one that does not fit the data, such as a stream from a database."""
     if kind not in KINDS:
         raise PolicyError(f"--for: {unknown_word_message(kind, KINDS)}")
     if is_hl7(data) and kind != "stream":
-        raise PolicyError("HL7 messages are released as a stream.", hint="Add --for stream.")
+        raise PolicyError("HL7 messages can only be released as a stream.", hint="Add --for stream.")
     if kind == "stream" and (is_sql(data) or is_fhir(data)):
         raise PolicyError(
-            "A stream reads records one by one: a file, standard input, HL7 messages or a Kafka topic.",
+            "A stream cannot read this source. It reads a file, standard input, HL7 messages or a Kafka topic.",
             hint="Use --for evolving, or write the records to a file.",
         )
 
 
 def _require_quasi(guesses: list[Guess]) -> None:
-    """Without a column that others know there is nothing to tell persons apart by, and no release to make."""
+    """Refuse data without a quasi-identifier: there is nothing to generalize."""
     if any(g.role == "quasi" for g in guesses):
         return
     veil = any(g.role == "sensitive" for g in guesses)
     raise DataError(
-        "No column is one that others know of a person, such as an age, a sex or a place: there is nothing to make coarser.",
-        hint="The veil needs no such column: add --method veil." if veil else "Give the data with such a column.",
+        "No column looks like a quasi-identifier, such as an age, a sex or a place: there is nothing to generalize.",
+        hint="Add --method veil, which needs no such column." if veil else "Add such a column to the data.",
     )
 
 
 def command(*words: object) -> str:
-    """A command of ours, as a shell takes it."""
+    """Return a reticent command, quoted for a shell."""
     return shlex.join(["reticent", *map(str, words)])
 
 
 def _table(method: str | None, data: str, output: Path, guesses: list[Guess], head: pa.Table) -> PolicyPlan:
-    """One table: k, and an l that the sensitive columns allow."""
-    l, ill = guess_l(head, guesses), [g.column for g in guesses if g.role == "sensitive"]
+    """Return the plan of one table: k, and an l that the sensitive columns allow."""
+    l, sensitive = guess_l(head, guesses), [g.column for g in guesses if g.role == "sensitive"]
     if method == "anatomy" and l is None:
-        raise DataError("No column can be hidden among others, as Anatomy does.", hint="Leave --method out.")
+        raise DataError("No sensitive column is diverse enough for Anatomy.", hint="Remove --method.")
     demands = [
         *([] if method == "anatomy" else [f"k: {K}"]),
         *([f"l: {l}"] if l else []),
         f"suppression: {SUPPRESSION}",
     ]
-    if not ill:
-        note = "No column looks sensitive: classes hide who is who, not what they have."
+    if not sensitive:
+        note = "No column looks sensitive: the policy protects identities only (k), not values (l)."
     elif l is None:
-        note = f"No l: one value of '{ill[0]}' is too frequent to be hidden among others."
+        note = f"No l: one value of '{sensitive[0]}' is too frequent for l-diversity."
     else:
-        note = f"l = {l}: every class shows at least {l} different values of {', '.join(ill)}."
+        note = f"l = {l}: every class has at least {l} different values of {', '.join(sensitive)}."
     lines = (f"privacy: {{{', '.join(demands)}}}   # {note}", f"table: {{method: {method or DEFAULT_METHOD}}}")
     return PolicyPlan(commands("table", data, output), lines, notes=(note,))
 
 
 def _possible_l(counts: dict[str | None, int], column: str) -> int:
-    """The largest l up to ten that the most frequent value allows."""
+    """Return the largest l up to 10 that the most frequent value allows."""
     l = min(_MAX_L, sum(counts.values()) // max(counts.values()))
     if l < 2:
         raise PolicyError(
-            f"One value of '{column}' makes up more than half of the records: it cannot be hidden among others.",
-            hint="Is it the right sensitive column? Choose another one: --sensitive COLUMN.",
+            f"Column '{column}': one value is in more than half of the records, so no l is possible.",
+            hint="Check that this is the sensitive column, or name another one with --sensitive COLUMN.",
         )
     return l
 

@@ -1,4 +1,4 @@
-"""`reticent prior`: what the past says of the sensitive values, for the veil."""
+"""`reticent prior`: make the veil's prior from past data."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from reticent.errors import ConnectorError, PolicyError
 
 
 @click.command()
-@click.argument("data", type=options.PATH_OR_URL, help="The past, or a sample of other persons.")
+@click.argument("data", type=options.PATH_OR_URL, help="Past data, or a sample of other people.")
 @options.policy_file
-@click.option("--output", "-o", type=options.PATH, required=True, help="A new file for the prior.")
-@click.option("--by", help="Published columns to depend on, as sex,age:2; chosen where it gains otherwise.")
+@click.option("--output", "-o", type=options.PATH, required=True, help="New file for the prior.")
+@click.option("--by", help="Columns of the strata, such as sex,age:2 (column:level); default: chosen by gain.")
 @click.option(
     "--epsilon",
     type=click.FloatRange(0, min_open=True),
     default=1.0,
-    help="Privacy loss that the counts may cost the past's persons.",
+    help="Privacy budget (epsilon) for the people in the data.",
 )
-@click.option("--public", is_flag=True, help="The past is public: no noise.")
+@click.option("--public", is_flag=True, help="The data is public: add no noise.")
 @click.option(
-    "--released", is_flag=True, help="The data are those to be released: noise on everything, nothing measured."
+    "--released",
+    is_flag=True,
+    help="The data is the data to be released: add noise to everything, report no measurements.",
 )
 @options.seed
 @options.json
@@ -41,9 +43,9 @@ def prior(
     seed: int | None,
     json: bool,
 ) -> None:
-    """Make the veil's prior from the past.
+    """Make the veil's prior from past data.
 
-    Says what an informed reader would make of a release under it.
+    Reports how much an informed attacker could learn from a release with this prior.
     """
     import numpy as np
 
@@ -58,29 +60,31 @@ def prior(
     rules = Policy.load(policy)
     for path in (output, output.with_name(report_name(output.name)), output.with_name(kernel_name(output.name))):
         if path.exists():
-            raise ConnectorError(f"{path} exists.", hint="Name a new file.")
+            raise ConnectorError(f"{path} already exists.", hint="Give another file to --output.")
     if not math.isfinite(epsilon):
-        raise PolicyError("--epsilon must be a number.", hint="Write 1, or --public where the past is public.")
+        raise PolicyError("--epsilon must be a finite number.", hint="Use 1, or --public if the data is public.")
     if released and public:
-        raise PolicyError("--released and --public: what is to be protected is not public.", hint="Give one of them.")
+        raise PolicyError(
+            "--released and --public cannot be combined: data to be released is not public.", hint="Remove one of them."
+        )
     if len(rules.sensitive) != 1:
-        raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
+        raise PolicyError("A prior needs exactly one sensitive column.", hint="Give one column the role sensitive.")
     with show_progress("Reading"):
         past = read_input(data, rules)
-    with show_progress("Counting, and reading as an informed reader would"):
-        usual = list(rules.prior.by) if rules.prior is not None and rules.prior.by else None
-        columns = usual if by is None else [name.strip() for name in by.split(",") if name.strip()]
+    with show_progress("Counting, and measuring what an informed attacker learns"):
+        default = list(rules.prior.by) if rules.prior is not None and rules.prior.by else None
+        columns = default if by is None else [name.strip() for name in by.split(",") if name.strip()]
         rng, sensitive, l = np.random.default_rng(seed), rules.sensitive[0], rules.l_of("table")
         if released:
-            named = rules.person is not None
-            fitted = fit_on_release(past, rules, l=l, by=columns, epsilon=epsilon, kernel=named, rng=rng)
+            has_person = rules.person is not None
+            fitted = fit_on_release(past, rules, l=l, by=columns, epsilon=epsilon, kernel=has_person, rng=rng)
         else:
             fitted = fit(past, rules, sensitive, l=l, by=columns, epsilon=None if public else epsilon, rng=rng)
     files = write_fit(fitted, output, seeded=seed is not None)
     for line in report(fitted).splitlines():
         say(f"  {line}")
     kernel = f", kernel: {{file: {files[1].name}}}" if fitted.kernel is not None else ""
-    say(f"Written to {' and '.join(map(str, files))}. In the policy: prior: {{file: {output.name}{kernel}}}")
+    say(f"Written to {' and '.join(map(str, files))}. Add to the policy: prior: {{file: {output.name}{kernel}}}")
     if json:
         emit(
             {

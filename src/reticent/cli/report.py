@@ -1,4 +1,4 @@
-"""`reticent board`: the report for a board, from an audit."""
+"""`reticent board`: write the anonymization report from an audit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from reticent.cli.output import say
 
 
 @click.command()
-@click.argument("audit", type=options.PATH, metavar="AUDIT.json", help="What reticent audit wrote beside its report.")
-@click.option("--output", "-o", type=options.PATH, required=True, help="The report, a .md file.")
+@click.argument(
+    "audit",
+    type=options.PATH,
+    metavar="AUDIT.json",
+    help="The JSON file that `reticent audit` wrote next to its report.",
+)
+@click.option("--output", "-o", type=options.PATH, required=True, help="Markdown file for the report.")
 def report(audit: Path, output: Path) -> None:
-    """Write the report that a board signs, with gaps where a person has to write.
+    """Write the anonymization report that an ethics report signs.
 
-    In the outline that EMA policy 0070 and Health Canada share.
+    It follows the common outline of EMA policy 0070 and Health Canada, and marks the parts that you fill in.
     """
     from reticent.connectors.files import write_text
     from reticent.report.anonymization_report import anonymization_report
 
     text = anonymization_report(audit)
     write_text(output, text)
-    say(f"Written to {output}; {text.count('[TO BE FILLED IN')} gaps are left to fill in.")
+    say(f"Written to {output}; {text.count('[TO BE FILLED IN')} parts are left to fill in.")

@@ -1,4 +1,4 @@
-"""`reticent reproduce`: a published system's tables and figures, with the paper's numbers beside ours."""
+"""`reticent reproduce`: repeat the experiments of a research paper and compare the results."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ PAPERS = ("delay-free", "supervision", "evolving", "m-distinct")
 
 
 @click.command()
-@click.argument("paper", type=click.Choice(PAPERS), help="The published system.")
-@click.option("--output", "-o", type=options.PATH, required=True, help="Folder for figures and plots.")
-@click.option("--quick", is_flag=True, help="Small sizes, to see that everything runs.")
-@click.option("--seed", type=int, default=1, help="Of the synthetic data and all choices.")
+@click.argument("paper", type=click.Choice(PAPERS), help="The paper.")
+@click.option("--output", "-o", type=options.PATH, required=True, help="Folder for tables and plots.")
+@click.option("--quick", is_flag=True, help="Use small data to test that everything runs.")
+@click.option("--seed", type=int, default=1, help="Seed of the synthetic data and all random choices.")
 @options.json
 def reproduce(paper: str, output: Path, quick: bool, seed: int, json: bool) -> None:
-    """Repeat the experiments of a paper, and plot them.
+    """Repeat the experiments of a research paper and plot the results.
 
-    On synthetic data of its kind, and on Adult where RETICENT_DATA names its folder.
+    Uses synthetic data, and the Adult data set if RETICENT_DATA names its folder.
     """
     from importlib import import_module
 
-    with require_extra("The plots need matplotlib", "reproduce"):  # asked first: they come last, after minutes of work
+    with require_extra("The plots need matplotlib", "reproduce"):  # checked first: the plots come after minutes of work
         import matplotlib as mpl  # noqa: F401
     module = import_module(f"reticent.reproduce.{paper.replace('-', '_')}")
-    summary = module.run(output, quick=quick, seed=seed, progress=say)
-    say(f"Figures and plots are in {output}.")
+    summary = module.run(output, quick=quick, seed=seed, progress=progress)
+    progress(f"Tables and plots are in {output}.")
     if json:
         emit({key: value for key, value in summary.items() if key != "figures"})

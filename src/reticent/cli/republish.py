@@ -1,4 +1,4 @@
-"""`reticent republish`: the next release of a series."""
+"""`reticent republish`: publish the next release of a series."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from reticent.cli.output import describe, emit, say, show_progress, summary
 
 
 @click.command()
-@click.argument("data", type=options.PATH_OR_URL, help="All records as they are now.")
+@click.argument("data", type=options.PATH_OR_URL, help="All current records.")
 @options.policy_file
-@click.option(
-    "--store", type=options.PATH_OR_URL, required=True, help="Where the series is remembered: a path or a URL."
-)
+@click.option("--store", type=options.PATH_OR_URL, required=True, help="Store of the series: a file or a URL.")
 @options.output_folder
 @options.method
 @options.allow_republication
@@ -35,15 +33,15 @@ def republish(
     seed: int | None,
     json: bool,
 ) -> None:
-    """Release the same persons again, and again.
+    """Publish the next release of a series: the same people, with current values.
 
-    No candidate is ruled out, no risk is above the limit; or nothing is written, and it says why.
+    Reticent checks the release together with all earlier ones, and writes nothing if the policy cannot be met.
     """
     from reticent.stateful import Series
 
     start = time.perf_counter()
     table, rules = load_inputs(data, policy, output, "series", method)
-    with show_progress("Grouping"):
+    with show_progress("Making the release"):
         series = Series(store, rules, seed=seed, allow_republication=allow_republication)
         release = series.publish(table, output, format=form)
     seconds = time.perf_counter() - start

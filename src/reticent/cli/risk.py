@@ -1,4 +1,4 @@
-"""`reticent risk`: before any policy, who could be singled out in a table as it is."""
+"""`reticent risk`: measure who could be singled out in a table, without a policy."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from reticent.cli.output import emit, say, show_progress
 
 @click.command()
 @options.data
-@click.option("--quasi", help="Columns that others may know, by commas; guessed otherwise.")
-@click.option("--sensitive", help="What nobody should learn, by commas; guessed otherwise.")
-@click.option("--person", help="The column that names the person; guessed otherwise.")
-@click.option("--plot", type=options.PATH, help="Draw it into this .svg file.")
+@click.option("--quasi", help="Columns that an attacker may know, separated by commas; default: guessed.")
+@click.option("--sensitive", help="Columns to protect, separated by commas; default: guessed.")
+@click.option("--person", help="Column that identifies the person; default: guessed.")
+@click.option("--plot", type=options.PATH, help="Write a plot to this SVG file.")
 @options.json
 def risk(
     data: str, quasi: str | None, sensitive: str | None, person: str | None, plot: Path | None, json: bool
 ) -> None:
-    """Say who could be singled out in a table as it is.
+    """Measure how many people could be singled out in a table.
 
-    Needs no policy. Counts persons where a column names them, records otherwise. Changes and keeps nothing.
+    Needs no policy. Counts people if a column identifies them, and records otherwise. Changes nothing and stores nothing.
     """
     from reticent.api import risk as measure
     from reticent.connectors.files import write_text
 
     with show_progress("Counting"):
-        measured = measure(data, quasi=_names(quasi), sensitive=_names(sensitive), person=person)
-    say(repr(measured))
+        result = measure(data, quasi=_names(quasi), sensitive=_names(sensitive), person=person)
+    say(repr(result))
     say(f"Next: {shlex.join(['reticent', 'init', data, '-o', 'policy.yaml'])}")
     if plot is not None:
-        write_text(plot, measured.to_svg())
-        say(f"Drawn into {plot}.")
+        write_text(plot, result.to_svg())
+        say(f"Plot written to {plot}.")
     if json:
-        emit(measured.to_dict())
+        emit(result.to_dict())
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""`reticent stream`: a feed that cannot wait."""
+"""`reticent stream`: release each record as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ _MOST_REASONS = 3
 @click.argument(
     "source",
     type=options.PATH_OR_URL,
-    help="CSV, NDJSON or HL7 v2: a file (or Parquet, a workbook, ...), - for standard input, mllp://host:port, or kafka://broker/topic.",
+    help="CSV, NDJSON or HL7 v2 input: a file (or Parquet, a workbook, ...), - for standard input, mllp://host:port, or kafka://broker/topic.",
 )
 @options.policy_file
-@click.option("--store", type=options.PATH_OR_URL, required=True, help="The private side: a file or a database URL.")
+@click.option("--store", type=options.PATH_OR_URL, required=True, help="Store of the stream: a file or a URL.")
 @click.option(
     "--to",
     type=options.PATH_OR_URL,
     default="-",
-    help="Where released lines go: a file, - for standard output, or kafka://broker/topic.",
+    help="Output for the released lines: a file, - for standard output, or kafka://broker/topic.",
 )
 @options.method
-@click.option("--dead-letters", type=options.PATH, help="Also write lines that cannot be read to this file.")
-@click.option("--format", help="Of the input: csv, ndjson or hl7; guessed by default.")
+@click.option("--dead-letters", type=options.PATH, help="Also write unreadable lines to this file.")
+@click.option("--format", help="Input format: csv, ndjson or hl7; default: guessed.")
 @click.option(
     "--replayed/--no-replayed",
     default=False,
-    help="Standard input starts from the beginning again: skip what was read before.",
+    help="Standard input starts from the beginning again: skip what an earlier run has read.",
 )
-@click.option("--final", is_flag=True, help="Nothing more will be written: a last line without an end counts as it is.")
-@click.option("--group", default="reticent", help="Kafka: workers of one group share the partitions.")
+@click.option("--final", is_flag=True, help="The input is complete: also read a last line without a line end.")
+@click.option("--group", default="reticent", help="Kafka: consumer group. Workers of one group share the partitions.")
 @click.option(
-    "--until-end/--no-until-end", default=False, help="Kafka: stop when all that is there now has been released."
+    "--until-end/--no-until-end", default=False, help="Kafka: stop when all current messages have been released."
 )
-@click.option("--metrics", help="Kafka: HOST:PORT where this worker tells its figures (Prometheus).")
+@click.option("--metrics", help="Kafka: HOST:PORT for this worker's Prometheus metrics.")
 @options.allow_republication
 @options.seed
 @options.json
@@ -64,7 +64,7 @@ def stream(
     to: str,
     method: str | None,
     dead_letters: Path | None,
-    format: str | None,  # noqa: A002 - the word of the command line
+    format: str | None,  # noqa: A002 - the option's name
     replayed: bool,
     final: bool,
     group: str,
@@ -74,9 +74,9 @@ def stream(
     seed: int | None,
     json: bool,
 ) -> None:
-    """Release every record the moment it arrives.
+    """Release each record as soon as it arrives.
 
-    Killed and started again, it goes on where it was.
+    After a stop or a crash, run the same command again: it continues where it stopped.
     """
     from reticent.connectors.stream import FORMATS, Stream, check_ends, dead_letters_to, open_sink, open_source
     from reticent.connectors.stream.progress import Progress
@@ -87,10 +87,10 @@ def stream(
 
     rules = Policy.load(policy).with_method("stream", method)
     if files := warm_up(rules, source, store, format, seed=seed):
-        say(f"The first records waited and made the prior: {' and '.join(map(str, files))}.")
+        say(f"The prior was made from the first records: {' and '.join(map(str, files))}.")
     check(rules)
     if format is not None and format not in FORMATS:
-        raise PolicyError(f"--format: '{format}' is not known here.", hint="Write csv, ndjson or hl7.")
+        raise PolicyError(f"--format: unknown format '{format}'.", hint="Use csv, ndjson or hl7.")
     if source.startswith("kafka://") or to.startswith("kafka://"):
         with require_extra("Kafka needs the extra 'kafka'", "kafka"):
             from reticent.connectors.kafka import Settings
@@ -107,8 +107,8 @@ def stream(
         reasons: Counter[str] = Counter()
         keep = stack.enter_context(dead_letters_to(dead_letters, feed.dead_letters())) if dead_letters else None
         feed.on_dead_letter = _dead_letter_counter(reasons, keep)
-        start = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))
-        summary = feed.run(start, sink, format=format, replayed=replayed, final=final, progress=Progress())
+        records = stack.enter_context(closing(open_source(source, wake=_stop_on_signals(feed))))
+        summary = feed.run(records, sink, format=format, replayed=replayed, final=final, progress=Progress())
     _say_summary(summary, reasons)
     if json:
         released = figures(summary.records, summary.seconds, summary.guarantee.claims, summary.metrics)
@@ -116,12 +116,12 @@ def stream(
 
 
 def _stop_on_signals(feed: Stream) -> int:
-    """Ends the run in order on SIGTERM and SIGINT; gives a pipe that wakes whoever waits for input."""
-    wake, say = os.pipe()
+    """End the run in order on SIGTERM and SIGINT. Return a pipe that wakes a waiting source."""
+    wake, signal_end = os.pipe()
 
     def stop(*_: object) -> None:
         feed.stop()
-        os.write(say, b"x")
+        os.write(signal_end, b"x")
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
@@ -131,7 +131,7 @@ def _stop_on_signals(feed: Stream) -> int:
 def _dead_letter_counter(
     reasons: Counter[str], keep: Callable[[int, str, bytes], None] | None
 ) -> Callable[[int, str, bytes], None]:
-    """Counts why lines could not be read, and hands them on."""
+    """Return a callback that counts the reasons of dead letters and passes the lines on."""
 
     def note(seq: int, reason: str, line: bytes) -> None:
         reasons[reason] += 1
@@ -143,19 +143,19 @@ def _dead_letter_counter(
 
 def _say_summary(summary: Summary, reasons: Counter[str]) -> None:
     say(
-        f"{summary.records.published:,} of {summary.records.input:,} records released, {summary.records.withheld:,} held, "
+        f"{summary.counts.published:,} of {summary.counts.rows_in:,} records released, {summary.counts.held:,} pending, "
         f"{summary.records.suppressed:,} suppressed, {summary.dead_letters:,} dead letters; this run {summary.seconds:.1f} s."
     )
     for reason, count in reasons.most_common(_MOST_REASONS):
-        say(f"  {count:,} lines were set aside: {reason}.")
+        say(f"  {count:,} lines were rejected: {reason}.")
     if summary.pending_bytes:
-        say(f"  The last line has no end yet and waits ({summary.pending_bytes:,} bytes); --final takes it as it is.")
+        say(f"  The last line has no line end and was not read ({summary.pending_bytes:,} bytes). Use --final to read it.")
 
 
 def _stream_kafka(
     route: tuple[str, str], policy: Policy, store: str, settings: Settings, *, json: bool, **how: Any
 ) -> None:
-    """Works as one of a group, from topic to topic, until it is told to stop."""
+    """Run as one worker of a consumer group, from topic to topic, until stopped."""
     from reticent.connectors.kafka import run_kafka
     from reticent.release import RecordCounts
     from reticent.release.wording import REPUBLICATION
@@ -163,8 +163,8 @@ def _stream_kafka(
 
     if not all(end.startswith("kafka://") for end in route):
         raise PolicyError(
-            "A stream runs from topic to topic, or from file to file.",
-            hint="Write SOURCE and --to both as kafka://broker:9092/topic.",
+            "Kafka must be both the source and the output of a stream.",
+            hint="Give both SOURCE and --to as kafka://broker:9092/topic.",
         )
     with Store.open(store) as private:
         done = run_kafka(*route, policy, private, settings=settings, **how)

@@ -1,4 +1,4 @@
-"""What `reticent init` adds for the veil: published levels, a prior counted on the data with noise, and the next commands."""
+"""What `reticent init` adds for the veil: published levels, a noisy prior from the data, and the next commands."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from reticent.policy.spec import unknown_word_message
 VEIL = "veil"
 EPSILON = 1.0
 _MAX_L = 10
-# Persons per candidate below which a prior says too little.
+# With fewer persons per candidate, the noise dominates the prior.
 _PERSONS_PER_CANDIDATE = 80
 _VALUES_PER_CANDIDATE = 3
-"""Values per candidate, at least."""
+"""Minimum number of values per candidate."""
 
 
 _FEWER_VALUES_NOTE = (
-    "With noise the records tell {} values apart, rarer ones under their parents: that carries l = {}. A prior of the past or of public "
-    "statistics carries more (reticent prior)."
+    "After noise, the prior distinguishes {} values (rarer values are merged into their parents), enough for l = {}. A prior from past "
+    "data or public statistics allows a larger l (reticent prior)."
 )
 
 _FIRST_RECORD_NOTE = (
-    "{:,} records are further ones of somebody: the first of each person is released (records: first). For all of them name the column "
-    "of their order: person: {{column: ..., events: ...}}."
+    "{:,} records are later records of the same persons; only the first record of each person is released (records: first). To release "
+    "all, name the column that orders them: person: {{column: ..., events: ...}}."
 )
 
 _NO_KERNEL_NOTE = (
-    "No kernel: values that change later are not offered, and nothing is published where they are more than a tenth. If values change, make one "
-    "before the first publication, of past exports one below the other: reticent prior PAST -p POLICY -o prior.csv."
+    "No transition kernel: values that change later are omitted, and Reticent refuses to publish if they are more than 10%. If values change, "
+    "make a kernel before the first publication, from past exports in one file: reticent prior PAST -p POLICY -o prior.csv."
 )
 
 
 def method_of(kind: str, method: str | None) -> str | None:
-    """The method that was asked for, or the usual one: the veil for all that is published more than once."""
+    """Return the given method or the default: the veil for everything that is published more than once."""
     section: Any = Policy.model_fields[kind].annotation
     known = get_args(section.model_fields["method"].annotation)
     if method is not None and method not in known:
@@ -64,7 +64,7 @@ def veil_plan(
     section: str | None,
     missing: tuple[str, ...],
 ) -> PolicyPlan:
-    """Levels, sections and files for the veil; refuses data that are too few, or lack a sensitive column or the person."""
+    """Return the plan for the veil. Refuse data with too few persons, or without a sensitive column or the person."""
     sensitive = require_sensitive(kind, guesses, person)
 
     def draft_policy(levels: dict[str, int]) -> Policy:
@@ -78,22 +78,22 @@ def veil_plan(
     persons = table.num_rows if person is None else pc.count_distinct(table.column(person)).as_py()
     if kind == "series" and persons < table.num_rows:
         raise DataError(
-            f"Column '{person}': {table.num_rows - persons:,} records are further ones of somebody, and a release of a series "
-            "has one record of each person.",
+            f"Column '{person}': {table.num_rows - persons:,} records belong to a person who has another record, but a series needs "
+            "one record per person.",
             hint="Keep one record per person, or use --for evolving or --for stream.",
         )
     l = possible_l(persons, pc.count_distinct(table.column(sensitive), mode="all").as_py())
     prior = output.with_suffix(".prior.csv")
-    # A stream has all events of a person; elsewhere one record of each stands for all, unless the policy is changed by hand.
+    # A stream has all events of a person; other kinds release one record per person, unless the user changes the policy.
     rng = np.random.default_rng()
     fitted = fit_on_release(table, policy, l=l, epsilon=EPSILON, kernel=kind == "stream", rng=rng)
-    offered = int(fitted.prior.shares.any(axis=0).sum())
-    carried = possible_l(persons, offered)
-    notes = [] if carried == l else [_FEWER_VALUES_NOTE.format(offered, carried)]
+    values = int(fitted.prior.shares.any(axis=0).sum())
+    supported_l = possible_l(persons, values)
+    notes = [] if supported_l == l else [_FEWER_VALUES_NOTE.format(values, supported_l)]
     first = kind in ("table", "evolving") and persons < table.num_rows
     notes += [_FIRST_RECORD_NOTE.format(table.num_rows - persons)] if first else []
     notes += [_NO_KERNEL_NOTE] if kind in ("evolving", "series") else []
-    l, fitted = carried, fitted.for_l(carried)
+    l, fitted = supported_l, fitted.for_l(supported_l)
     return PolicyPlan(
         commands(kind, data, output, keyed=True),
         tuple(_lines(kind, l, prior, kernel=fitted.kernel is not None)),
@@ -111,24 +111,24 @@ def _files(fitted: FittedPrior, prior: Path) -> dict[Path, str]:
 
 
 def possible_l(persons: int, values: int) -> int:
-    """The largest l up to ten that so many persons and values carry: where most sets offer most values, nothing can be counted."""
+    """Return the largest l up to 10 for so many persons and values: with few values per candidate, counts cannot be estimated."""
     l = min(_MAX_L, persons // _PERSONS_PER_CANDIDATE, max(min(values, 2), values // _VALUES_PER_CANDIDATE))
     if l < 2:
         raise DataError(
             f"{persons:,} persons with {values} values are too few for a prior.",
-            hint="Give more persons or a hierarchy to the sensitive column, or write prior: {file: prior.csv} with public statistics.",
+            hint="Use more persons, give the sensitive column a hierarchy, or write prior: {file: prior.csv} with public statistics.",
         )
     return l
 
 
 def _lines(kind: str, l: int, prior: Path, *, kernel: bool) -> list[str]:
-    """The sections of the policy."""
+    """Return the sections of the policy."""
     steps = f", kernel: {{file: {kernel_name(prior.name)}}}" if kernel else ""
     return [
         f"privacy: {{l: {l}}}",
-        f"# {prior.name} was counted on the data that init was given, with noise for epsilon = {EPSILON:g}. One from the past is better",
-        "# and says what an informed reader gains: reticent prior PAST -p POLICY -o prior.csv. Values that change from one event",
-        "# of a person to the next need a kernel, which the same command makes where persons have several records.",
+        f"# {prior.name} was made from the data given to init, with noise (epsilon = {EPSILON:g}). A prior from past data is better and",
+        "# reports what an informed attacker gains: reticent prior PAST -p POLICY -o prior.csv. Values that change from one event",
+        "# of a person to the next need a transition kernel. The same command makes it if persons have several records.",
         f"prior: {{file: {prior.name}{steps}}}",
-        f"{kind}: {{method: veil}}   # each sensitive value stands among {l} candidates",
+        f"{kind}: {{method: veil}}   # each sensitive value is shown among {l} candidates",
     ]

@@ -1,4 +1,4 @@
-"""`reticent verify`: recompute the guarantee from the release alone."""
+"""`reticent verify`: recompute the guarantee from the release only."""
 
 from __future__ import annotations
 
@@ -22,66 +22,68 @@ if TYPE_CHECKING:
     type=options.PATH_OR_URL,
     metavar="DIR|FILE...",
     required=True,
-    help="Releases; several = a series, in order. Or anybody's table.",
+    help="Releases (several: in the order of publication), or a table from any source.",
 )
-@click.option("--policy", "-p", type=options.PATH, required=True, help="The policy file.")
-@click.option("--ledger", help="The store of the series: tells who stood in which group.")
+@click.option("--policy", "-p", type=options.PATH, required=True, help="Policy file.")
+@click.option("--ledger", help="Store of the publication; its ledger has each person's group.")
 @click.option(
-    "--original", type=options.PATH_OR_URL, help="The private input of a table: also recompute the claims of persons."
+    "--original", type=options.PATH_OR_URL, help="The private input of a table, to also check the claims about persons."
 )
-@click.option("everything", "--all", is_flag=True, help="Print every check, not one line per claim.")
+@click.option("everything", "--all", is_flag=True, help="Print every check instead of one line per claim.")
 @options.json
 def verify(
     releases: tuple[str, ...], policy: Path, ledger: str | None, original: str | None, everything: bool, json: bool
 ) -> None:
-    """Recompute every claim from the release alone.
+    """Recompute every claim from the release only.
 
-    One line per claim; checks of form are counted, and printed with --all or where they fail.
-    With --original also what the release cannot show: that every record is one of the input, and the claims of persons.
-    A file that Reticent did not make is measured, and judged by what the policy asks for.
-    Exit code 4 when a claim is refuted.
+    Prints one line per claim. Format checks are only counted, unless they fail or --all is given.
+    With --original it also checks that every record comes from the input, and the claims about persons.
+    A table that Reticent did not make is measured and checked against the policy.
+    The exit code is 4 if a claim is refuted.
     """
-    from reticent.api import verify as judge
+    from reticent.api import verify as verify_releases
 
-    verdict = judge(list(releases), policy, store=ledger, original=original)
-    for line in map(_line, verdict.findings) if everything else summarize_findings(verdict.findings):
+    result = verify_releases(list(releases), policy, store=ledger, original=original)
+    for line in map(_line, result.findings) if everything else summarize_findings(result.findings):
         say(line)
-    for note in verdict.notes:
+    for note in result.notes:
         say(f"  note: {note}")
-    for claim in verdict.unchecked:
+    for claim in result.unchecked:
         say(f"  not recomputed here: the claim '{claim}'")
-    for name, figure in verdict.measured.items():
+    for name, figure in result.measured.items():
         say(f"  measured: {name.replace('_', ' ')} = {figure:g}")
-    failed = len(verdict.refuted)
-    unseen = f"; {len(verdict.unchecked)} not recomputed" if verdict.unchecked else ""
+    failed = len(result.refuted)
+    unchecked = f"; {len(result.unchecked)} not recomputed" if result.unchecked else ""
     say(
-        f"Every claim holds ({len(verdict.findings)} checks{unseen})."
-        if verdict.holds
-        else f"REFUTED: {failed} of {len(verdict.findings)} checks fail."
+        f"Every claim holds ({len(result.findings)} checks{unchecked})."
+        if result.holds
+        else f"REFUTED: {failed} of {len(result.findings)} checks fail."
     )
     if json:
-        emit(verdict.to_dict())
-    if not verdict.holds:
+        emit(result.to_dict())
+    if not result.holds:
         raise click.exceptions.Exit(4)
 
 
 def summarize_findings(findings: Sequence[Finding]) -> list[str]:
-    """One line per claim with its worst figure, the checks of form as one line, and every check that fails."""
-    sound = [finding for finding in findings if finding.holds]
-    claims = {finding.claim: [f for f in sound if f.claim == finding.claim] for finding in sound if _is_claim(finding)}
-    form = len(sound) - sum(map(len, claims.values()))
+    """Return one line per claim with its worst figure, one line for the format checks, and every failed check."""
+    passed = [finding for finding in findings if finding.holds]
+    claims = {
+        finding.claim: [f for f in passed if f.claim == finding.claim] for finding in passed if _is_claim(finding)
+    }
+    form = len(passed) - sum(map(len, claims.values()))
     lines = [_line(_worst(group), f"{len(group)} checks" if len(group) > 1 else None) for group in claims.values()]
-    lines += [f"  holds    form, counts and files: {form} checks"] if form else []
+    lines += [f"  holds    format, counts and files: {form} checks"] if form else []
     return lines + [_line(finding) for finding in findings if not finding.holds]
 
 
 def _is_claim(finding: Finding) -> bool:
-    """A figure with a bound to it; what must be nowhere, or equal, is a check of form."""
+    """Whether a finding is a claim with a bound. Other findings are format checks."""
     return finding.required not in (None, 0) and not finding.claim.startswith("rows ")
 
 
 def _worst(group: Sequence[Finding]) -> Finding:
-    """The finding that comes nearest to its bound."""
+    """Return the finding that is closest to its bound."""
     return min(group, key=lambda f: abs(float(f.measured or 0) - float(f.required or 0)))
 
 

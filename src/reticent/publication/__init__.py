@@ -1,1 +1,1 @@
-"""The only place that publishes: an engine on a store, the judge's word, the ledger, the delivery; one driver per kind."""
+"""Publication: runs an engine on a store, verifies the release, records it in the ledger and delivers it; one driver per kind."""

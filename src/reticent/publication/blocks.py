@@ -1,4 +1,4 @@
-"""Blocks of bytes cut into batches of complete records; what is left waits for the next block."""
+"""Cuts blocks of bytes into batches of complete records. An incomplete record waits for the next block."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from reticent.errors import DataError
 from reticent.policy.cells import with_decimal_points
 from reticent.publication.records import Batch, RecordReader, RejectedRecord
 
-# A record longer than this is taken for a quote that was never closed.
+# A longer record means a quote that is never closed.
 _MAX_RECORD_SIZE = 16 << 20
 
 
 class LineFormat(Protocol):
-    """Records out of blocks of bytes, in one format."""
+    """Reads records of one format from blocks of bytes."""
 
     needs_header: bool
     by_line: bool
-    """Whether records end with their lines."""
+    """Whether each line holds one record."""
 
     def begin(self, line: bytes) -> None:
-        """Takes the header line."""
+        """Read the header line."""
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
-        """The complete records, and how many bytes they take; at the end (`last`) a record needs no end."""
+        """Return the complete records and their size in bytes. With `last`, the final record needs no line end."""
 
 
 class JsonLineFormat:
-    """NDJSON out of blocks of bytes."""
+    """Reads NDJSON from blocks of bytes."""
 
     needs_header = False
     by_line = True
@@ -39,16 +39,16 @@ class JsonLineFormat:
         self._reader = reader
 
     def begin(self, line: bytes) -> None:
-        """There is no header."""
+        """Do nothing: NDJSON has no header."""
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
-        """The records of the complete lines, and how many bytes they take."""
+        """Return the records of the complete lines and their size in bytes."""
         size = len(data) if last else data.rfind(b"\n") + 1
         return self._reader.ndjson(data[:size]), size
 
 
 class CsvLineFormat:
-    """CSV out of blocks of bytes; `begin` takes the header line first."""
+    """Reads CSV from blocks of bytes. Call `begin` with the header line first."""
 
     needs_header = True
     by_line = True
@@ -59,21 +59,21 @@ class CsvLineFormat:
         self._delimiter = ","
 
     def begin(self, line: bytes) -> None:
-        """Takes the header line."""
+        """Read the header line and detect the delimiter."""
         try:
             text = line.decode("utf-8-sig").rstrip("\r\n")
         except UnicodeDecodeError:
             raise DataError("The header line is not UTF-8.", hint="Convert the input to UTF-8.") from None
-        ways = {delimiter: next(csv.reader([text], delimiter=delimiter), []) for delimiter in ",;\t|"}
-        self._delimiter = max(ways, key=lambda delimiter: len(ways[delimiter]))
+        headers = {delimiter: next(csv.reader([text], delimiter=delimiter), []) for delimiter in ",;\t|"}
+        self._delimiter = max(headers, key=lambda delimiter: len(headers[delimiter]))
         known = self._reader.policy.columns
-        self._header = [name if name in known else name.strip() for name in ways[self._delimiter]]
+        self._header = [name if name in known else name.strip() for name in headers[self._delimiter]]
         self._reader.policy.check_columns(self._header)
         if len(set(self._header)) < len(self._header):
             raise DataError("Two columns have the same name.", hint="Rename one of them.")
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
-        """The complete records, and how many bytes they take."""
+        """Return the complete records and their size in bytes."""
         batch, size = self._reader.csv(data, self._header, self._delimiter, last=last)
         return (replace(batch, table=with_decimal_points(batch.table)) if self._delimiter == ";" else batch), size
 
@@ -83,7 +83,7 @@ FORMATS: Formats = {"csv": CsvLineFormat, "ndjson": JsonLineFormat}
 
 
 class Blocks:
-    """Cuts an input in one format; `header` is its first line where it has one, or that of an input read on."""
+    """Cuts an input of one format into batches. `header` is its first line, given when a run continues an input."""
 
     def __init__(self, lines: LineFormat, reader: RecordReader, header: str | None = None) -> None:
         self._lines, self._reader, self.header = lines, reader, header
@@ -93,13 +93,13 @@ class Blocks:
 
     @property
     def unfinished(self) -> bytes:
-        """What stands after the last line's end; messages need none."""
+        """The bytes after the last line end; empty for formats that do not end records with lines."""
         return b"" if self._rest.endswith(b"\n") or not self._lines.by_line else self._rest.rpartition(b"\n")[2]
 
     def iter_batches(self, block: bytes, *, last: bool = False, final: bool = True) -> Iterator[tuple[Batch, int]]:
-        """The batches that are complete now, with their lengths in bytes; the header is one without records.
+        """Yield the complete batches with their sizes in bytes. The header is a batch without records.
 
-        At the end (`last`) an unfinished line is a record like others where the end is `final`, and is set aside otherwise.
+        With `last`, an unfinished last line is a record if the input is `final`, and is rejected otherwise.
         """
         if last and not final and (tail := self.unfinished):
             self._rest = self._rest[: len(self._rest) - len(tail)]
@@ -121,7 +121,7 @@ class Blocks:
                 self._rest = self._rest[size:]
                 yield batch, size
             elif last or len(self._rest) > _MAX_RECORD_SIZE:
-                # A quote that is never closed: its line is set aside, what follows may be fine.
+                # A quote is never closed: reject its line only, because later lines may be readable.
                 size = self._rest.find(b"\n") + 1 or len(self._rest)
                 yield (
                     self._reader.empty_batch(

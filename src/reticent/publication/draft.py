@@ -1,4 +1,4 @@
-"""Drafts: a table released for nobody, with what it would lose and what would help. No store and no ledger knows of one."""
+"""Drafts: a trial release with its information loss and possible improvements. A draft leaves no trace in a store or ledger."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from reticent.release.change_summary import ColumnChange, column_changes
 from reticent.svg import Bar, bars, standalone
 
 MAX_SECONDS = 10
-"""Of the search for each alternative, at most."""
+"""Time limit of the search for each alternative."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A change of the policy, and the mean loss of the columns that both releases have, before and after."""
+    """A change of the policy, and the mean loss before and after it over the columns that both releases have."""
 
     change: str
     before: float
@@ -33,12 +33,12 @@ class Alternative:
     @property
     def sentence(self) -> str:
         """The alternative as a sentence."""
-        return f"{self.change}: mean loss {self.after:.3f} instead of {self.before:.3f}, {self.suppressed:,} records left out"
+        return f"{self.change}: mean loss {self.after:.3f} instead of {self.before:.3f}, {self.suppressed:,} records suppressed"
 
 
 @dataclass(frozen=True, repr=False)
 class Draft:
-    """A release that the judge has passed and nobody has seen."""
+    """A verified release that has not been published."""
 
     release: Release
     columns: list[ColumnChange]
@@ -55,7 +55,7 @@ class Draft:
             for one in self.columns
         ]
         bar = [Bar(one.column, one.loss, f"{one.loss:.3f}") for one in self.columns]
-        parts = [table_html(f"Draft by {self.release.method}; nobody has seen it", head, rows)]
+        parts = [table_html(f"Draft by {self.release.method}, not published", head, rows)]
         parts += [image_html(standalone(bars("loss by column", bar)))] if bar else []
         parts += (
             [table_html("What would help", ("",), [(one.sentence,) for one in self.alternatives])]
@@ -65,7 +65,7 @@ class Draft:
         return "".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Figures only, no cell of the table."""
+        """Return the figures of the draft. They contain no cell of the table."""
         release = self.release
         return {
             "method": release.method,
@@ -79,16 +79,16 @@ class Draft:
 
 
 def make_draft(table: pa.Table, policy: Policy, *, method: str | None = None, seed: int | None = None) -> Draft:
-    """Makes and judges a release, and tries what would help.
+    """Make and verify a release, and try changes of the policy that may reduce its loss.
 
     Raises:
-        PolicyError: the method is keyed; a draft of it would have to use the key.
+        PolicyError: the method is keyed, and a draft would use the key.
         GuaranteeError: the policy cannot be met.
     """
     method = method or policy.table.method
     if publisher_class("table", method).pin_digest(policy):
         raise PolicyError(
-            f"The method {method} has no drafts: its key would have to be used.",
+            f"The method {method} does not support drafts: a draft would use the secret key of the store.",
             hint="Compare policies with reticent audit --compare.",
         )
     release = tables.publish(table, policy, method=method, seed=seed).release
@@ -99,16 +99,16 @@ def make_draft(table: pa.Table, policy: Policy, *, method: str | None = None, se
 def _find_alternatives(
     table: pa.Table, policy: Policy, release: Release, columns: list[ColumnChange], method: str
 ) -> list[Alternative]:
-    """A smaller k, and the release without its costliest column; those that lose less."""
-    tried = [
+    """Return the alternatives that lose less: a smaller k, and the release without its costliest column."""
+    alternatives = [
         _try_change(table, words, other, policy.base, release, method)
         for words, other in _propose_changes(policy, columns)
     ]
-    return [one for one in tried if one is not None and one.after < one.before]
+    return [one for one in alternatives if one is not None and one.after < one.before]
 
 
 def _propose_changes(policy: Policy, columns: list[ColumnChange]) -> list[tuple[str, dict[str, Any]]]:
-    """Changes of a policy that may help, in words and as the settings they make."""
+    """Propose changes of a policy, each in words and as the changed settings."""
     if not columns:
         return []
     plain = policy.to_dict()
@@ -128,7 +128,7 @@ def _try_change(
 ) -> Alternative | None:
     try:
         other = tables.publish(table, Policy.from_dict(settings, base=base), method=method).release
-    except (GuaranteeError, PolicyError):  # another setting may name the column that is left out
+    except (GuaranteeError, PolicyError):  # another setting may name the dropped column
         return None
     before, after = release.explain.get("attributes", {}), other.explain.get("attributes", {})
     names = before.keys() & after.keys()

@@ -1,7 +1,7 @@
-"""A table that gains, loses and corrects rows, on a store; each change is one transaction.
+"""Publishes an evolving table (insertions, deletions, corrections) from a store. Each change is one transaction.
 
-A change writes the rows it touched and nothing else, so its cost grows with the change and not with the table. A publication is
-stored before anyone sees it: after a crash the stored one is delivered, never a second one made.
+A change writes only the rows it touches, so its cost grows with the change and not with the table. A publication is stored before
+it is delivered: after a crash, the stored publication is delivered and no second one is made.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LAST_CHANGE, STATE = "last", "state"
 
 
 class Evolving(Publication):
-    """One evolving table in a store; everything is on disk when a call returns."""
+    """One evolving table in a store. Every change is on disk when a call returns."""
 
     kind = "evolving"
 
@@ -55,10 +55,10 @@ class Evolving(Publication):
         rng: Rng | None = None,
         in_memory: bool = True,
     ) -> None:
-        """Over a store that knows the table, under its policy for life; `rng` instead of the store's key is for tests only.
+        """Open the table in a store under its policy. `rng` replaces the store's key in tests only.
 
-        The `whole` table stays in memory between calls. Otherwise a change loads the records it names and no others, where the method
-        allows it, so that one small change to a large table is quick.
+        With `in_memory`, the table stays in memory between calls. Otherwise a change loads only the records it names, if the method
+        allows it, so that a small change to a large table is fast.
         """
         super().__init__(store, policy, name=name, commit=commit)
         self._rng = rng or self.rng(policy.evolving.method)
@@ -69,7 +69,7 @@ class Evolving(Publication):
 
     @property
     def engine(self) -> EvolvingPublisher:
-        """The whole table, as the last transaction left it."""
+        """The engine with the whole table, as of the last transaction."""
         if self._engine is None:
             self._engine = self._load(None)
         return self._engine
@@ -77,24 +77,24 @@ class Evolving(Publication):
     # -- changes ---------------------------------------------------------------------------------------------------
 
     def insert(self, batch: pa.Table, *, again: bool = True, hook: ChangeHook | None = None) -> Change:
-        """Adds records, in one transaction; `again=False` refuses those that the last change has brought already."""
+        """Add records in one transaction. `again=False` refuses a batch that is identical to the last change."""
         return self._change(batch, lambda engine: engine.insert(batch), again=again, hook=hook)
 
     def delete(self, ids: pa.Array | pa.ChunkedArray | Sequence[Any], *, by: str | None = None) -> Change:
-        """Removes records by person or record id, in one transaction."""
+        """Delete records by person or record id in one transaction."""
         column = by or self.policy.evolving.record or str(self.policy.person)
         return self._change(pa.table({column: ids}), lambda engine: engine.delete(ids, by=by))
 
     def update(self, batch: pa.Table) -> Change:
-        """Replaces records, in one transaction."""
+        """Replace records in one transaction."""
         return self._change(batch, lambda engine: engine.update(batch))
 
     def apply(self, batch: pa.Table, *, again: bool = True, hook: ChangeHook | None = None) -> Change:
-        """Applies a change feed, in one transaction; `again=False` refuses the feed that the last change was."""
+        """Apply a change feed in one transaction. `again=False` refuses a feed that is identical to the last change."""
         return self._change(batch, lambda engine: engine.apply(batch), again=again, hook=hook)
 
     def push(self, batch: pa.Table, *, hook: ChangeHook | None = None) -> Change:
-        """Applies a batch: a change feed if it has a column `op`, insertions otherwise."""
+        """Apply a batch: a change feed if it has a column `op`, insertions otherwise."""
         return (self.apply if is_feed(batch, self.policy) else self.insert)(batch, hook=hook)
 
     def _change(
@@ -128,16 +128,16 @@ class Evolving(Publication):
                 self.commit(step)
             if len(codes):
                 truncate_log(self.store.engine)
-            self._read_words(engine, forgotten)  # it knows the old ones still
+            self._read_words(engine, forgotten)  # the engine still has the deleted words
             return change
 
     def _digest_new_change(self, batch: pa.Table) -> bytes:
-        """The digest of a change that is not the last one once more, as when a command is repeated after a crash."""
+        """Return the digest of a change. Refuse the last change once more, as when a command is repeated after a crash."""
         last = table_digest(batch).encode()
         if self.store.get(self.name, self.kind, LAST_CHANGE) == last:
             raise StateError(
-                "The last change of this table was this very file.",
-                hint="Nothing was changed now. If the same records are to come in once more, add --again.",
+                "This file was already applied as the last change of this table. Nothing was changed.",
+                hint="Add --again to apply the same records once more.",
             )
         return last
 
@@ -146,12 +146,12 @@ class Evolving(Publication):
     def publish(
         self, *, again: bool = False, sent: bool = True, hook: TransactionHook | None = None
     ) -> VerifiedRelease:
-        """Publishes the table as it is now; `again` although the method is made for one publication: then the judge decides.
+        """Publish the table as it is now. `again` tries a method made for one publication; then the verifier decides.
 
-        `sent` says that nobody else has to hand it over; `also` takes part in the transaction that publishes.
+        `sent` marks the release as delivered; `hook` runs in the transaction that publishes.
 
         Raises:
-            GuaranteeError: the policy cannot be met; nothing was published and the table is as it was.
+            GuaranteeError: the policy cannot be met; nothing was published and the table is unchanged.
         """
         with self.step_lock, self._rollback_on_error(self.engine) as engine:
             (release,) = engine.cut(again=again)
@@ -179,7 +179,7 @@ class Evolving(Publication):
             return self.commit(step)
 
     def deliver(self, folder: Path | None, file_format: str, *, again: bool) -> Release:
-        """Publishes and writes the folder, or writes the one that a crash kept from being written."""
+        """Publish and write the folder, or write the release that a crash left undelivered."""
         return self._deliver(
             folder,
             file_format,
@@ -188,7 +188,7 @@ class Evolving(Publication):
         )
 
     def status(self) -> dict[str, Any]:
-        """How the table stands, in plain values; nothing of it is private."""
+        """Return the state of the table in counts. They contain no cell of the table."""
         method = self.policy.evolving.method
         state = {"records": 0, "withheld": 0, "step": 0, "publications": 0} | self._read_state()
         return {
@@ -207,7 +207,7 @@ class Evolving(Publication):
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _write(self, tx: Transaction, engine: EvolvingPublisher, rows: Rows) -> None:
-        """The touched rows, new words, and what changed of the state."""
+        """Write the touched rows, the new words and the changed parts of the state."""
         records = engine.records
         fixed = np.concatenate(
             [records.codes[rows].view(np.uint8), records.hashes[rows].view(np.uint8), records.memories[rows]], axis=1
@@ -232,19 +232,19 @@ class Evolving(Publication):
 
     @contextlib.contextmanager
     def _rollback_on_error(self, engine: EvolvingPublisher) -> Iterator[EvolvingPublisher]:
-        """A step of an engine. What could not be stored has not happened: memory goes back to what the store says."""
+        """Run a step of an engine. If the step cannot be stored, the engine is loaded again from the store."""
         step = engine.step
         try:
             yield engine
         except BaseException:
-            if engine.step != step:  # otherwise it was refused before anything was touched
+            if engine.step != step:  # otherwise the change was refused before the engine changed
                 self._engine = None
             raise
         self._engine = engine if self._whole else None
         self._update_cache(engine, engine.extra_state())
 
     def _update_cache(self, engine: EvolvingPublisher, state: dict[str, Any]) -> None:
-        """What the store has now, so that only what is new is written."""
+        """Remember what the store has, so that the next step writes only what is new."""
         self._known = {name: len(words) for name, words in engine.records.words.items()}
         self._state = state
 
@@ -252,7 +252,7 @@ class Evolving(Publication):
         return {key: json.loads(value) for key, value in self.store.items(self.name, STATE).items()}
 
     def _load(self, change: pa.Table | None) -> EvolvingPublisher:
-        """The table as the last transaction left it, or the part that a change concerns."""
+        """Load the table as of the last transaction, or only the records that a change names."""
         engine = cast(
             "EvolvingPublisher", publisher(self.policy, self.kind, self.policy.evolving.method, rng=self._rng)
         )
@@ -261,7 +261,7 @@ class Evolving(Publication):
             rows = rows_of.read(self.store, self.name)
         else:
             rows = rows_of.find(self.store, self.name, persons=named.persons, names=named.records)
-            if others := {row.person for row in rows} - set(named.persons):  # by the ids of records alone
+            if others := {row.person for row in rows} - set(named.persons):  # named by record id only
                 persons = [*named.persons, *others]
                 rows = rows_of.find(self.store, self.name, persons=persons, names=named.records)
         self._read_words(engine, engine.records.columns)

@@ -1,9 +1,9 @@
-"""The gate: nothing leaves that the judge has refuted, beside everything the same publication gave out before.
+"""The gate: the verifier checks every release together with all earlier releases of the same publication.
 
-Guarantee: what passes verifies as `reticent.verify.verify` says, with all earlier releases and the ledger in view; what does not
-    pass is a GuaranteeError, for every kind and every caller. There is no way around it and no switch.
-Not covered: what the judge cannot see, see `reticent.verify.verify`.
-Cost: the judge's; earlier releases were judged by themselves when they were published, and are only laid side by side here.
+Guarantee: a release that passes was verified by `reticent.verify.verify` with all earlier releases and the ledger, for an attacker
+    who has them all. Otherwise the gate raises a GuaranteeError, for every kind and every caller. No option turns it off.
+Not covered: what the verifier cannot see; see `reticent.verify.verify`.
+Cost: one verification; earlier releases were verified when they were published and are only compared here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class VerifiedRelease:
-    """A release that the judge has let through, its bytes, and what the ledger will say of it."""
+    """A release that passed the verifier, its bytes and its ledger entry."""
 
     release: Release
     result: VerificationResult
@@ -43,23 +43,23 @@ class VerifiedRelease:
     members: Members
     events: ShownEvents | None = None
     digests: Mapping[int, str] = field(default_factory=dict)
-    """Of the releases before it by their numbers, and of itself once it is kept."""
+    """Digests of the earlier releases by number, and of this release once it is stored."""
 
     @cached_property
     def payload(self) -> bytes:
-        """The bytes for a store; who has none is spared them."""
+        """The bytes for a store, computed on first use."""
         return to_bytes(self.release)
 
     @cached_property
     def entry(self) -> LedgerEntry:
-        """What the ledger says of it, with the digest of its bytes."""
+        """The ledger entry with the digest of the bytes."""
         if self.base_entry.digest:
             return self.base_entry
         return replace(self.base_entry, digest=hashlib.sha256(self.payload).hexdigest())
 
     def pack(self) -> VerifiedRelease:
-        """With its bytes and their digest made: before a transaction begins, which others wait for."""
-        assert self.entry.digest  # noqa: S101 - made by asking
+        """Compute the bytes and their digest now, before a transaction makes other processes wait."""
+        assert self.entry.digest  # noqa: S101 - computes the cached property
         return self
 
     def keep(
@@ -73,7 +73,7 @@ class VerifiedRelease:
         sent: bool = False,
         hook: TransactionHook | None = None,
     ) -> VerifiedRelease:
-        """Stores the bytes, the ledger's entry and the persons; from here on it is published. Its number is that of the store."""
+        """Store the bytes, the ledger entry and the persons: this publishes the release under the store's next number."""
         number = tx.put_outbox(publisher, "release", self.payload, position=position)
         entry = replace(self.entry, number=number + 1)
         tx.record_ledger(publisher, entry, *self.members)
@@ -86,7 +86,7 @@ class VerifiedRelease:
         return kept
 
 
-def pass_gate(  # noqa: PLR0913 - what the judge and the ledger need
+def pass_gate(  # noqa: PLR0913 - the inputs of the verifier and the ledger
     release: Release,
     policy: Policy,
     kind: Kind,
@@ -98,26 +98,26 @@ def pass_gate(  # noqa: PLR0913 - what the judge and the ledger need
     events: ShownEvents | None = None,
     not_covered: tuple[str, ...] = (),
 ) -> VerifiedRelease:
-    """Asks the judge about a release beside all earlier ones.
+    """Verify a release together with all earlier releases of its publication.
 
     Args:
-        release: what is to be published.
-        policy: what must hold.
-        kind: what the publication is; the release's own word is not taken for it.
-        earlier: everything this publication gave out before, in order.
-        ledger: who stood in which group of the earlier ones.
-        members: who stands in which group of this one.
-        sights: what it shows of each person, where a house keys it; for the ledger of the store.
-        original: what it was made from; claims of persons are checked against it, and it goes no further.
-        not_covered: what its guarantee leaves open beside what its method says.
+        release: the release to publish.
+        policy: the policy that must hold.
+        kind: the kind of the publication; the release is not trusted to state it.
+        earlier: all earlier releases of this publication, in order.
+        ledger: the persons of each group in the earlier releases.
+        members: the persons of each group in this release.
+        original: the input; claims about persons are checked against it, and it is not stored.
+        events: what a keyed method shows of each person; for the ledger of the store.
+        not_covered: additional statements of what the guarantee does not cover.
 
     Raises:
-        GuaranteeError: a claim is refuted; nothing was published.
+        GuaranteeError: the verifier refutes a claim; nothing was published.
     """
     guarantee = release.guarantee
     release = replace(release, guarantee=replace(guarantee, not_covered=(*guarantee.not_covered, *not_covered)))
     seen = read_release(release, "")
-    # An engine may give texts as numbers with their words; what goes out is what the judge reads.
+    # An engine may return dictionary-encoded texts. Publish exactly what the verifier reads.
     release = with_codebook(replace(release, tables=seen.raw), policy, seen.coded)
     seen = replace(seen, metadata=release.metadata)
     members = members or Members.empty()
@@ -128,24 +128,24 @@ def pass_gate(  # noqa: PLR0913 - what the judge and the ledger need
         policy_hash=policy.hash,
         method=release.method,
         records=release.records,
-        digest="",  # of bytes that are made when somebody keeps them
+        digest="",  # computed with the bytes, when the release is stored
     )
     digests = ledger.digests
     ledger.record(entry, *members)
     source = None if original is None else Input(original.table, original.source_rows)
-    verdict = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
-    require_verification(verdict, has_earlier=bool(earlier))
-    return VerifiedRelease(release, verdict, entry, members, events, digests)
+    result = verify([*earlier, seen], policy, ledger=ledger, kind=kind, fresh=1, original=source)
+    require_verification(result, has_earlier=bool(earlier))
+    return VerifiedRelease(release, result, entry, members, events, digests)
 
 
 def require_verification(result: VerificationResult, *, has_earlier: bool = False) -> None:
-    """Raises when the judge has refuted a claim."""
+    """Raise a GuaranteeError if the verifier refuted a claim."""
     if result.holds:
         return
     claims = ", ".join(dict.fromkeys(finding.claim for finding in result.refuted)) or "nothing could be checked"
     hint = (
-        "Beside the earlier releases it would tell too much: use a method that is made for several of them."
+        "Together with the earlier releases it would disclose too much. Use a method for repeated releases."
         if has_earlier
-        else "Ask for less in the policy, or use another method."
+        else "Weaken the requirements in the policy, or use another method."
     )
-    raise GuaranteeError(f"The judge refuted the release ({claims}); nothing was published.", hint=hint)
+    raise GuaranteeError(f"The verifier refuted the release ({claims}); nothing was published.", hint=hint)

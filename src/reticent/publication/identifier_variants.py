@@ -1,11 +1,11 @@
-"""Namesakes: persons whose names differ in case or leading zeros alone, told of and not merged.
+"""Warns of identifier variants: person identifiers that differ only in case or leading zeros. They are not merged.
 
-`p7` and `P7`, or `007` in a file and the number 7 of a spreadsheet, may be one person or two. Taken for two, one person would be veiled twice
-over one truth; taken for one, two persons would share a veil and an erasure. Only the steward knows, so the steward is told how many there are.
+`p7` and `P7`, or `007` in a file and 7 in a spreadsheet, may be one person or two. If one person counts as two, two veils show the same
+true value. If two persons count as one, they share a veil and an erasure. Only the custodian knows, so the log says how many there are.
 
-Guarantee: none; a warning in the log, with counts and no name.
-Not covered: streams; other differences; of the persons of a table who are new to a store that knows others, at most 20,000.
-Cost: a look at the bytes; where they have both cases or leading zeros, 0.3 microseconds per name.
+Guarantee: none; a warning in the log with counts and no identifier.
+Not covered: streams; other differences; more than 20,000 persons of a table who are new to a store.
+Cost: one scan of the bytes; 0.3 microseconds per identifier if both cases or leading zeros occur.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from reticent.arrays import UInt64s
 LOG = logging.getLogger(__name__)
 LEADING_ZEROS, _WITHOUT_ZEROS = r"(^|[^0-9])0+([0-9])", r"\1\2"
 _MAX_WIDTH, _SAMPLE = 12, 20_000
-_HINT = (
-    "They are taken for different persons. If they are not, correct the names before: two veils over one truth tell it."
-)
+_HINT = "They count as different persons. If they are the same, correct them before publishing: two veils of one person disclose the value."
 
 
 def warn_of_variants(names: pa.ChunkedArray) -> int:
-    """Warns of persons of a table who are namesakes of others in it; how many there are beyond one of each name."""
+    """Warn of identifier variants within a table. Return how many identifiers are variants of another one."""
     if not pa.types.is_string(names.type) or not _may_have_variants(names):
         return 0
     different = pc.unique(names.combine_chunks()).drop_null()
@@ -36,24 +34,24 @@ def warn_of_variants(names: pa.ChunkedArray) -> int:
 
 
 def warn_of_count(number: int) -> int:
-    """Warns of so many persons who have the name of another."""
+    """Log a warning with the number of identifier variants, if there are any."""
     if number:
-        LOG.warning("%s persons have the name of another but for case or leading zeros. %s", f"{number:,}", _HINT)
+        LOG.warning(
+            "%s person identifiers differ from another one only in case or leading zeros. %s", f"{number:,}", _HINT
+        )
     return number
 
 
 def warn_of_new_variants(names: pa.Array, hashes: Callable[[pa.Array], UInt64s], known: UInt64s) -> int:
-    """Warns of persons who are new to a store and namesakes of some whom it knows by their hashes; how many of those looked at."""
-    some = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SAMPLE)).astype(np.int64))))
-    some = some.cast(pa.string())
-    alike = np.zeros(len(some), dtype=np.bool_)
-    for other in _possible_variants(some):
-        alike |= np.isin(hashes(other), known)
+    """Warn of new persons whose identifiers are variants of known ones (given by hash). Return their number in the sample."""
+    sample = names.take(pa.array(np.unique(np.linspace(0, len(names) - 1, min(len(names), _SAMPLE)).astype(np.int64))))
+    sample = sample.cast(pa.string())
+    alike = np.zeros(len(sample), dtype=np.bool_)
+    for variants in _possible_variants(sample):
+        alike |= np.isin(hashes(variants), known)
     if number := int(alike.sum()):
-        words = (
-            "%s of %s persons who are new to the store have the name of one it knows but for case or leading zeros. %s"
-        )
-        LOG.warning(words, f"{number:,}", f"{len(some):,}", _HINT)
+        message = "%s of %s new person identifiers differ from a known one only in case or leading zeros. %s"
+        LOG.warning(message, f"{number:,}", f"{len(sample):,}", _HINT)
     return number
 
 
@@ -62,7 +60,7 @@ def _normalize_names(names: pa.Array) -> pa.Array:
 
 
 def _possible_variants(names: pa.Array) -> list[pa.Array]:
-    """How else somebody may be written whose name is only known by its hash."""
+    """Return likely variants of identifiers, to compare with identifiers that are known only by their hashes."""
     loose = _normalize_names(names)
     words = [loose, pc.utf8_upper(loose), pc.utf8_lower(names), pc.utf8_upper(names)]
     if pc.any(pc.utf8_is_digit(names)).as_py():
@@ -71,9 +69,9 @@ def _possible_variants(names: pa.Array) -> list[pa.Array]:
 
 
 def _may_have_variants(names: pa.ChunkedArray) -> bool:
-    """Whether both cases occur, letters beyond ASCII, or zeros that may lead; at a glance, so that it may err on the side of yes.
+    """Whether both cases, letters beyond ASCII or ambiguous leading zeros occur. A fast test that may say yes wrongly.
 
-    Zeros that lead tell nobody apart where all names have one length and one number at most, as most registers write them.
+    Leading zeros are unambiguous if all identifiers have the same length and at most one number, as in most registers.
     """
     seen, lengths, leading, several = np.zeros(256, dtype=np.bool_), set[int](), False, False
     for chunk in names.chunks:

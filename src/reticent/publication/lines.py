@@ -1,4 +1,4 @@
-"""Lines of a stream, written in one way for every door: groups, tuples and veiled records natively, generalised records by orjson."""
+"""Writes the lines of a stream for every interface: groups, tuples and veiled records in the core, generalized records with orjson."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from reticent.publication.records import Batch
 
 _TEXT, _NUMBER, _TOKEN = 0, 1, 2
-"""What the text of a column is to the core: text, a number where it is written as one, JSON already."""
+"""How the core writes the cells of a column: as text, as numbers where they look like numbers, or as JSON tokens."""
 # Lines compress about sixfold at a gigabyte a second, and the store writes every byte twice.
 _MIN_COMPRESS_SIZE = 4_096
 
 
 class LineWriter:
-    """Writes what an engine has placed."""
+    """Writes the batches that an engine has placed as lines."""
 
     def __init__(self, policy: Policy) -> None:
         self._quasi, self._plain = policy.quasi, policy.plain
@@ -36,7 +36,7 @@ class LineWriter:
         self._labels = 0
 
     def write_batch(self, batch: Batch, placed: PlacedBatch) -> bytes:
-        """The lines of a batch's own records; cells that are released as they came have the JSON type they came with."""
+        """Return the lines of a batch's own records. Unchanged cells keep their JSON type."""
         if len(placed.labels) != self._labels:
             self._core.set_labels([orjson.dumps(label) for label in placed.labels])
             self._labels = len(placed.labels)
@@ -54,7 +54,7 @@ class LineWriter:
     def _columns(
         self, batch: Batch, replacements: Mapping[str, PublishedColumn]
     ) -> tuple[list[Any], list[int], list[Int32s | None]]:
-        """Cells as they came, or labels and their codes where something else is released."""
+        """Return the original cells, or labels and codes for the columns that the engine replaced."""
         arrays, forms = [], []
         for name in self._names:
             if name in replacements:
@@ -67,7 +67,7 @@ class LineWriter:
         return arrays, forms, [replacements[name].codes if name in replacements else None for name in self._names]
 
     def write_records(self, placed: PlacedBatch) -> bytes:
-        """The lines of generalised records; plain cells are JSON already, as the engine was given them."""
+        """Return the lines of generalized records. Their plain cells are JSON tokens already."""
         if placed.records is None:
             return b""
         return b"".join(map(self._write_record, placed.records.to_pylist()))
@@ -88,18 +88,18 @@ def _json_form(batch: Batch, name: str) -> int:
 
 
 def compress_lines(lines: bytes) -> tuple[str, bytes]:
-    """Lines as the outbox keeps them: the kind, and the bytes."""
+    """Return the kind and the bytes under which the outbox stores lines."""
     if len(lines) < _MIN_COMPRESS_SIZE:
         return "ndjson", lines
     return "ndjson+lz4", len(lines).to_bytes(8, "little") + pa.compress(lines, codec="lz4", asbytes=True)
 
 
 def decompress_lines(kind: str, payload: bytes) -> bytes:
-    """The lines of an entry of the outbox."""
+    """Return the lines of an outbox entry."""
     if kind == "ndjson":
         return payload
     try:
         size = int.from_bytes(payload[:8], "little")
         return bytes(pa.decompress(payload[8:], decompressed_size=size, codec="lz4", asbytes=True))
     except (pa.ArrowException, OSError, ValueError):
-        raise StateError("A stored batch is damaged.", hint=CORRUPT_HINT) from None
+        raise StateError("A stored batch of the stream is corrupt.", hint=CORRUPT_HINT) from None

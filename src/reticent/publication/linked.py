@@ -1,4 +1,4 @@
-"""Several tables of the same persons, once."""
+"""Releases several tables of the same persons, once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reticent.verify.published import read_release
 
 LOG = logging.getLogger(__name__)
 LAYOUT = "linked"
-"""The document of a release that says which tables of which standard it stands for."""
+"""The metadata file that names the standard of the tables, such as FHIR R4."""
 
 
 def publish(
@@ -30,9 +30,9 @@ def publish(
     standard: Mapping[str, Any] | None = None,
     not_covered: tuple[str, ...] = (),
 ) -> VerifiedRelease:
-    """Releases linked tables by name, as the engine takes them; the judge has checked what comes back.
+    """Release linked tables, given by name, and verify the result.
 
-    What the tables were read from (`standard`), such as FHIR R4, is kept with the release, so that it can be written back.
+    The release records the source format (`standard`), such as FHIR R4, so that it can be written back in this format.
 
     Raises:
         GuaranteeError: the policy cannot be met.

@@ -1,13 +1,13 @@
-"""One ledger over all publications of a store: whoever stands in one of them is not published in another unnoticed.
+"""One ledger over all publications of a store: a person in one publication is not published in another one unnoticed.
 
-Guarantee: against a reader who lays two publications of one store side by side: a person who stands in one of them is refused in
-    every other (GuaranteeError), unless both are veiled under the key of the same house and compose, or the custodian says
-    `despite`, and then the release says so. Within one publication the gate judges; nothing here overrides it.
-    Tables, evolving tables and series of a house compose for a person where both began with the same sight and at most one of
-    them went on to later events; where there is a kernel, only as long as no other one went on (`Mates`). A stream moves with every
-    record, and a series with every release where there is a kernel, so they share nobody.
-Not covered: persons whom two publications call by different names (`reticent.encode.columns` says which are the same); publications of other stores; records without a person.
-Cost: eight bytes a person and publication; a hash per record; one small query per commit.
+Guarantee: against an attacker who combines two publications of one store: a person in one of them is refused in every other one
+    (GuaranteeError), unless both use the same veil key and compose, or the custodian allows republication; the release then says so.
+    Within one publication the gate verifies, and nothing here overrides it.
+    Tables, evolving tables and series with the same veil key compose for a person if both have the same first event and at most one
+    of them has later events; with a transition kernel, only if no other one has later events (`FirstEvents`). Streams, and series
+    with a kernel, change with every record or release, so they share no person.
+Not covered: persons under different identifiers (`reticent.encode.columns` says which are equal); other stores; records without a person.
+Cost: 8 bytes per person and publication; one hash per record; one small query per commit.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _HAS_LATER_EVENTS = 1
 
 
 class FirstEvents:
-    """First sights by person, with a mark on those who went on; of this publication, and of the others of its house.
+    """First events by person, flagged if later events exist, in this publication and in others with the same veil key.
 
-    The veil of a person is a function of the key, the person and the value, so two publications that begin with the same sight show
-    the same. Later events move the decoys by the same keyed steps in every publication: if two of them moved a person whose truths
-    part, the candidate that differs would be the truth. And who is shown as in the beginning, when another publication has moved the
-    decoys, is seen to have the first value still: what has moved is no truth.
+    The veil of a person is a function of key, person and value, so two publications with the same first event show the same
+    candidates. Later events move the false candidates by the same keyed steps in every publication. If two publications had later
+    events with different true values, the candidate that differs would be the true value. If only the other publication had moved
+    the false candidates, the candidate that did not move would be the true value.
     """
 
     def __init__(self, *, moving: bool) -> None:
@@ -49,60 +49,60 @@ class FirstEvents:
         self._others: dict[int, set[int]] = {}
 
     def load(self, shown: bytes, *, own: bool) -> None:
-        """Takes up what a publication recorded."""
-        persons, sights = np.frombuffer(shown, "<u8").reshape(2, -1).tolist()
-        for person, sight in zip(persons, sights, strict=True):
+        """Load the first events that a publication recorded."""
+        persons, events = np.frombuffer(shown, "<u8").reshape(2, -1).tolist()
+        for person, event in zip(persons, events, strict=True):
             if own:
-                self._own[person] = self._own.get(person, sight) | (sight & _HAS_LATER_EVENTS)
+                self._own[person] = self._own.get(person, event) | (event & _HAS_LATER_EVENTS)
             else:
-                self._others.setdefault(person, set()).add(sight)
+                self._others.setdefault(person, set()).add(event)
 
     def count_conflicts(self, events: ShownEvents) -> int:
-        """How many persons are shown otherwise than elsewhere, or move here as they do elsewhere."""
+        """Count the persons whose events do not compose with those in another publication."""
         return sum(
-            any(not self._can_compose(sight, other) for other in self._others[person])
-            for person, sight in self._current(events)
+            any(not self._can_compose(event, other) for other in self._others[person])
+            for person, event in self._current(events)
             if person in self._others
         )
 
     def encode_new(self, events: ShownEvents) -> bytes:
-        """What is to be recorded: persons who are new, or moved for the first time; and remembers it.
+        """Encode and remember the persons who are new or have their first later event.
 
-        Nothing where they are to stand alone: persons without a recorded sight compose with no other publication.
+        Exclusive events are not recorded: persons without a recorded first event compose with no other publication.
         """
         if events.exclusive:
             return b""
-        fresh = [(person, sight) for person, sight in self._current(events) if self._own.get(person) != sight]
+        fresh = [(person, event) for person, event in self._current(events) if self._own.get(person) != event]
         self._own.update(fresh)
         return np.array(list(zip(*fresh, strict=True)), dtype="<u8").tobytes() if fresh else b""
 
     def _current(self, events: ShownEvents) -> list[tuple[int, int]]:
-        """The first sight of each person in this publication, marked where the person went on."""
-        marks = (events.first_hashes & ~np.uint64(_HAS_LATER_EVENTS)) | events.has_later.astype(np.uint64)
-        pairs = zip(events.persons.tolist(), marks.tolist(), strict=True)
-        return [(person, self._own.get(person, mark) | (mark & _HAS_LATER_EVENTS)) for person, mark in pairs]
+        """Return the first event of each person in this publication, flagged if the person has later events."""
+        flagged = (events.first_hashes & ~np.uint64(_HAS_LATER_EVENTS)) | events.has_later.astype(np.uint64)
+        pairs = zip(events.persons.tolist(), flagged.tolist(), strict=True)
+        return [(person, self._own.get(person, event) | (event & _HAS_LATER_EVENTS)) for person, event in pairs]
 
     def _can_compose(self, one: int, other: int) -> bool:
-        """Whether this publication may show a person beside another."""
-        first, went_on = (
+        """Whether a person's events in this publication compose with those in another publication."""
+        first, has_later = (
             one & ~_HAS_LATER_EVENTS,
             other & (_HAS_LATER_EVENTS if self._moving else one & _HAS_LATER_EVENTS),
         )
-        return first != 0 and first == other & ~_HAS_LATER_EVENTS and not went_on
+        return first != 0 and first == other & ~_HAS_LATER_EVENTS and not has_later
 
 
 _LOCK_TIMEOUT = 30.0
-# Places for persons who are known to be recorded; one whom another has displaced is recorded once more, which harms nobody.
+# A cache of recorded persons. A person whom another one displaces is recorded twice, which is harmless.
 _CACHE_SIZE = 1 << 20
 _CACHE_MASK = np.uint64(_CACHE_SIZE - 1)
 _LAST_ID = sa.text(f"SELECT max(id) FROM {schema.population.name}")  # noqa: S608 - a name of our own
 _ROWS_SINCE = select_rows(schema.population, "id > :seen ORDER BY id")
 _EVERYBODY = np.uint64(2**64 - 1)
-"""In the place of a person: a publication whose records the ledger does not see takes everybody."""
+"""Stands for all persons: a publication that does not report its persons to the ledger claims everybody."""
 
 
 class Population:
-    """The persons of one publication beside those of all others in its store."""
+    """The persons of one publication, compared with those of all others in its store."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Population:
     ) -> None:
         self._store, self._publisher, self._policy = store, publisher, policy
         self._kind, self._method, self._allow_republication = kind, method, allow_republication
-        # Linked tables are of no house: their persons compose with nothing.
+        # Linked tables have no veil parameters: their persons compose with no other publication.
         self._parameters_digest = publisher_class(kind, method).pin_digest(policy) if policy.tables is None else ""
         moving = bool(self._parameters_digest) and publisher_class(kind, method).has_kernel(policy)
         alone = kind == "stream" or (kind == "series" and moving)
@@ -126,16 +126,16 @@ class Population:
         self._others: UInt64s = np.zeros(0, dtype=np.uint64)
         self._seen = 0
         self.shared = 0
-        """Persons who stand in other publications too, where that was allowed."""
+        """The number of persons who are in other publications too, if republication is allowed."""
         self._load()
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What a release of these persons must say beside what its method says."""
+        """Additional statements of what a release of these persons does not cover."""
         return (REPUBLICATION,) if self.shared else ()
 
     def hash_persons(self, persons: pa.ChunkedArray | pa.Array | None) -> UInt64s:
-        """The persons of some records, in their order; nobody where the policy names no person."""
+        """Hash the persons of the records, in order; empty if the policy names no person column."""
         if persons is None or not len(persons):
             return np.zeros(0, dtype=np.uint64)
         column = normalize_names(persons if isinstance(persons, pa.ChunkedArray) else pa.chunked_array([persons]))
@@ -149,26 +149,26 @@ class Population:
         return np.asarray(self._hasher.read(rows.__arrow_c_array__(), [], 0, 0).persons, dtype=np.uint64)
 
     def _warn_of_variants(self, names: pa.ChunkedArray, hashes: UInt64s) -> None:
-        """Warns of persons who may be others of this publication or of this store."""
-        if self._kind != "table":  # a table tells by itself, with or without a store
+        """Warn of identifier variants within this publication and of persons known to the store."""
+        if self._kind != "table":  # tables are checked when they are read, with or without a store
             warn_of_variants(names)
-        strangers = self._recorded[hashes & _CACHE_MASK] != hashes
-        if self._seen and strangers.any():
+        is_new = self._recorded[hashes & _CACHE_MASK] != hashes
+        if self._seen and is_new.any():
             rows = self._store.query_rows(schema.population, _ROWS_SINCE, seen=0)
             known = np.concatenate([np.frombuffer(row["persons"], "<u8") for row in rows])
-            strangers &= ~np.isin(hashes, known)
-            if strangers.any():
-                warn_of_new_variants(to_native(names).filter(pa.array(strangers)), self._hash_names, known)
+            is_new &= ~np.isin(hashes, known)
+            if is_new.any():
+                warn_of_new_variants(to_native(names).filter(pa.array(is_new)), self._hash_names, known)
 
     def hash_table_persons(self, table: pa.Table) -> UInt64s:
-        """The persons of a table."""
+        """Hash the persons of a table, in row order."""
         return self.hash_persons(None if self._policy.person is None else table.column(self._policy.person))
 
     def refuse_shared_persons(self, persons: UInt64s) -> None:
-        """Refuses persons who stand in another publication.
+        """Refuse persons who are in another publication.
 
         Raises:
-            GuaranteeError: some do, and the publications do not compose.
+            GuaranteeError: some persons are in a publication that does not compose with this one.
         """
         if not len(self._others):
             return
@@ -176,65 +176,65 @@ class Population:
         self._refuse(self.count_elsewhere(persons), len(persons), "")
 
     def count_elsewhere(self, persons: UInt64s) -> int:
-        """How many of some persons, each named once, stand in publications that do not compose with this one."""
+        """Count the distinct persons who are in publications that do not compose with this one."""
         if len(self._others) and (self._others[-1] == _EVERYBODY or _EVERYBODY in persons):
             return len(persons)
         return int(np.isin(persons, self._others, assume_unique=True).sum()) if len(self._others) else 0
 
     def hash_everybody(self) -> UInt64s:
-        """All persons, for a table whose policy names none: it stands alone in its store.
+        """Return the marker for all persons, for a table whose policy names no person column: no other publication may share its store.
 
         Raises:
-            GuaranteeError: others have published from this store.
+            GuaranteeError: the store has other publications.
         """
         if len(self._others) and not self._allow_republication:
             raise GuaranteeError(
-                "The policy names no person, and other publications stand in this store: nobody can tell whether the same persons do; "
-                "nothing was published.",
-                hint="Two veils over one truth reveal it. Write person: and the identifier column, or give the table a store of its own, with "
-                "none of its persons in another; --allow-republication publishes all the same, and the release says so.",
+                "The policy has no `person:`, so the people in this table cannot be compared with earlier publications of this store. "
+                "Nothing was published.",
+                hint="Set person: to the identifier column, or use a separate store for people who are in no other store. "
+                "--despite-ledger publishes anyway, and the release records this.",
             )
         self.shared += len(self._others)
         return np.array([_EVERYBODY])
 
     def claim_everybody(self) -> None:
-        """Takes all persons for this publication, for life: records on many machines are not shown to the ledger one by one.
+        """Claim all persons for this publication: records processed on many machines are not reported to the ledger one by one.
 
         Raises:
-            GuaranteeError: others have published from this store.
+            GuaranteeError: the store has other publications.
         """
         with self._store.lock(self._publisher, wait=_LOCK_TIMEOUT), self._store.transaction() as tx:
             self._load()
             if self._recorded[_EVERYBODY & _CACHE_MASK] != _EVERYBODY:
                 if len(self._others) and not self._allow_republication:
                     raise GuaranteeError(
-                        "Other publications stand in this store, and this one does not show its persons to the ledger.",
-                        hint="Give it a store of its own, with none of the same persons in another; or --allow-republication.",
+                        "This store has other publications, and this publication does not report its persons to the ledger.",
+                        hint="Use a separate store for people who are in no other store, or add --despite-ledger.",
                     )
                 self.shared = len(self._others)
                 self.record(tx, np.array([_EVERYBODY]))
 
     def refuse_conflicts(self, events: ShownEvents | None) -> None:
-        """Refuses persons of whom another publication of the house shows something else.
+        """Refuse persons whose events in another publication with the same veil key do not compose with these.
 
         Raises:
-            GuaranteeError: two veils of one person would tell on each other.
+            GuaranteeError: two different veils of one person would disclose the true value.
         """
         if self._first_events is not None and events is not None:
-            where = " under the same house, with another value or later events"
+            where = " with the same veil key, but with another value or later events"
             self._refuse(self._first_events.count_conflicts(events), len(events.persons), where)
 
     def _refuse(self, shared: int, persons: int, where: str) -> None:
         if shared and not self._allow_republication:
             raise GuaranteeError(
-                f"{shared:,} of {persons:,} persons stand in another publication of this store{where}; nothing was published.",
-                hint="Two publications of the same persons can tell more than each alone. The veil composes while it shows the same; "
-                "`reticent ledger` says who has seen what; --allow-republication publishes all the same, and the release says so.",
+                f"{shared:,} of {persons:,} people were already released from this store{where}. Nothing was published.",
+                hint="Run `reticent ledger` to list the publications. Two releases of the same people can disclose more than each alone; "
+                "--despite-ledger publishes anyway, and the release records this.",
             )
         self.shared += shared
 
     def record(self, tx: Transaction, persons: UInt64s, events: ShownEvents | None = None) -> None:
-        """Remembers persons within the transaction that publishes them; refuses those whom another publication took meanwhile."""
+        """Record persons in the transaction that publishes them. Refuse persons whom another publication recorded meanwhile."""
         new = _unique_persons(persons[self._recorded[persons & _CACHE_MASK] != persons])
         if (tx.value(_LAST_ID) or 0) != self._seen:
             self._load()
@@ -242,7 +242,7 @@ class Population:
             self.refuse_conflicts(events)
         shown = b"" if self._first_events is None or events is None else self._first_events.encode_new(events)
         known = self._first_events is not None and events is not None and not events.exclusive
-        if not shown and (known or not len(new)):  # a row without sights composes with nothing
+        if not shown and (known or not len(new)):  # an entry without events composes with no publication
             return
         tx.record_population(
             self._publisher,
@@ -257,7 +257,7 @@ class Population:
         self._recorded[new & _CACHE_MASK] = new
 
     def _load(self) -> None:
-        """Reads what was recorded since the last time."""
+        """Read what the store has recorded since the last call."""
         others = [self._others]
         for row in self._store.query_rows(schema.population, _ROWS_SINCE, seen=self._seen):
             self._seen = row["id"]
@@ -277,13 +277,13 @@ class Population:
 
 
 def _unique_persons(persons: UInt64s) -> UInt64s:
-    """Each person once; sorting is quicker here than hashing what is hashed already."""
+    """Return each person once. The values are hashes, so sorting is faster than hashing them again."""
     ordered = np.sort(persons)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
 def summarize_publications(store: Store) -> dict[str, dict[str, object]]:
-    """Who has seen what, in counts: per publication its persons, its method, its time, and how many stand elsewhere too."""
+    """Summarize each publication of a store: its persons, method and times, and how many persons are in others too."""
     persons: dict[str, list[UInt64s]] = {}
     about: dict[str, dict[str, object]] = {}
     for row in store.query_rows(schema.population, _ROWS_SINCE, seen=0):

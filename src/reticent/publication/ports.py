@@ -1,4 +1,4 @@
-"""What a stream is connected to: sources of bytes, sinks of lines, and who watches; made by `connectors`."""
+"""Interfaces of a stream to its surroundings: sources of bytes, sinks of lines, progress; implemented in `connectors`."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ from reticent.errors import DataError
 
 
 class Source(Protocol):
-    """Where bytes come from."""
+    """A source of bytes."""
 
     name: str
     regular: bool
-    """Whether it can be read on from any place."""
+    """Whether the source can be read from any offset."""
     answers: bool
-    """Whether a sender waits to hear that what it sent is stored, and sends it again when it hears nothing."""
+    """Whether senders wait for an acknowledgment and send again without one."""
 
     def skip(self, offset: int) -> None:
-        """Leaves out what was read before; called before the first read."""
+        """Skip the bytes that an earlier run has read; called before the first read."""
 
     def read(self) -> bytes | None:
-        """What is there now; empty at the end; None when woken."""
+        """Return the available bytes: empty at the end, None when the source was woken."""
 
     def fingerprint(self, offset: int) -> str | None:
-        """Tells an input by its first bytes up to `offset`; None where they cannot be read again."""
+        """Return a fingerprint of the first bytes up to `offset`, or None if they cannot be read again."""
 
     def recognize(self, stored: Container[str]) -> None:
-        """Tells which messages are stored already, where senders wait for answers."""
+        """Set the names of the messages that are stored already, if senders wait for acknowledgments."""
 
     def receipts(self) -> list[str]:
-        """The names of the messages that were read and are not acknowledged yet."""
+        """Return the names of the messages that were read and not acknowledged yet."""
 
     def acknowledge(self) -> None:
-        """Everything read so far is stored."""
+        """Acknowledge all messages read so far: they are stored."""
 
     def guess(self, data: bytes) -> str:
-        """The format of the input, by how it begins."""
+        """Guess the format of the input from its first bytes."""
 
 
 def refuse_other_input(source: Source, offset: int, fingerprint: str | None) -> None:
-    """Refuses an input that is not the one that was read before, or that has lost what was read."""
+    """Refuse an input whose first bytes are not those that an earlier run has read."""
     if offset and fingerprint is not None and source.fingerprint(offset) != fingerprint:
         raise DataError(
-            f"{source.name} is not the input that this stream has read {offset:,} bytes of.",
-            hint="Put that one back, and append to it instead of replacing it. Another store is for other persons: these would be published anew.",
+            f"{source.name} was replaced: this stream has read {offset:,} bytes of another input.",
+            hint="Restore the original input and append to it. Do not use a new store: it would publish the same people a second time.",
         )
 
 
 class Sink(Protocol):
-    """Takes released bytes in order."""
+    """Receives released bytes in order."""
 
     def describe(self, codebook: bytes) -> None:
-        """Called once, before the first line: what recipients need to read what follows, the same in every run."""
+        """Receive the codebook once, before the first line. It is the same in every run."""
 
     def resume(self, sent: int, waiting: int) -> None:
-        """Called once: the sinks have confirmed `sent` bytes so far, and `waiting` more are stored and come again."""
+        """Receive the position once: `sent` bytes are confirmed, and `waiting` more are stored and will be sent again."""
 
     def write(self, payload: bytes) -> None:
-        """Takes one batch; when it returns, the batch is safe."""
+        """Write one batch. The batch is safe when this returns."""
 
 
 class Progress(Protocol):
-    """Sees a run go by."""
+    """Receives the progress of a run."""
 
     def batch(self, records: int, seconds: float) -> None:
-        """A batch is safe, `seconds` after its first byte was read."""
+        """Report a batch that became safe `seconds` after its first byte was read."""
 
     def tick(self, metrics: Callable[[], Mapping[str, float]], *, final: bool = False) -> None:
-        """Another batch is on its way; `metrics` are made when they are asked for."""
+        """Report that another batch has started. `metrics` computes the figures on demand."""

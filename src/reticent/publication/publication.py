@@ -1,6 +1,6 @@
-"""What the drivers of all kinds share: a store, a name in it, a way to commit, the judge at the end; and the folder's stamp.
+"""What the drivers of all kinds share: a store, a name in it, a way to commit, and the provenance of a release folder.
 
-The stamp says which store a release comes from: generation, number, and the digest of the release before it.
+The provenance says which store a release comes from: the store's epoch, the release's number and digest, and its predecessor's digest.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from reticent.store import OutboxEntry, Store, Transaction
 
 T = TypeVar("T")
 TransactionHook = Callable[["Transaction", VerifiedRelease], None]
-"""What else the transaction of a publication does: a job is done, a document is listed."""
+"""Runs in the transaction of a publication, for example to mark a job as done."""
 
 
 class Commit(Protocol):
-    """How a step becomes durable: runs a change in a transaction and returns when it is on disk."""
+    """Runs a change in a transaction and returns when it is on disk."""
 
     def __call__(self, change: Callable[[Transaction], T], /) -> T:
-        """The value of the change."""
+        """Return the value of the change."""
 
 
 def commit_each_step(store: Store) -> Commit:
-    """A transaction for each step."""
+    """Return a commit that uses one transaction for each step."""
 
     def commit(change: Callable[[Transaction], T], /) -> T:
         with store.transaction() as tx:
@@ -45,7 +45,7 @@ def commit_each_step(store: Store) -> Commit:
 
 
 class Publication:
-    """One publication in a store; whoever uses it holds the store's lock of its name."""
+    """One publication in a store. The caller holds the store's lock for its name."""
 
     kind: ClassVar[Kind]
 
@@ -53,21 +53,21 @@ class Publication:
         self.store, self.policy, self.name = store, policy, name or self.kind
         self.commit = commit or commit_each_step(store)
         self.allow_republication = False
-        """Whether persons who stand in other publications of the store may stand in this one too."""
+        """Whether persons of other publications in the store may be published here too."""
         self.step_lock = threading.RLock()
-        """Held while a step is made; callers of several threads take it around steps that belong together."""
+        """Locked during each step. Callers with several threads take it around steps that belong together."""
 
     def rng(self, method: str) -> Rng:
-        """The keys of this publication, and the one that its house shares with others of the store."""
+        """Return the keys of this publication: its own, and the veil key that it shares with others of the store."""
         digest = publisher_class(self.kind, method).pin_digest(self.policy)
         return Rng(self.store.key(self.name), veil_secret=self.store.veil_key(digest) if digest else b"")
 
     def earlier_releases(self) -> list[Release]:
-        """Everything that was given out, in order."""
+        """Return all earlier releases of this publication, in order."""
         return [from_bytes(entry.payload) for entry in self.store.outbox(self.name)]
 
     def _population(self, *, allow_republication: bool = False) -> Population:
-        """The persons of this publication, beside those of all others in the store."""
+        """Return the persons of this publication, to be compared with all others in the store."""
         method = str(getattr(self.policy, self.kind).method)
         return Population(
             self.store, self.name, self.policy, kind=self.kind, method=method, allow_republication=allow_republication
@@ -81,7 +81,7 @@ class Publication:
         stored: Callable[[OutboxEntry], Release],
         publish: Callable[[], VerifiedRelease],
     ) -> Release:
-        """Publishes and writes the folder, or writes the one that a crash kept from being written."""
+        """Publish and write the folder, or write the release that a crash left undelivered."""
         with self.step_lock:
             if folder is not None:
                 refuse_unknown_siblings(folder, self.store)
@@ -92,7 +92,7 @@ class Publication:
             return self._hand_over(passed.release, passed.entry.number - 1, folder, file_format, passed.digests)
 
     def _pending_release(self, folder: Path | None) -> OutboxEntry | None:
-        """The release that a crash kept from its folder. One whose folder is there was handed over, and only not noted."""
+        """Return the release that a crash left undelivered. If its folder exists, only note the delivery."""
         waiting = next(self.store.iter_undelivered_batches(self.name), None)
         if waiting is None or folder is None or not is_in_sibling_folder(folder, self.store, self.name, waiting.number):
             return waiting
@@ -107,7 +107,7 @@ class Publication:
         file_format: str,
         digests: Mapping[int, str] | None = None,
     ) -> Release:
-        """Writes a stored release to its folder and notes that it is there."""
+        """Write a stored release to its folder and note the delivery."""
         if folder is not None:
             release = add_provenance(release, self.store, self.name, number, digests)
             release.to_dir(folder, format=file_format)
@@ -118,45 +118,46 @@ class Publication:
 def add_provenance(
     release: Release, store: Store, name: str, number: int, digests: Mapping[int, str] | None = None
 ) -> Release:
-    """A release of a store, as its folder will show it; `number` is that of the outbox, `digests` are the ledger's where they are known."""
+    """Return a release with its provenance. `number` is its number in the outbox, `digests` are those of the ledger if known."""
     digests = store.ledger(name).digests if digests is None else digests
-    place = {
+    provenance = {
         "publisher": name,
         "epoch": store.epoch,
         "number": number + 1,
         "digest": digests.get(number + 1, ""),
         "predecessor": digests.get(number, ""),
     }
-    return replace(release, store=place)
+    return replace(release, store=provenance)
 
 
 def refuse_unknown_siblings(folder: Path, store: Store) -> None:
-    """Refuses to write beside a release of this store that the store does not know, of whatever publication.
+    """Refuse to write next to a release of this store that the store does not know, of any publication.
 
     Raises:
-        StateError: a folder beside this one holds a release that the store never made: the store is an older copy.
+        StateError: a sibling folder has a release of this store that is not in its ledger: the store is an older copy.
     """
-    for beside in sorted(folder.parent.iterdir()) if folder.parent.is_dir() else ():
-        place = _read_provenance(beside)
-        if place is None or not _is_same_store(place, store):
+    for sibling in sorted(folder.parent.iterdir()) if folder.parent.is_dir() else ():
+        provenance = _read_provenance(sibling)
+        if provenance is None or not _is_same_store(provenance, store):
             continue
-        digests = store.ledger(str(place.get("publisher"))).digests
-        if digests.get(place["number"]) != place["digest"]:
+        digests = store.ledger(str(provenance.get("publisher"))).digests
+        if digests.get(provenance["number"]) != provenance["digest"]:
             raise StateError(
-                f"{beside} holds release {place['number']} of {place['publisher']!r}, which this store does not know.",
-                hint="The store is older than its releases: `reticent store restore` goes on without publishing anybody anew.",
+                f"{sibling} has release {provenance['number']} of {provenance['publisher']!r}, which is not in this store.",
+                hint="Run `reticent store restore`: the store is older than its releases, and must not publish the same people again.",
             )
 
 
 def is_in_sibling_folder(folder: Path, store: Store, name: str, number: int) -> bool:
-    """Whether a stored release, by its number in the outbox, stands in another folder beside this one."""
-    asked, shown = (name, number + 1, store.ledger(name).digests.get(number + 1)), set()
-    for beside in folder.parent.iterdir() if folder.parent.is_dir() else ():
-        # A hidden folder is a draft that was never renamed: nobody has it.
-        place = None if beside == folder or beside.name.startswith(".") else _read_provenance(beside)
-        if place is not None and _is_same_store(place, store):
-            shown.add((place.get("publisher"), place.get("number"), place.get("digest")))
-    return asked in shown
+    """Whether a sibling folder has the stored release with this number in the outbox."""
+    wanted, published = (name, number + 1, store.ledger(name).digests.get(number + 1)), set()
+    for sibling in folder.parent.iterdir() if folder.parent.is_dir() else ():
+        # A hidden folder was never renamed to its final name, so it was not delivered.
+        is_skipped = sibling == folder or sibling.name.startswith(".")
+        provenance = None if is_skipped else _read_provenance(sibling)
+        if provenance is not None and _is_same_store(provenance, store):
+            published.add((provenance.get("publisher"), provenance.get("number"), provenance.get("digest")))
+    return wanted in published
 
 
 def _is_same_store(provenance: dict[str, Any], store: Store) -> bool:
@@ -165,7 +166,7 @@ def _is_same_store(provenance: dict[str, Any], store: Store) -> bool:
 
 def _read_provenance(folder: Path) -> dict[str, Any] | None:
     try:
-        place = read_manifest(folder).get("store") if folder.is_dir() else None
+        provenance = read_manifest(folder).get("store") if folder.is_dir() else None
     except DataError:
         return None
-    return place if isinstance(place, dict) else None
+    return provenance if isinstance(provenance, dict) else None

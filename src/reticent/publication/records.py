@@ -1,8 +1,8 @@
-"""Records as they come, read in one way for every door: NDJSON, CSV, Arrow tables and cells of text into batches.
+"""Reads records into batches for every interface: NDJSON, CSV, Arrow tables and cells of text.
 
-What a record is never depends on its neighbours. Each published cell goes out with the JSON type it came with; inside, a
-cell is its text, so that 5, 5.0 and "5" are one person, one quasi-identifier, one value in every batch. A record that cannot
-be released is set aside with a reason that names columns and never quotes a cell. Bytes are read by the core.
+How a record is read never depends on other records. Each published cell keeps its JSON type; internally a cell is its text, so
+that 5, 5.0 and "5" are the same person, quasi-identifier or value in every batch. A record that cannot be released is rejected with
+a reason that names columns and never contains a cell. The core parses the bytes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from reticent.policy.cells import without_markers
 
 _TEXT = pa.string()
 _DIRECT_TYPES = (_TEXT, pa.int64(), pa.bool_())
-# Digits that name something: no number, whatever text makes them look like.
+# Columns whose digits are codes and not numbers.
 _CODE_NAMES = re.compile(r"(zip|post_?code|postal|plz|code)", re.IGNORECASE)
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?")
 
 
 class RejectedRecord(NamedTuple):
-    """A record that cannot be released: its number in the batch, why, and the record itself."""
+    """A record that cannot be released: its number in the batch, the reason and the record itself."""
 
     row: int
     reason: str
@@ -41,15 +41,15 @@ class RejectedRecord(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Batch:
-    """Records of one read.
+    """The records of one read.
 
     Attributes:
         table: the columns of the policy as text.
-        rows: the number of each record among all of this batch, good and bad.
-        total: how many records there were, good and bad.
-        bad: those that were set aside.
+        rows: the number of each accepted record among all records of the batch.
+        total: the number of records, accepted and rejected.
+        rejected: the rejected records.
         tokens: published columns whose cells are not all text, as JSON.
-        numbers: columns of text whose cells go out as numbers where they are written as such.
+        numbers: columns of text whose cells are published as numbers if they look like numbers.
     """
 
     table: pa.Table
@@ -60,7 +60,7 @@ class Batch:
     numbers: frozenset[str] = frozenset()
 
     def token_column(self, name: str) -> pa.Array:
-        """A column as JSON, cell by cell."""
+        """Return a column with each cell as JSON."""
         if name in self.tokens:
             return self.tokens[name]
         numbers = name in self.numbers
@@ -69,7 +69,7 @@ class Batch:
 
 
 class RecordReader:
-    """Reads records under a policy; `numbers` are the columns whose cells have to be numbers."""
+    """Reads records under a policy. `numbers` are the columns whose cells must be numbers."""
 
     def __init__(self, policy: Policy, numbers: Iterable[str] = ()) -> None:
         self.policy = policy
@@ -89,50 +89,50 @@ class RecordReader:
         )
 
     def ndjson(self, data: bytes) -> Batch:
-        """One JSON object per line; a field that is absent is null."""
+        """Read one JSON object per line. A missing field is null."""
         return self._batch(self._core.ndjson(data))
 
     def objects(self, values: Sequence[bytes | str | None]) -> Batch:
-        """Records of one JSON object each."""
+        """Read one JSON object per value."""
         return self._batch(self._core.objects(values))
 
     def csv(self, data: bytes, header: Sequence[str], delimiter: str, *, last: bool) -> tuple[Batch, int]:
-        """Lines of CSV and how many bytes they take; `header` names their cells.
+        """Read CSV lines with the columns of `header`. Return the batch and its size in bytes.
 
-        A record that is broken off is left, unless the input ends there (`last`); one whose quote stays open is left in any case.
+        An incomplete record is not read unless the input ends there (`last`). A record with an open quote is never read.
         """
         columns = [self._names.index(name) for name in header]
         read, size = self._core.csv(data, ord(delimiter), columns, last)
         return replace(self._batch(read), numbers=self._look_like_numbers), size
 
     def arrow(self, data: bytes) -> Batch:
-        """An Arrow IPC stream; its buffers are checked before anything reads them."""
+        """Read an Arrow IPC stream. Its buffers are validated before use."""
         try:
             table = pa.ipc.open_stream(data).read_all()
             table.validate(full=True)
         except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
             raise DataError(
-                "The body is not a sound Arrow stream.", hint="Write it with pyarrow.ipc.new_stream."
+                "The body is not a valid Arrow stream.", hint="Write it with pyarrow.ipc.new_stream."
             ) from None
         return self.table(table)
 
     def table(self, table: pa.Table) -> Batch:
-        """A table with the columns of the policy, of any type that holds single values."""
+        """Read a table with the columns of the policy, of any scalar type."""
         names = table.column_names
         if len(set(names)) < len(names):
             raise DataError("Two columns have the same name.", hint="Rename one of them.")
         self.policy.check_columns(names)
         table = without_markers(table, self.policy.missing)
         if any(pa.types.is_nested(kind) for kind in table.schema.types):
-            raise DataError("Records are rows of single values.", hint="Flatten nested columns.")
+            raise DataError("The table has nested columns.", hint="Flatten them: each cell must be a single value.")
         try:
             columns = {name: _to_readable(table.column(name)) for name in self._names}
         except pa.ArrowException:
-            raise DataError("A column has a type that cannot be released.", hint="Use text and numbers.") from None
+            raise DataError("A column has an unsupported type.", hint="Convert it to text or numbers.") from None
         return self._batch_from_types(columns) if self._is_direct(columns) else self._batch_from_cells(columns)
 
     def _is_direct(self, columns: Mapping[str, pa.Array]) -> bool:
-        """Whether all columns are of text, 64-bit integers or truth values, and no record is refused."""
+        """Whether all columns are text, 64-bit integers or booleans, and no record will be rejected."""
         if self._numbers or any(column.type not in _DIRECT_TYPES for column in columns.values()):
             return False
         return all(_has_all_values(columns[name]) for name in self._required)
@@ -149,19 +149,19 @@ class RecordReader:
         return replace(batch, rejected=[bad._replace(payload=_row_to_json(rows, bad.row)) for bad in batch.rejected])
 
     def text(self, table: pa.Table, rows: Int64s, total: int, rejected: Sequence[RejectedRecord] = ()) -> Batch:
-        """Cells of text, as HL7 has them; `rows`, `total` and `bad` tell what else there was."""
+        """Read cells of text, as from HL7. `rows`, `total` and `rejected` describe the batch they come from."""
         batch = self._batch_from_cells({name: to_native(table.column(name)) for name in self._names})
         more = [refused._replace(row=int(rows[refused.row])) for refused in batch.rejected]
         numbers = self._look_like_numbers
         return Batch(batch.table, rows[batch.rows], total, sorted([*rejected, *more]), numbers=numbers)
 
     def empty_batch(self, total: int = 0, rejected: Sequence[RejectedRecord] = ()) -> Batch:
-        """A batch without a readable record."""
+        """Return a batch without an accepted record."""
         table = pa.table({name: pa.array([], _TEXT) for name in self._names})
         return Batch(table, np.empty(0, dtype=np.int64), total, rejected)
 
     def _batch(self, read: _core.wire.ReadBatch) -> Batch:
-        # One array for all columns: to make an array costs microseconds, to slice one almost nothing.
+        # One array for all columns: creating an array costs microseconds, slicing one almost nothing.
         whole, size = _array(read.cells, len(read.rows) * len(self._names)), len(read.rows)
         arrays = [whole.slice(at * size, size) for at in range(len(self._names))]
         tokens = {self._names[at]: arrays[at] if json is None else _array(json, size) for at, json in read.tokens}
@@ -171,7 +171,7 @@ class RecordReader:
         )
 
     def _unify_names(self, batch: Batch) -> Batch:
-        """The batch with each person and unit under one name; records whose name is blanks alone are set aside."""
+        """Normalize the identifiers of persons and households. Reject records with a blank identifier."""
         for column, reason in self._required.items():
             cells = batch.table.column(column)
             if (same := normalize_names(cells)) is not cells:
@@ -182,7 +182,7 @@ class RecordReader:
 
 
 def _array(cells: _core.wire.Cells, size: int) -> pa.Array:
-    """Cells as the core has laid them, without a copy."""
+    """Wrap the cells of the core in an array, without a copy."""
     valid = None if cells.valid is None else pa.py_buffer(cells.valid)
     nulls = 0 if valid is None else -1
     return pa.Array.from_buffers(_TEXT, size, [valid, pa.py_buffer(cells.offsets), pa.py_buffer(cells.bytes)], nulls)
@@ -196,16 +196,16 @@ def _token(cell: str | None, *, numbers: bool) -> str | None:
 
 
 def _to_readable(column: pa.ChunkedArray) -> pa.Array:
-    """A column of text, numbers or truth values; whole numbers beyond 63 bits stay what they are, to be refused."""
+    """Convert a column to text, numbers or booleans. Integers beyond 63 bits stay unchanged and are rejected later."""
     if column.type == pa.uint64() and (pc.max(column).as_py() or 0) >= 1 << 63:
         return column.combine_chunks()
     array = to_native(column)
     return array.cast(_TEXT) if array.type in (pa.large_string(), pa.null()) else array
 
 
-def _reject_rows(batch: Batch, which: pa.ChunkedArray, reason: str) -> Batch:
-    """The batch with some of its records set aside."""
-    gone = np.flatnonzero(which.to_numpy())
+def _reject_rows(batch: Batch, mask: pa.ChunkedArray, reason: str) -> Batch:
+    """Return the batch with the records under the mask rejected."""
+    gone = np.flatnonzero(mask.to_numpy())
     stay = pa.array(np.setdiff1d(np.arange(batch.table.num_rows), gone))
     rows = batch.table.combine_chunks().to_batches()[0]
     bad = [RejectedRecord(int(batch.rows[row]), reason, _row_to_json(rows, int(row))) for row in gone]
@@ -225,7 +225,7 @@ def _row_to_json(rows: pa.RecordBatch, row: int) -> bytes:
 
 
 def _has_all_values(column: pa.Array) -> bool:
-    """Whether every cell names somebody, at a glance: no text is empty whose end lies behind its beginning."""
+    """Whether no cell is null or empty. A text is empty if its offsets are equal."""
     if column.null_count or column.type != _TEXT:
         return not column.null_count
     offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + len(column) + 1]
@@ -233,9 +233,9 @@ def _has_all_values(column: pa.Array) -> bool:
 
 
 def _number_columns(policy: Policy) -> list[str]:
-    """Columns whose text may be a number: those with intervals, or without a hierarchy and not called a code.
+    """Return the columns whose text may be a number: those with intervals, or without a hierarchy and not named like a code.
 
-    A column with a hierarchy of words, codes or dates is none, whatever its cells look like: postcodes have digits too.
+    A column with a hierarchy of words, codes or dates is never a number: postcodes have digits too.
     """
     specs = {name: policy.columns[name].hierarchy for name in policy.quasi + policy.plain}
     return [

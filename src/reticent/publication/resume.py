@@ -1,11 +1,11 @@
-"""A stream that goes on: what it has taken in already, and what the world has seen of it.
+"""Resumes a stream: recognizes messages that were received before and lines that were published before.
 
-Messages that were taken in are known by name: one that is sent again because its answer was lost is answered, not released twice. The
-names are stored in the transaction that releases the messages; the latest ones are remembered.
+Received messages are known by name: a message that is sent again because its acknowledgment was lost is acknowledged, not released
+twice. The transaction that releases the messages stores their names; the latest names are remembered.
 
-A restored stream reads its input again and sends only what nobody has seen. Every choice of a stream is a function of its key and of a
-record's place in the input, so the same input gives the same lines. That is not taken on trust: each line is compared with the
-published one before the first new one is sent.
+A restored stream reads its input again and sends only lines that were not published. Every choice of a stream is a function of its key
+and a record's position in the input, so the same input gives the same lines. This is checked: each line is compared with the published
+line before the first new line is sent.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ from reticent.store.transaction import read_restore_outcome
 
 
 def resume_sink(store: Store, name: str, sink: Sink, out: int) -> Sink:
-    """The sink itself, or one that keeps back what a restored store's world has already; `out` bytes are known to the store."""
-    told = read_restore_outcome(store, name)
-    return ResumingSink(sink, Path(told.lines), told.size) if told.size > out else sink
+    """Return the sink, or one that skips what was published after the backup; the store knows `out` bytes."""
+    restored = read_restore_outcome(store, name)
+    return ResumingSink(sink, Path(restored.lines), restored.size) if restored.size > out else sink
 
 
 def refuse_early_push(store: Store, name: str, out: int) -> None:
-    """Refuses to take in other records before the lost part of the input was read again."""
+    """Refuse other records until the lost part of the input was read again."""
     if read_restore_outcome(store, name).size > out:
         raise StateError(
-            "The stream was restored, and the world has seen more of it than its store knows.",
+            "The stream was restored, and more of it was published than its store knows.",
             hint="Run `reticent stream` with the same input first: it sends only what is new.",
         )
 
 
 class ResumingSink:
-    """Compares lines with those that were published, and sends what comes after them."""
+    """Compares lines with the published lines, and sends the lines after them."""
 
     def __init__(self, sink: Sink, published: Path, size: int) -> None:
         self._sink, self._path, self._size = sink, published, size
         self._at = 0
 
     def describe(self, codebook: bytes) -> None:
-        """What recipients need is the same in every run."""
+        """Pass the codebook on: it is the same in every run."""
         self._sink.describe(codebook)
 
     def resume(self, sent: int, waiting: int) -> None:  # noqa: ARG002 - the published lines say where to begin
-        """The sink has all that was published."""
+        """Tell the sink that it has all published bytes."""
         self._at = sent
         self._sink.resume(self._size, 0)
 
     def write(self, payload: bytes) -> None:
-        """Sends the part of a batch that is new."""
+        """Send the new part of a batch."""
         known = payload[: max(0, self._size - self._at)]
         if known and known != self._read_published_bytes(len(known)):
             raise StateError(
-                "What the restored stream releases is not what was published.",
-                hint="Give it the same input as before, from the same place; nothing new was sent.",
+                "The restored stream produces other lines than those published. Nothing new was sent.",
+                hint="Run it with the same input as before, from the same position.",
             )
         self._at += len(payload)
         if len(known) < len(payload):
@@ -70,18 +70,19 @@ class ResumingSink:
                 return file.read(size)
         except OSError:
             raise StateError(
-                f"{self._path} cannot be read.", hint="It is needed until the stream is beyond it."
+                f"{self._path} cannot be read.",
+                hint="Restore the file: the stream needs it until it has passed its end.",
             ) from None
 
 
 _SPACE = "receipt"
-# A sender repeats within minutes; this is days of a busy hospital.
+# Senders repeat a message within minutes; this is days of traffic in a busy hospital.
 _MAX_RECEIPTS = 200_000
 _FORGET_AT_ONCE = 64
 
 
 class Receipts:
-    """The names of one stream's messages, the oldest first."""
+    """The names of one stream's received messages, oldest first."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._name = name
@@ -93,7 +94,7 @@ class Receipts:
         return name in self._known
 
     def note(self, tx: Transaction, names: Sequence[str]) -> None:
-        """Remembers messages within the transaction that releases them, and forgets a few of the oldest."""
+        """Remember messages in the transaction that releases them, and forget a few of the oldest."""
         for name in names:
             tx.put(self._name, _SPACE, name, str(self._next).encode())
             self._known[name] = self._next

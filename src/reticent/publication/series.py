@@ -1,8 +1,7 @@
-"""The same persons again: a series on a store.
+"""Publishes a series (the same persons in release after release) from a store.
 
-One transaction holds the release, the history it belongs to and the ledger's entry. Only then is the folder written. After a crash
-in between, the same call with the same data delivers the stored release; making another one would be a second publication of
-the same people.
+One transaction stores the release, the history of the series and the ledger entry; then the folder is written. After a crash in between,
+the same call with the same data delivers the stored release, because another release would publish the same people twice.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from reticent.store import OutboxEntry, Transaction
 
 @dataclass(frozen=True, repr=False)
 class NextRelease:
-    """A release that may be published, and the history it makes."""
+    """A release that may be published, and the state of the series after it."""
 
     verified: VerifiedRelease
     state: bytes
@@ -43,7 +42,7 @@ def compose(
     ledger: Ledger | None = None,
     not_covered: tuple[str, ...] = (),
 ) -> NextRelease:
-    """The next release of a series, or the first; nothing is stored yet."""
+    """Make the first or next release of a series, without storing it."""
     method = policy.series.method
     if state is None:
         engine = publisher(policy, "series", method, rng=rng)
@@ -79,10 +78,10 @@ class Series(Publication):
         sent: bool = True,
         hook: TransactionHook | None = None,
     ) -> VerifiedRelease:
-        """Publishes a table, all records as they are now, as the next release.
+        """Publish a table with all current records as the next release.
 
-        The `first` one may have been composed before there was a store. `sent` says that nobody else has to hand it over; `also` takes
-        part in the transaction that publishes.
+        The `first` release may have been composed before the store existed. `sent` marks the release as delivered; `hook` runs in the
+        transaction that publishes.
 
         Raises:
             GuaranteeError: the policy cannot be met; nothing was published and the store is unchanged.
@@ -106,7 +105,7 @@ class Series(Publication):
     def deliver(
         self, table: pa.Table, folder: Path | None, file_format: str, *, seed: int | None, first: NextRelease | None
     ) -> Release:
-        """Publishes and writes the folder, or writes the one that a crash kept from being written."""
+        """Publish and write the folder, or write the release that a crash left undelivered."""
         return self._deliver(
             folder,
             file_format,
@@ -125,18 +124,18 @@ class Series(Publication):
 
     def _check_first(self, first: NextRelease) -> NextRelease:
         if self.store.key(self.name) != first.secret or self.store.snapshot(self.name) is not None:
-            raise StateError("Another process has begun this series meanwhile.", hint="Run the command again.")
+            raise StateError("Another process has started this series in the meantime.", hint="Run the command again.")
         digest = publisher_class(self.kind, self.policy.series.method).pin_digest(self.policy)
-        if digest:  # the first release was veiled under the secret itself, before there was a store
+        if digest:  # the first release was veiled with the secret itself, before the store existed
             self.store.veil_key(digest, key=first.secret)
         return first
 
 
 def _load_same_release(waiting: OutboxEntry, table: pa.Table) -> Release:
-    """The release that was made but not delivered, if it is of these data."""
+    """Load the release that was stored but not delivered, if it was made from this table."""
     if waiting.position != table_digest(table):
         raise StateError(
-            "The last release of this series was made but not written to its folder.",
+            "The last release of this series was stored but not written to its folder.",
             hint="Run the same command with the data of that release first.",
         )
     return from_bytes(waiting.payload)

@@ -1,6 +1,6 @@
-"""One table, or several that belong together, once, in a store that remembers whom it was about.
+"""Publishes one table, or several linked tables, once, and records its persons in a store.
 
-The same table under the same policy is the same release: asked for again, the stored one is given, and no second one is made.
+The same table under the same policy is the same release: a second call returns the stored release and makes no new one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NAME_PREFIX = "table-"
 
 
-def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper stores it
+def publish(  # noqa: PLR0913 - the inputs of a publication, and how to store it
     table: pa.Table,
     policy: Policy,
     store: Store,
@@ -44,17 +44,17 @@ def publish(  # noqa: PLR0913 - what a publication needs, and how its keeper sto
     hook: TransactionHook | None = None,
     cancellation: CancellationToken | None = None,
 ) -> Release:
-    """Releases a table under a policy, as `table` does, and remembers it.
+    """Release a table under a policy, as `table.publish` does, and store the release.
 
-    Persons who stand in other publications are released `despite` that, and the release says so. The publication has a `name` in the
-    store, the next number if it is left out; `also` takes part in the transaction that publishes.
+    `allow_republication` allows persons who are in other publications, and the release says so. The publication has a `name` in the
+    store, by default with the next number; `hook` runs in the transaction that publishes.
 
     Raises:
-        GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
+        GuaranteeError: the policy cannot be met, or some persons are in another publication.
     """
     method = method or policy.table.method
     if pinned := publisher_class("table", method).pin_digest(policy):
-        store.veil_key(pinned, binding=False)  # another veil over the same truth is refused as such
+        store.veil_key(pinned, binding=False)  # refuses other veil parameters before anything else
 
     def make(words: tuple[str, ...]) -> VerifiedRelease:
         return tables.publish(
@@ -84,27 +84,27 @@ def publish_tables(
     allow_republication: bool = False,
     standard: Mapping[str, Any] | None = None,
 ) -> Release:
-    """Releases linked tables under a policy, as `linked` does, and remembers it: one publication of all their persons.
+    """Release linked tables under a policy, as `linked.publish` does, and store the release with all its persons.
 
     Raises:
-        GuaranteeError: the policy cannot be met, or some of the persons stand in another publication.
+        GuaranteeError: the policy cannot be met, or some persons are in another publication.
     """
 
     def make(words: tuple[str, ...]) -> VerifiedRelease:
         return linked.publish(parts, policy, seed=seed, standard=standard, not_covered=words)
 
-    what = f"{' '.join(table_digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
+    identity = f"{' '.join(table_digest(parts[name]) for name in sorted(parts))} {policy.hash} {linked.LAYOUT}"
     columns = [part.column(policy.person).cast(pa.string()) for part in parts.values()]
     names = normalize_names(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
-    # Rows of nobody are left out of the release, and so of the ledger.
+    # Rows without a person are suppressed, so they are not in the ledger either.
     persons = names.filter(pc.not_equal(names, ""))
-    return _SinglePublication(store, policy, what, linked.LAYOUT, allow_republication=allow_republication).publish(
+    return _SinglePublication(store, policy, identity, linked.LAYOUT, allow_republication=allow_republication).publish(
         persons, make
     )
 
 
 class _SinglePublication:
-    """One publication of one table, or of several that belong together."""
+    """One publication of one table, or of several linked tables."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _SinglePublication:
         commit: Commit | None = None,
         hook: TransactionHook | None = None,
     ) -> Release:
-        """The stored release where this very table has one; otherwise one that `make` makes, with what else it must say."""
+        """Return the stored release of this table, or make and store a new one with `make`."""
         store = self._store
         if (before := _find_by_identity(store, self._identity)) is not None:
             return self._load_release(before)
@@ -162,14 +162,14 @@ class _SinglePublication:
         entry = next(self._store.outbox(name), None)
         if entry is None:
             raise StateError(
-                f"This table was published as {name!r}, and the release is no longer kept.",
-                hint="Nothing was published now: a second release of the same persons would tell more than the first. Use the first.",
+                f"This table was already published as {name!r}, and the store no longer has the release. Nothing was published.",
+                hint="Use the first release: a second release of the same people would disclose more than the first.",
             )
         return add_provenance(from_bytes(entry.payload), self._store, name, entry.number)
 
 
 def find_publication(table: pa.Table, policy: Policy, store: Store, *, method: str | None = None) -> str | None:
-    """The publication of this very table under this policy, if there is one."""
+    """Return the name of the publication of this table under this policy, if there is one."""
     return _find_by_identity(store, _identity_of(table, policy, method or policy.table.method))
 
 

@@ -1,12 +1,12 @@
-"""Streams on a store: the loop that may die at any instruction.
+"""Publishes a stream from a store. The process may be killed at any instruction.
 
-One transaction holds the input position, the released bytes, the change of the state and the dead letters; only then
-does the sink see the bytes. On restart the stored bytes are sent again and the input is read on from the stored position.
-Nothing that was published is ever computed a second time.
+One transaction stores the input position, the released bytes, the change of the state and the dead letters; then the sink
+gets the bytes. After a restart the stored bytes are sent again, and reading continues at the stored position. Published
+bytes are never computed a second time.
 
-The change of the state is the batch itself on codes: placing it again gives the same groups, because every choice is a
-function of the stream's key and the record's position. Whole snapshots come when the journal outgrows them, so the cost
-of durability follows the work and not the history.
+The change of the state is the encoded batch: placing it again gives the same groups, because every choice is a function of
+the stream's key and the record's position. A snapshot is written when the journal outgrows it, so the cost of durability
+grows with the work and not with the history.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NAME = "stream"
 
 @dataclass
 class Position:
-    """Where the stream stands: bytes read, records seen, bytes released, records set aside, and how it is written."""
+    """The position of a stream: bytes read, records read, bytes released, records rejected, and the input's format."""
 
     offset: int = 0
     seq: int = 0
@@ -55,16 +55,16 @@ class Position:
     header: str | None = None
     format: str | None = None
     fingerprint: str | None = None
-    """Of what was read, where it can be read again: an input of the same name must begin with the same bytes."""
+    """Fingerprint of the bytes read, if they can be read again: the input must still begin with these bytes."""
 
     def to_json(self) -> str:
-        """As the store keeps it."""
+        """Return the position as the store keeps it."""
         return json.dumps(self.__dict__)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a stream did, over all its runs; `seconds` are those of this one."""
+    """The figures of a stream over all its runs. `seconds` is the duration of this run."""
 
     records: RecordCounts
     dead_letters: int
@@ -72,7 +72,7 @@ class Summary:
     guarantee: Guarantee
     metrics: Mapping[str, float] = field(default_factory=dict)
     pending_bytes: int = 0
-    """Bytes of a last line that has no end yet."""
+    """Bytes of an unfinished last line."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,22 +89,22 @@ class _Step:
 
     @property
     def lines(self) -> bytes:
-        """All that is delivered."""
+        """All lines of the step."""
         return self.released.lines + self.released.late_lines
 
 
 class Stream:
-    """A stream on a store: `run` from a source to a sink, or `push` batches and take the lines.
+    """A stream on a store: `run` from a source to a sink, or `push` batches and receive the lines.
 
-    Closed or killed and opened again, it goes on where it was.
+    A stream that was closed or killed continues at its stored position when it is opened again.
 
     Args:
         policy: the policy, or the path of its file.
-        store: the private side, or where it is: a file or a database URL.
-        seed: instead of the store's key, for tests and reproductions.
-        name: under which the store keeps it.
-        commit: how a step becomes durable; at once by default.
-        allow_republication: release persons who stand in other publications of the store; the summary says so.
+        store: the store, its file or its database URL.
+        seed: replaces the store's key in tests and reproductions.
+        name: the name of the stream in the store.
+        commit: how a step becomes durable; by default in one transaction per step.
+        allow_republication: allow people who were already released from this store; the summary records this.
     """
 
     formats: Formats = FORMATS
@@ -130,7 +130,7 @@ class Stream:
         with ExitStack() as stack:
             self._store = store if isinstance(store, Store) else stack.enter_context(Store.open(store))
             if seed is None:
-                veil_key_of(self.policy, self._store)  # a second house is refused before anything is begun
+                veil_key_of(self.policy, self._store)  # refuses other veil parameters before anything else
             self._store.register(name, policy_hash=self.policy.hash)
             stack.enter_context(self._store.lock(name))
             self._commit = commit or commit_each_step(self._store)
@@ -155,11 +155,11 @@ class Stream:
         return f"Stream({self.policy.stream.method}, {self.publication.engine.counts})"
 
     def dead_letters(self) -> list[DeadLetter]:
-        """The records that could not be released, so far."""
+        """Return the records that could not be released so far."""
         return self._store.dead_letters(self._name)
 
     def stop(self) -> None:
-        """Finishes the batch at hand and ends the run; safe to call from a signal handler."""
+        """Finish the current batch and end the run. Safe to call from a signal handler."""
         self._stopping = True
 
     def _resume(self) -> None:
@@ -172,14 +172,14 @@ class Stream:
         unsent = list(self._store.iter_undelivered_batches(self._name))
         self._unsent = unsent[-1].number if unsent else -1
         self.undelivered = b"".join(decompress_lines(entry.kind, entry.payload) for entry in unsent)
-        """Lines that were stored and perhaps not received before the last stop."""
+        """Lines that were stored before the last stop and may not have been received."""
 
     # Pushing
 
     def push(self, batch: bytes | str | Path | Any) -> bytes:
-        """Releases a table or a frame, NDJSON in bytes, or a file of CSV or NDJSON lines; the lines are stored when it returns.
+        """Release a table or frame, NDJSON bytes, or a CSV or NDJSON file. The returned lines are stored already.
 
-        What cannot be read is a dead letter of the store.
+        Records that cannot be read become dead letters in the store.
         """
         reader = self.publication.reader
         refuse_early_push(self._store, self._name, self.position.out)
@@ -200,13 +200,14 @@ class Stream:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise DataError(f"{path} cannot be read: {os.strerror(error.errno or 0)}.", hint="Check it.") from None
+            reason = os.strerror(error.errno or 0)
+            raise DataError(f"{path} cannot be read: {reason}.", hint="Check the path and its permissions.") from None
         lines = self.formats["ndjson" if data.lstrip()[:1] == b"{" else "csv"](self.publication.reader)
         for batch, _ in Blocks(lines, self.publication.reader).iter_batches(data, last=True):
             yield batch
 
     def close(self) -> bytes:
-        """Ends the stream: releases or suppresses what is held, and lets the store go."""
+        """End the stream: release or suppress the pending records, and close the store."""
         with self._stack:
             step = self._final_step()
             self._unsent = self._write(step)
@@ -225,16 +226,16 @@ class Stream:
         final: bool = False,
         progress: Progress | None = None,
     ) -> Summary:
-        """Reads the source to its end, or until `stop`.
+        """Read the source to its end, or until `stop`.
 
         Args:
             source: where records come from.
             sink: where lines go.
-            format: of the input; by default as it was begun, or as the source guesses.
-            replayed: a pipe starts from the beginning again: what was read before is skipped.
-            final: nothing more will be written: a last line without an end counts as it is. Otherwise it waits in a file, and
-                is set aside from a pipe.
-            watch: sees the run go by.
+            format: the input's format; by default that of the first run, or as the source guesses.
+            replayed: a pipe starts from the beginning again; skip the bytes that an earlier run has read.
+            final: the input is complete, so an unfinished last line is a record. Otherwise it stays unread in a file, and is
+                rejected from a pipe.
+            watch: receives the progress of the run.
         """
         self._start = time.perf_counter()
         self._source, self._final, self._waiting = source, final, 0
@@ -261,7 +262,7 @@ class Stream:
         return self.summary()
 
     def summary(self) -> Summary:
-        """What the stream has done so far, over all its runs."""
+        """Return the figures of the stream so far, over all its runs."""
         engine, seconds = self.publication.engine, time.perf_counter() - self._start
         guarantee = engine.guarantee
         if self._population.shared:
@@ -272,7 +273,7 @@ class Stream:
         return self.publication.engine.metrics
 
     def _resend(self, sink: Sink) -> None:
-        """Sends again, byte for byte, what was stored and perhaps not sent."""
+        """Send the stored bytes that may not have been sent, unchanged."""
         sink.resume(max(0, self.position.out - len(self.undelivered)), len(self.undelivered))
         sink.describe(self.publication.codebook())
         if self.undelivered:
@@ -283,7 +284,7 @@ class Stream:
         blocks: Blocks | None = None
         block: bytes | None = b"-"
         while block and not self._stopping:
-            if source.answers:  # whoever sent it may forget it only when it is stored
+            if source.answers:  # a sender may forget a message only when it is stored
                 writer.settle()
                 source.acknowledge()
             block, began = source.read(), time.perf_counter()
@@ -291,7 +292,7 @@ class Stream:
                 return
             blocks = blocks or self._blocks(form or source.guess(block), fresh=fresh)
             if not block and source.regular and not self._final and blocks.unfinished:
-                self._waiting = len(blocks.unfinished)  # whoever writes the file may be in the middle of it
+                self._waiting = len(blocks.unfinished)  # another process may still be writing this line
                 return
             for batch, size in blocks.iter_batches(block, last=not block, final=self._final):
                 self.position.header = blocks.header
@@ -301,7 +302,7 @@ class Stream:
                     self.position.offset += size
 
     def _blocks(self, form: str, *, fresh: bool) -> Blocks:
-        """The input in the format that the stream was begun in."""
+        """Return the blocks of the input, in the format of the stream's first run."""
         self.position.format = self.position.format or form
         reader = self.publication.reader
         header = None if fresh else self.position.header
@@ -320,7 +321,7 @@ class Stream:
         return self._step(released, first, began, receipts, batch.table)
 
     def _final_step(self) -> _Step:
-        """The input has ended."""
+        """Return the last step, with the pending records."""
         released = self.publication.close()
         self.position.out += len(released.lines + released.late_lines)
         return self._step(released, self.position.seq, time.perf_counter())
@@ -340,7 +341,7 @@ class Stream:
     # To disk and out
 
     def _deliver(self, step: _Step, number: int, sink: Sink, progress: Progress | None) -> None:
-        """Sends what is stored under a number; the next commit notes that it was sent."""
+        """Send the lines stored under a number. The next commit records that they were sent."""
         for row, reason, payload in step.released.rejected:
             if self.on_dead_letter is not None:
                 self.on_dead_letter(step.first + row, reason, payload)
@@ -351,7 +352,7 @@ class Stream:
             progress.batch(step.released.records, time.perf_counter() - step.start)
 
     def _write(self, step: _Step) -> int:
-        """Stores a step; gives the number of its lines in the outbox, -1 where it has none."""
+        """Store a step. Return the number of its lines in the outbox, or -1 if it has none."""
         entry = compress_lines(step.lines)
 
         def change(tx: Transaction) -> int:
@@ -365,7 +366,7 @@ class Stream:
                 tx.append_delta(self._name, step.released.journal)
             for row, reason, payload in step.released.rejected:
                 tx.put_dead_letter(self._name, str(step.first + row), reason, payload)
-            if step.people is not None:  # here and not before: the next batch is being placed meanwhile
+            if step.people is not None:  # done here because the next batch is placed at the same time
                 persons = self._population.hash_table_persons(step.people)
                 self._population.refuse_shared_persons(persons)
                 self._population.record(tx, persons)
@@ -376,21 +377,21 @@ class Stream:
         return self._commit(change)
 
     def _confirm_delivery(self, tx: Transaction) -> None:
-        """Notes what was sent, as far as the sink has confirmed it; whoever comes for more has got what was pushed before."""
+        """Record what the sink has confirmed. A caller who pushes again has received the earlier lines."""
         sent = self._unsent  # another thread may be sending the next one
         if sent >= 0:
             tx.confirm_delivery(self._name, sent)
             tx.forget_delivered_batches(self._name, sent)
 
     def _acknowledge(self) -> None:
-        """Notes that everything has been sent."""
+        """Record that everything was sent."""
         if self._unsent >= 0:
             self._commit(self._confirm_delivery)
         self._unsent = -1
 
 
 class _Writer:
-    """Two threads, one step each: while one is being sent, the next is being stored. A slow sink slows the source."""
+    """Two threads with one step each: one step is sent while the next one is stored. A slow sink slows the source."""
 
     def __init__(self, store: Callable[[_Step], int], send: Callable[[_Step, int], None]) -> None:
         self._store, self._send = store, send
@@ -410,17 +411,17 @@ class _Writer:
                 pool.shutdown(wait=True)
 
     def submit(self, step: _Step) -> None:
-        """Hands a step over, when the one before it is stored."""
+        """Submit a step when the previous one is stored."""
         self._wait_for_store()
         self._storing = self._pools[0].submit(self._work, step)
 
     def _work(self, step: _Step) -> None:
         number = self._store(step)
-        self._wait_for_send()  # steps are sent one after the other; one that failed ends the run, and is sent again by the next
+        self._wait_for_send()  # steps are sent in order; a failed step ends the run, and the next run sends it again
         self._sending = self._pools[1].submit(self._send, step, number)
 
     def settle(self) -> None:
-        """Waits until everything is written and sent."""
+        """Wait until everything is stored and sent."""
         self._wait_for_store()
         self._wait_for_send()
 

@@ -1,7 +1,7 @@
-"""One stream, or one shard of a stream, in memory: the engine, the judge of its batches, the writer of its lines.
+"""One stream, or one shard of a stream, in memory: the engine, the verifier of its batches, the writer of its lines.
 
-Every door uses this: the command line and the service, a Kafka partition and a shard of Spark differ in where records come
-from and in how a step becomes durable, and in nothing else.
+Every interface uses this: the command line, the service, a Kafka partition and a Spark shard differ only in the source of
+the records and in how a step becomes durable.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from reticent.store import Store
 from reticent.verify.stream.incremental import GroupVerifier, OpenedGroups, RecordVerifier
 from reticent.verify.veil.incremental import VeilVerifier
 
-# A journal is cheap to write and slow to replay: at most this much, or as much as the snapshot itself.
+# A journal is cheap to write and slow to replay: it grows to this size, or to the size of the snapshot.
 _MAX_JOURNAL = 16 << 20
 
 
 @dataclass(frozen=True, repr=False)
 class ReleasedBatch:
-    """What came of a batch.
+    """The result of releasing a batch.
 
     Attributes:
         lines: the lines of the batch's own records.
-        late: lines of records that were held, of this batch or of earlier ones.
-        journal: the change of the state; None where the state has to be kept whole.
-        records: how many records were taken in.
-        bad: the records that were set aside.
+        late_lines: the lines of records that were pending, from this batch or earlier ones.
+        journal: the change of the state; None if a snapshot is needed.
+        records: the number of accepted records.
+        rejected: the rejected records.
     """
 
     lines: bytes = b""
@@ -56,34 +56,34 @@ class StreamPublication:
 
     Args:
         policy: the policy of the stream.
-        rng: its key; by default that of the state.
-        shard: its number, where a stream has several.
-        state: a snapshot to go on from.
+        rng: its keys; by default those of the state.
+        shard: the number of the shard.
+        state: the snapshot to resume from.
     """
 
     def __init__(self, policy: Policy, *, rng: Rng | None = None, shard: int = 0, state: bytes | None = None) -> None:
         self.policy = policy
         kind = stream_class(policy.stream.method)
-        engine, judges = _split_state(state) if state is not None else (None, [])
+        engine, verifiers = _split_state(state) if state is not None else (None, [])
         self.engine: StreamPublisher = (
             kind(policy, rng=rng or Rng.fresh(), shard=shard) if engine is None else kind.restore(policy, engine)
         )
         own = self.engine.rng
         if rng is not None and (own.secret, own.veil_secret, self.engine.shard) != (rng.secret, rng.veil_secret, shard):
             raise StateError(
-                "The state of the stream was made under another key.",
-                hint="Start with the store that the stream was begun with: a new key would publish persons anew.",
+                "The state of the stream was written with another key.",
+                hint="Use the store of the stream's first run: a new key would publish the same people a second time.",
             )
         self.reader = RecordReader(policy, self.engine.numbers)
         self._lines = LineWriter(policy)
-        self._verifier = _BatchVerifier(policy, self.engine.metadata, judges, key=own.key("judge persons"))
+        self._verifier = _BatchVerifier(policy, self.engine.metadata, verifiers, key=own.key("judge persons"))
         self._next = self._verifier.next_seq
         self._journal, self._whole = 0, len(state or b"")
         self._refuted = False
 
     @classmethod
     def load(cls, policy: Policy, store: Store, name: str, *, seed: int | None = None) -> Self:
-        """The stream of a name as the store has it, or a new one."""
+        """Load the named stream from the store, or create it."""
         saved = store.snapshot(name)
         rng = keys_of(policy, store, name, seed=seed)
         if saved is None:
@@ -94,17 +94,16 @@ class StreamPublication:
         return publication
 
     def codebook(self) -> bytes:
-        """What recipients need to read the lines: one JSON object on one line."""
+        """Return the codebook of the lines: one JSON object on one line."""
         engine = self.engine
         book = stream_codebook(self.policy, method=engine.method, guarantee=engine.guarantee, metadata=engine.metadata)
         return orjson.dumps(book) + b"\n"
 
     def take(self, batch: Batch, seqs: UInt64s | None = None) -> ReleasedBatch:
-        """Releases a batch, records at their positions in the input; by default it follows the last one.
+        """Release a batch. `seqs` are the positions of its records; by default it follows the last batch.
 
         Raises:
-            GuaranteeError: the judge refutes what the engine has done; nothing may be delivered, and the publication is
-                of no use any more.
+            GuaranteeError: the verifier refutes the engine's output; nothing is delivered, and this object cannot be used again.
         """
         if seqs is None:
             seqs = (batch.rows + self._next).astype(np.uint64)
@@ -117,7 +116,7 @@ class StreamPublication:
         return released
 
     def close(self) -> ReleasedBatch:
-        """The input has ended: what is held is released or suppressed."""
+        """Release or suppress the pending records at the end of the input."""
         return self._verify_batch(self.engine.end(), self.reader.empty_batch())
 
     def _table(self, batch: Batch) -> pa.Table:
@@ -128,7 +127,7 @@ class StreamPublication:
 
     def _verify_batch(self, placed: PlacedBatch, batch: Batch) -> ReleasedBatch:
         if self._refuted:
-            raise StateError("The stream stopped after an error.", hint="Start it again from its store.")
+            raise StateError("The stream has stopped after an error.", hint="Start it again from its store.")
         self._refuted = True
         self._verifier.verify_batch(placed)
         self._refuted = False
@@ -138,7 +137,7 @@ class StreamPublication:
     # State
 
     def replay(self, journal: bytes) -> None:
-        """Takes in again what was published before."""
+        """Replay a journal of batches that were published before."""
         for placed in self.engine.replay(journal):
             self._verifier.verify_batch(placed)
             self._next = max(self._next, int(placed.seqs[-1]) + 1)
@@ -146,16 +145,16 @@ class StreamPublication:
 
     @property
     def snapshot_due(self) -> bool:
-        """Whether the journal since the last snapshot is longer than the state is worth."""
+        """Whether the journal since the last snapshot is too long."""
         return self._journal > max(_MAX_JOURNAL, self._whole)
 
     @property
     def snapshot_cheaper(self) -> bool:
-        """Whether the journal since the last snapshot is as long as the state: then it is cheaper to write the state."""
+        """Whether the journal is as long as the last snapshot, so that a new snapshot is cheaper."""
         return self._journal >= self._whole
 
     def snapshot(self) -> bytes:
-        """The whole private state; the journal begins anew behind it."""
+        """Return the whole private state, and start a new journal."""
         parts = [self.engine.snapshot(), *self._verifier.snapshot(self._next)]
         state = b"".join(part for piece in parts for part in (len(piece).to_bytes(8, "little"), piece))
         self._journal, self._whole = 0, len(state)
@@ -163,36 +162,36 @@ class StreamPublication:
 
 
 def keys_of(policy: Policy, store: Store, name: str, *, seed: int | None = None) -> Rng:
-    """The keys of a stream: its own, and that of the house, which belongs to one l and one prior for life."""
+    """Return the keys of a stream: its own, and the veil key, which belongs to one l and one prior."""
     return Rng(store.key(name), veil_secret=veil_key_of(policy, store)) if seed is None else Rng.from_seed(seed)
 
 
 def veil_key_of(policy: Policy, store: Store) -> bytes:
-    """The key of the house; none for methods without. Refuses another l or prior than the house has."""
+    """Return the veil key, empty for other methods. Refuse an l or a prior other than those pinned in the store."""
     digest = stream_class(policy.stream.method).pin_digest(policy)
     return store.veil_key(digest) if digest else b""
 
 
 def _split_state(state: bytes) -> tuple[bytes, list[bytes]]:
-    """The parts of a snapshot: the engine's, and the judge's."""
+    """Split a snapshot into the parts of the engine and of the verifiers."""
     parts, at = [], 0
     while at < len(state):
         size = int.from_bytes(state[at : at + 8], "little")
         parts.append(state[at + 8 : at + 8 + size])
         at += 8 + size
-    if len(parts) != 5 or at != len(state):  # the engine, three judges, the position
-        raise StateError("The snapshot is damaged.", hint=CORRUPT_HINT)
+    if len(parts) != 5 or at != len(state):  # the engine, three verifiers, the position
+        raise StateError("The snapshot of the stream is corrupt.", hint=CORRUPT_HINT)
     return parts[0], parts[1:]
 
 
 class _BatchVerifier:
-    """Asks the judge about every batch, in the policy's terms and not in those of the engine."""
+    """Verifies every batch against the policy, independently of the engine."""
 
     def __init__(self, policy: Policy, metadata: Mapping[str, Any], state: Sequence[bytes] = (), *, key: bytes) -> None:
         self._quasi, self._sensitive = policy.quasi, policy.sensitive[0]
         asked = policy.privacy.l is not None or policy.stream.l is not None
         self._groups = GroupVerifier(policy.l_of("stream"), policy.stream.retire_after)
-        # Only generalised records wait; their persons are known under a key of the judge's own.
+        # Only generalized records can be pending; the verifier hashes their persons with its own key.
         self._person, self._key = (policy.person if policy.stream.method == "castle" else None), key
         waiting = policy.stream.delta + 1 if self._person is not None else 0
         self._records = RecordVerifier(policy.privacy.k or 1, policy.l_of("stream") if asked else 1, waiting)
@@ -208,26 +207,26 @@ class _BatchVerifier:
             self.next_seq = int(state[3])
 
     def note_persons(self, table: pa.Table, seqs: UInt64s) -> None:
-        """Learns whose records come, where that matters later."""
+        """Note the persons of records that may be pending."""
         if self._person is not None:
             self._records.add_persons(
                 seqs, person_hashes(table.column(self._person).cast("string").to_pylist(), self._key)
             )
 
     def verify_batch(self, placed: PlacedBatch) -> None:
-        """Raises when something of a batch must not be delivered."""
-        offences: list[str] = []
+        """Raise a GuaranteeError if a batch must not be delivered."""
+        violations: list[str] = []
         if placed.groups is not None:
             opened = OpenedGroups(*placed.groups[1:])
-            offences += self._groups.violations(placed.seqs, placed.groups.groups, opened, placed.labels)
+            violations += self._groups.violations(placed.seqs, placed.groups.groups, opened, placed.labels)
         if placed.veiled is not None:
-            offences += ["veiled"] if self._veil is None else self._veil.violations(placed.seqs, placed.veiled)
+            violations += ["veiled"] if self._veil is None else self._veil.violations(placed.seqs, placed.veiled)
         if placed.records is not None:
-            offences += self._records.violations(placed.records, self._quasi, self._sensitive)
-        if offences:
+            violations += self._records.violations(placed.records, self._quasi, self._sensitive)
+        if violations:
             raise GuaranteeError(
-                f"The judge refuted a batch of the stream ({', '.join(offences)}); nothing of it was delivered.",
-                hint="This is a bug of the engine: report it, with the method and the settings of the stream.",
+                f"The verifier refuted a batch of the stream ({', '.join(violations)}); nothing of it was delivered.",
+                hint="Report this as a bug of the engine, with the method and the settings of the stream.",
             )
 
     def snapshot(self, next_seq: int) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""One table, once."""
+"""Releases one table, once."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def publish(
     not_covered: tuple[str, ...] = (),
     cancellation: CancellationToken | None = None,
 ) -> VerifiedRelease:
-    """Releases a table with exactly the columns of the policy; the judge has checked what comes back.
+    """Release a table with exactly the columns of the policy, and verify the result.
 
-    The store keeps the key of the house, for methods that have one; `not_covered` is what the release must say beside what its method
-    says; the watch tells how far the search is, and may be cancelled from another thread.
+    The store keeps the veil key, for methods that need one; `not_covered` adds statements of what the release does not cover;
+    `cancellation` reports the progress of the search, and another thread may cancel it.
 
     Raises:
         GuaranteeError: the policy cannot be met.
-        UnwantedError: the watch was cancelled.
+        UnwantedError: the search was cancelled.
     """
     method = method or policy.table.method
     if policy.person is not None and policy.person in table.column_names:
@@ -60,13 +60,13 @@ def publish(
 
 
 def _keys(policy: Policy, method: str, store: Store | None) -> Rng:
-    """Fresh ones; where the method has a house, with the key that the store keeps for it."""
+    """Return fresh keys, with the veil key of the store if the method needs one."""
     digest = publisher_class("table", method).pin_digest(policy)
     if not digest:
         return Rng.fresh()
     if store is None:
         raise PolicyError(
-            f"The method {method} needs a store for its key: without it the same persons would be veiled anew next time.",
-            hint="Give --store: a file that this house keeps, and uses for all its releases.",
+            f"The method {method} needs a store for its key: a new key would veil the same people differently next time.",
+            hint="Add --store with a file that your institution keeps and uses for all its releases.",
         )
     return replace(Rng.fresh(), veil_secret=store.veil_key(digest, binding=False))

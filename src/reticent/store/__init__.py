@@ -1,7 +1,7 @@
-"""The private side on disk: SQLite by default, PostgreSQL by URL, one schema.
+"""The store: the private state on disk, in SQLite by default or in PostgreSQL by URL, with one schema.
 
-What a publisher gave out, up to where it read, the state it goes on from, and what the world has seen of whom are
-changed in one transaction, so that after a crash the stored bytes are sent again and nothing is ever recomputed.
+One transaction changes a publisher's released bytes, its input position, its state and the ledger of its persons. After a
+crash the stored bytes are sent again, and nothing is computed a second time.
 """
 
 from reticent.store.snapshot_writer import SnapshotWriter

@@ -1,4 +1,4 @@
-"""Copies of a store, and going on from one: a restore begins a new generation that knows what the world has seen."""
+"""Backs up and restores a store. A restore starts a new epoch that accounts for what was published after the backup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SERVICE, _TOKENS = "service", "token"
 
 @dataclass
 class PublishedState:
-    """What the world has seen, as far as it was shown: releases by number, lines of streams by file."""
+    """What was published according to the arguments: numbers of releases, files with the lines of streams."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Path] = field(default_factory=dict)
@@ -34,20 +34,20 @@ class PublishedState:
 
 
 def backup(where: str | os.PathLike[str], target: Path) -> None:
-    """Copies a store while it is in use; the copy is there wholly or not at all."""
+    """Copy a store while it is in use. The copy is written completely or not at all."""
     path = store_file(where)
     if target.exists():
-        raise ConnectorError(f"{target} is there already.", hint="Name a new file for each backup.")
-    with Store.open(path, create=False) as store:  # refuses one that is damaged: a copy of it would be of no use
+        raise ConnectorError(f"{target} already exists.", hint="Name a new file for each backup.")
+    with Store.open(path, create=False) as store:  # refuses a corrupt store, whose copy would be useless
         check(store)
     _copy(path, target)
 
 
 def check(store: Store) -> dict[str, int]:
-    """Looks at every row of a store; gives their numbers by table.
+    """Check every row of a store. Return the number of rows by table.
 
     Raises:
-        StateError: something is not as it was written.
+        StateError: the store is corrupt.
     """
     if store.engine.dialect.name == "sqlite":
         check_structure(store.engine)
@@ -67,35 +67,36 @@ def check(store: Store) -> dict[str, int]:
 def restore(
     source: str | os.PathLike[str], where: str | os.PathLike[str], published: Sequence[str] = ()
 ) -> dict[str, RestoreOutcome]:
-    """Goes on from a backup in the place of a store; what lies there is set aside.
+    """Replace a store with a backup. The replaced file is kept under another name.
 
     Args:
-        source: the backup; for a store in a database server the store itself, once the server has brought it back.
-        where: the place of the store.
-        published: what the world has seen: release folders, files of a stream's lines, or NAME=NUMBER of releases or batches.
+        source: the backup; for a store in a database server the URL of the restored database.
+        where: the path or URL of the store.
+        published: what was published: release folders, files with a stream's lines, or NAME=NUMBER of releases or batches.
 
     Returns:
-        How each publication came out of it.
+        The outcome for each publication.
     """
     if database.file_of(where) is None:
         return _restore_in_place(source, where, published)
-    path, witness, source = store_file(where), RollbackMarker(store_file(where)), Path(source)
+    path, marker, source = store_file(where), RollbackMarker(store_file(where)), Path(source)
     if source.resolve() == path:
         raise StateError("The backup is the store itself.", hint="Name a copy that `reticent store backup` made.")
     seen = _parse_arguments(published)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.draft")
     try:
         _copy(source, draft)
-        said = witness.read_latest()
+        latest = marker.read_latest()
         with Store.open(draft, create=False) as store:
-            outcomes = {name: _outcome(store, name, seen, complete=said == store.head) for name in store.publishers()}
-            _start_epoch(store, outcomes, above=said.epoch if said and said.store == store.head.store else 0)
+            outcomes = {name: _outcome(store, name, seen, complete=latest == store.head) for name in store.publishers()}
+            is_known = latest is not None and latest.store == store.head.store
+            _start_epoch(store, outcomes, above=latest.epoch if latest is not None and is_known else 0)
             head = store.head
             database.checkpoint(store.engine)
         _replace_store(draft, path)
         with Store.open(path, create=False) as store:
-            witness.note(head, store.seal)
-        witness.close()
+            marker.note(head, store.seal)
+        marker.close()
     finally:
         remove_files(draft)
         RollbackMarker(draft).path.unlink(missing_ok=True)
@@ -105,11 +106,11 @@ def restore(
 def _restore_in_place(
     source: str | os.PathLike[str], where: str | os.PathLike[str], published: Sequence[str]
 ) -> dict[str, RestoreOutcome]:
-    """Goes on from what a database server has brought back."""
+    """Start a new epoch in a database that its server has restored."""
     if os.fspath(source) != os.fspath(where):
         raise StateError(
             "This store is in a database server.",
-            hint="Bring the backup back with the means of the server; then name the database twice, as backup and as store.",
+            hint="Restore the backup with the tools of the server; then give the database's URL twice, as backup and as store.",
         )
     seen = _parse_arguments(published)
     with Store.open(where, create=False, allow_moved=True) as store:
@@ -120,11 +121,11 @@ def _restore_in_place(
 
 
 def _start_epoch(store: Store, outcomes: dict[str, RestoreOutcome], above: int) -> None:
-    """A new generation, in one transaction with what is known of each publication."""
+    """Start a new epoch, and store the outcome of each publication."""
     with store.transaction() as tx:
         for name, outcome in outcomes.items():
             write_restore_outcome(tx, name, outcome)
-        for token in store.items(_SERVICE, _TOKENS):  # one that was revoked since would work again
+        for token in store.items(_SERVICE, _TOKENS):  # a token revoked after the backup would be valid again
             tx.delete(_SERVICE, _TOKENS, token)
     with database.write_transaction(store.engine) as connection:
         store.head = store.head.start_epoch(above)
@@ -134,15 +135,15 @@ def _start_epoch(store: Store, outcomes: dict[str, RestoreOutcome], above: int) 
 def _outcome(store: Store, name: str, seen: PublishedState, *, complete: bool) -> RestoreOutcome:
     row = store.publisher_row(name)
     published, lines = row["next_number"], seen.lines.get(name)
-    if complete or name == _SERVICE:  # the service itself publishes single tables, each for itself
+    if complete or name == _SERVICE:  # each table of the service is a publication of its own
         return RestoreOutcome()
     if lines is not None:
         out = int(json.loads(row["position"] or "{}").get("out", 0))
         return RestoreOutcome(lines=str(lines.resolve()), size=max(out, lines.stat().st_size))
     if name not in seen.numbers:
-        return RestoreOutcome(closed="nobody said what was published of it since the backup")
+        return RestoreOutcome(closed="--published does not say what was published after the backup")
     if seen.numbers[name] > published:
-        return RestoreOutcome(closed=f"{seen.numbers[name] - published:,} of its releases are newer than the backup")
+        return RestoreOutcome(closed=f"{seen.numbers[name] - published:,} releases are newer than the backup")
     return RestoreOutcome()
 
 
@@ -160,7 +161,7 @@ def _parse_arguments(published: Sequence[str]) -> PublishedState:
         else:
             raise ConnectorError(
                 f"--published {word}: there is no such file or folder.",
-                hint="Give release folders, the file of a stream's lines, or NAME=NUMBER.",
+                hint="Give a release folder, a file with a stream's lines, or NAME=NUMBER.",
             )
     return seen
 
@@ -168,20 +169,20 @@ def _parse_arguments(published: Sequence[str]) -> PublishedState:
 def _add_folder(seen: PublishedState, path: Path) -> None:
     try:
         manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
-        stamp = manifest["store"]
-        name, number = str(stamp["publisher"]), int(stamp["number"])
-        lives = int(str(stamp["epoch"]).rpartition("-")[2])
+        provenance = manifest["store"]
+        name, number = str(provenance["publisher"]), int(provenance["number"])
+        epoch = int(str(provenance["epoch"]).rpartition("-")[2])
     except (OSError, ValueError, KeyError, TypeError):
         raise ConnectorError(
             f"{path} does not say which store released it.",
-            hint="Give NAME=NUMBER instead: how many releases there were.",
+            hint="Give NAME=NUMBER instead: the publication and its number of releases.",
         ) from None
     seen.numbers[name] = max(number, seen.numbers.get(name, 0))
-    seen.epochs.add(lives)
+    seen.epochs.add(epoch)
 
 
 def _copy(source: Path, target: Path) -> None:
-    """The pages of a store as of one moment, in a file of their own."""
+    """Copy a consistent snapshot of a store to a new file."""
     if not source.is_file():
         raise StateError(f"Store {source}: there is no such file.", hint="Check the path.")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.draft")
@@ -197,7 +198,8 @@ def _copy(source: Path, target: Path) -> None:
         sync(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise StateError(
-            f"{source} cannot be copied ({type(error).__name__}).", hint="Check both places, and that it is a store."
+            f"{source} cannot be copied ({type(error).__name__}).",
+            hint="Check both paths, and that the source is a store.",
         ) from None
     finally:
         remove_files(draft)
@@ -207,18 +209,18 @@ def _replace_store(draft: Path, path: Path) -> None:
     try:
         _set_aside(path)
         move(draft, path)
-    except OSError as error:  # on Windows a file that anybody has open stays where it is
+    except OSError as error:  # Windows cannot replace an open file
         reason = os.strerror(error.errno or 0)
-        raise StateError(f"Store {path}: cannot be replaced: {reason}.", hint="Stop whoever uses it.") from None
+        raise StateError(f"Store {path} cannot be replaced: {reason}.", hint="Stop the process that uses it.") from None
     sync(path.parent)
 
 
 def _set_aside(path: Path) -> None:
-    """What was there is kept under another name: it may be the only one that knows what was published."""
+    """Keep the replaced store under another name: it may be the only record of what was published."""
     if not path.exists():
         return
     aside = path.with_name(f"{path.name}.before-restore-{secrets.token_hex(4)}")
-    for suffix in ("-wal", "-shm"):  # a log that stayed would be taken for that of the new file
+    for suffix in ("-wal", "-shm"):  # SQLite would apply an old log to the new file
         companion = path.with_name(path.name + suffix)
         if companion.exists():
             move(companion, aside.with_name(aside.name + suffix))
@@ -226,8 +228,8 @@ def _set_aside(path: Path) -> None:
 
 
 def store_file(where: str | os.PathLike[str]) -> Path:
-    """The file of a store; refuses one in a database server."""
+    """Return the file of a store. Refuse a store in a database server."""
     path = database.file_of(where)
     if path is None:
-        raise StateError("This store is in a database server.", hint="Back it up with the means of the server.")
+        raise StateError("This store is in a database server.", hint="Back it up with the tools of the server.")
     return path

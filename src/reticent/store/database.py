@@ -1,11 +1,11 @@
-"""Connecting to SQLite or PostgreSQL so that a commit is durable, one writer per publisher, and saying in our words what went wrong.
+"""Connects to SQLite or PostgreSQL with durable commits and one writer per publisher, and translates database errors.
 
-SQLite: WAL with synchronous=FULL, because NORMAL does not reach the disk at every commit; writers begin with the
-write lock in hand, so that two of them never meet halfway. PostgreSQL: synchronous commit.
+SQLite: WAL with synchronous=FULL, because NORMAL does not reach the disk at every commit; writers take the write lock at the
+beginning of a transaction, so that two of them cannot deadlock. PostgreSQL: synchronous commit.
 
-The lock of a publisher is a file lock beside an SQLite store or an advisory lock of PostgreSQL; both vanish with the process that
-holds them, however it dies. A lock can be lost without noticing (a broken connection), so whoever gets it also writes a
-fresh owner into the publisher's row, and every transaction checks that the row still names its own.
+The lock of a publisher is a lock file next to an SQLite store, or an advisory lock of PostgreSQL. Both end with their process, even
+if it is killed. A broken connection can lose a lock unnoticed. Therefore the owner of a lock also writes a fresh owner id into the
+publisher's row, and every transaction checks that the row still has this id.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from reticent.disk import file_lock
 from reticent.errors import CORRUPT_HINT, StateError
 
-# How long one writer waits for another before it gives up: longer than any sane commit, shorter than patience.
+# How long a writer waits for another one: longer than any normal commit.
 BUSY_MS = 30_000
 
 _REASONS = {
-    "SQLITE_BUSY": ("another process keeps it locked", "Wait for it, or stop it."),
-    "SQLITE_FULL": ("the disk is full", "Make room; nothing was changed."),
-    "SQLITE_IOERR_WRITE": ("the disk is full or failing", "Check the disk; nothing was changed."),
-    "SQLITE_READONLY": ("it may not be written", "Check the permissions of the file and its directory."),
+    "SQLITE_BUSY": ("another process has locked it", "Wait for the other process, or stop it."),
+    "SQLITE_FULL": ("the disk is full", "Free some disk space. Nothing was changed."),
+    "SQLITE_IOERR_WRITE": ("the disk is full or failing", "Check the disk. Nothing was changed."),
+    "SQLITE_READONLY": ("it is read-only", "Check the permissions of the file and its directory."),
     "SQLITE_CANTOPEN": ("it cannot be opened", "Check the path and the permissions."),
-    "SQLITE_NOTADB": ("it is not a store, or its beginning is damaged", "Check the path. " + CORRUPT_HINT),
-    "SQLITE_CORRUPT": ("it is damaged", CORRUPT_HINT),
-    "SQLITE_ERROR": ("its tables are not as they were made", CORRUPT_HINT),
-    "53100": ("the disk of the server is full", "Make room; nothing was changed."),
+    "SQLITE_NOTADB": ("it is not a store, or its header is corrupt", "Check the path. " + CORRUPT_HINT),
+    "SQLITE_CORRUPT": ("it is corrupt", CORRUPT_HINT),
+    "SQLITE_ERROR": ("its tables do not match the schema", CORRUPT_HINT),
+    "53100": ("the disk of the server is full", "Free some disk space. Nothing was changed."),
     "28P01": ("the password is wrong", "Check the URL."),
     "3D000": ("the database does not exist", "Create it first."),
-    "42501": ("the user may not do this", "Grant the rights to create and change tables."),
+    "42501": ("the database user lacks permissions", "Grant the user the rights to create and change tables."),
 }
 
 
 def connect(where: str | os.PathLike[str]) -> sa.Engine:
-    """An engine for a path, a `sqlite:///` URL or a `postgresql://` URL."""
+    """Return a database engine for a path, a `sqlite:///` URL or a `postgresql://` URL."""
     url = _url(file_of(where) or where)
     try:
         engine = sa.create_engine(url, hide_parameters=True, connect_args=_connect_args(url))
     except ModuleNotFoundError:
-        raise StateError("PostgreSQL needs its driver.", hint="pip install 'reticent[postgres]'") from None
+        raise StateError("The PostgreSQL driver is missing.", hint="Run pip install 'reticent[postgres]'.") from None
     event.listen(engine, "connect", _on_sqlite if url.get_backend_name() == "sqlite" else _on_postgres)
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "begin", _begin)
@@ -59,50 +59,50 @@ def connect(where: str | os.PathLike[str]) -> sa.Engine:
 
 
 def file_of(where: str | os.PathLike[str]) -> Path | None:
-    """The file of a store; None where it is in a database server."""
+    """Return the file of a store, or None for a store in a database server."""
     url = _url(where)
-    # By its own name, not by one that points at it: its log, its lock and its witness stand beside the file itself.
+    # Resolve links: the log, the lock and the rollback marker are next to the file itself.
     return Path(url.database or "").resolve() if url.get_backend_name() == "sqlite" else None
 
 
 def link_of(where: str | os.PathLike[str]) -> Path | None:
-    """The name by which a store's file was asked for, where that is a link to it."""
+    """Return the path of a store's file if it is a symbolic link."""
     url = _url(where)
     path = Path(url.database or "")
     return path if url.get_backend_name() == "sqlite" and path.is_symlink() else None
 
 
 def insert(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that knows ON CONFLICT, in a dialect."""
+    """Return an INSERT with ON CONFLICT for a dialect."""
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 def select_rows(table: sa.Table, which: str) -> sa.TextClause:
-    """A query for whole rows, in words: to compile one for each connection takes longer than to run it."""
-    return sa.text(f"SELECT * FROM {table.name} WHERE {which}")  # noqa: S608 - words of our own
+    """Return a query for whole rows as text: compiling one for each connection takes longer than running it."""
+    return sa.text(f"SELECT * FROM {table.name} WHERE {which}")  # noqa: S608 - no user input
 
 
 @contextlib.contextmanager
 def translate_errors(engine: sa.Engine) -> Iterator[None]:
-    """Replace the database's errors, which may quote what was being written, by ours."""
+    """Replace the database's errors, which may contain cell values, with a StateError."""
     try:
         yield
     except SQLAlchemyError as error:
         original = error.orig if isinstance(error, DBAPIError) else None
         code = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None) or ""
         reason, hint = next(
-            (said for known, said in _REASONS.items() if code.startswith(known)),
-            (f"{type(original or error).__name__} {code}".strip(), "Check that the store is there and can be reached."),
+            (reason for known, reason in _REASONS.items() if code.startswith(known)),
+            (f"{type(original or error).__name__} {code}".strip(), "Check that the store exists and can be reached."),
         )
         raise StateError(f"Store {display_name(engine)}: {reason}.", hint=hint) from None
-    except UnicodeDecodeError:  # SQLite quotes a schema that is no text any more
+    except UnicodeDecodeError:  # SQLite quotes a corrupt schema
         reason, hint = _REASONS["SQLITE_CORRUPT"]
         raise StateError(f"Store {display_name(engine)}: {reason}.", hint=hint) from None
 
 
 @contextlib.contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection that holds the write lock, in a transaction that the end of the block commits."""
+    """Open a transaction with the write lock. It is committed at the end of the block."""
     with translate_errors(engine), engine.connect() as plain:
         connection = plain.execution_options(writes=True)
         with connection.begin():
@@ -110,7 +110,7 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def truncate_log(engine: sa.Engine) -> bool:
-    """Writes the log of SQLite back and cuts it to nothing; whether nobody stood in the way. Another server has its own means."""
+    """Write SQLite's log back and truncate it. Return False if another process prevented it. Does nothing for PostgreSQL."""
     if engine.dialect.name != "sqlite":
         return True
     with translate_errors(engine), engine.connect() as plain:
@@ -120,18 +120,20 @@ def truncate_log(engine: sa.Engine) -> bool:
 
 
 def checkpoint(engine: sa.Engine) -> None:
-    """Brings everything into the one file, before it gets another name: closing alone says nothing when it cannot.
+    """Write the log into the store's file before the file is renamed: closing the store alone can fail silently.
 
     Raises:
-        StateError: the disk does not let it.
+        StateError: another process uses the store, or the disk fails.
     """
     if not truncate_log(engine):
-        raise StateError(f"Store {display_name(engine)}: somebody uses it.", hint="Wait for it, or stop it.")
+        raise StateError(
+            f"Store {display_name(engine)}: another process uses it.", hint="Wait for the other process, or stop it."
+        )
     engine.dispose()
 
 
 def display_name(engine: sa.Engine) -> str:
-    """The store's name for messages, without a password."""
+    """Return the store's name for messages, without a password."""
     url = engine.url
     return str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
 
@@ -150,23 +152,23 @@ def _url(where: str | os.PathLike[str]) -> sa.URL:
     if backend == "sqlite" and url.database and url.database != ":memory:":
         return url.set(drivername="sqlite+pysqlite")
     raise StateError(
-        "The store's URL is not understood.", hint="Give a path, sqlite:///path, or postgresql://user@host/database."
+        "The store's URL is invalid.", hint="Give a path, sqlite:///path, or postgresql://user@host/database."
     )
 
 
 def _connect_args(url: sa.URL) -> dict[str, Any]:
-    # The driver must not begin transactions by itself: it would begin them without the write lock.
+    # The driver must not begin transactions itself: it would not take the write lock.
     if url.get_backend_name() == "sqlite":
         return {"isolation_level": None, "timeout": BUSY_MS / 1000, "check_same_thread": False}
     return {"connect_timeout": 10}
 
 
 def _on_sqlite(raw: Any, _: Any) -> None:
-    # Of a new store: batches go to disk in half as many pieces, single rows no slower.
+    # Applies to a new store: batches need half as many pages, and single rows are no slower.
     raw.execute("PRAGMA page_size = 8192")
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
-    raw.execute("PRAGMA secure_delete = ON")  # what was deleted is gone from the file too
+    raw.execute("PRAGMA secure_delete = ON")  # overwrites deleted content in the file
 
 
 def _on_postgres(raw: Any, _: Any) -> None:
@@ -204,7 +206,7 @@ def _file_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[None]
             raise _lock_error(publisher) from None
         except OSError as error:
             reason = os.strerror(error.errno or 0)
-            raise StateError(f"Store {store}: cannot be locked: {reason}.", hint="Check the directory.") from None
+            raise StateError(f"Store {store} cannot be locked: {reason}.", hint="Check the directory.") from None
         yield
 
 
@@ -219,7 +221,7 @@ def _advisory_lock(engine: sa.Engine, publisher: str, wait: float) -> Iterator[N
             _wait_for_lock(lambda: bool(connection.execute(take).scalar()), publisher, wait)
         yield
     finally:
-        # The lock belongs to the connection: closing it for good frees the lock, whatever state it is in.
+        # The lock belongs to the connection: invalidating the connection frees the lock in every state.
         connection.invalidate()
         connection.close()
 
@@ -234,8 +236,8 @@ def _wait_for_lock(take: Callable[[], bool], publisher: str, wait: float) -> Non
 
 def _lock_error(publisher: str) -> StateError:
     return StateError(
-        f"Another process writes for {publisher!r} at this moment.",
-        hint="Wait until it has finished, or stop it; two writers would release the same people twice.",
+        f"Another process is writing to {publisher!r}.",
+        hint="Wait until it has finished, or stop it. Two writers would release the same people twice.",
     )
 
 

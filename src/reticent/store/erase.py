@@ -1,10 +1,10 @@
-"""Erasing for good: a publication, records that could not be released, words that only removed records had.
+"""Erases publications, dead letters, and values that only deleted records had.
 
-SQLite overwrites deleted rows (`secure_delete`); the log beside it still holds them until it is written back and cut off.
+SQLite overwrites deleted rows (`secure_delete`). Its log still contains them until it is written back and truncated.
 
-Guarantee: nothing of what is erased is in the store's files afterwards.
-Not covered: what was published, which others have; backups. Keyed hashes of the persons stay in the one ledger: whoever was
-    published must not be published anew because the store was made to forget it. In PostgreSQL the pages go with its next vacuum.
+Guarantee: against an attacker who has the store's files afterwards: they contain nothing of what was erased.
+Not covered: published releases and backups. Keyed hashes of the persons stay in the ledger, so that erased persons are not published
+    a second time. PostgreSQL keeps the old pages until its next vacuum.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _DAY = 24 * 3600
 
 
 def erase(store: Store, publisher: str) -> None:
-    """Erases a publication: its releases, its state, its records; it is closed, and its persons stay known to the ledger.
+    """Erase the releases, the state and the records of a publication, and close it. The ledger keeps its persons.
 
     Raises:
-        StateError: there is none of this name, or somebody uses it.
+        StateError: there is no publication of this name, or another process uses it.
     """
     if publisher in (_SERVICE, _VEIL_KEY):
-        raise StateError(f"{publisher!r} is no publication.", hint="`reticent ledger` names them.")
+        raise StateError(f"{publisher!r} is not a publication.", hint="Run `reticent ledger` to list the publications.")
     with store.lock(publisher), store.transaction() as tx:
         for table in _PUBLISHER_TABLES:
             tx.run(publisher, sa.delete(table).where(table.c.publisher == sa.bindparam("of")), [{"of": publisher}])
@@ -54,9 +54,9 @@ def erase(store: Store, publisher: str) -> None:
 
 
 def erase_dead_letters(store: Store, days: float, *, now: float | None = None) -> int:
-    """Erases records that could not be released and were there at a call so many days ago; 0 erases all. Gives their number.
+    """Erase the dead letters that existed at a call at least `days` days ago; 0 erases all. Return their number.
 
-    A dead letter does not say when it came: each call notes how far they have come, and a later one erases up to there.
+    A dead letter has no time. Each call notes the last dead letter, and a later call erases up to it.
     """
     now = time.time() if now is None else now
     table = schema.dead_letters
@@ -75,22 +75,22 @@ def erase_dead_letters(store: Store, days: float, *, now: float | None = None) -
 def _truncate_log(store: Store) -> None:
     if not database.truncate_log(store.engine):
         raise StateError(
-            "It is erased, and the log of the store still holds it: somebody reads the store.",
-            hint="Run the command again when nobody does; closing the store cuts the log, too.",
+            "The data was erased, but the log of the store still contains it: another process reads the store.",
+            hint="Stop the other process, then run the command again.",
         )
 
 
 def forget_words(
     tx: Transaction, publisher: str, columns: Sequence[str], removed: Int32s, gone: Sequence[Int32s] | None = None
 ) -> list[str]:
-    """Overwrites the words of an evolving table that only removed records had; the columns that had any.
+    """Overwrite the values of an evolving table that only removed records had. Return the affected columns.
 
     Args:
-        tx: the transaction that removed the records, after it did.
-        publisher: the table.
+        tx: the transaction that has removed the records.
+        publisher: the name of the table.
         columns: the columns of the codes, in order.
         removed: a row of codes per removed record.
-        gone: per column those that no record has any more, by who has all of them in memory; read from the store otherwise.
+        gone: per column the codes that no record has any more, if known; otherwise they are read from the store.
     """
     if gone is None:
         left = _remaining_codes(tx, publisher, len(columns))
@@ -102,7 +102,7 @@ def forget_words(
 
 
 def _exclusive_codes(removed: Int32s, left: Int32s) -> Int32s:
-    """The codes of the removed that none of those left has, sorted."""
+    """Return the codes of removed records that no remaining record has, sorted."""
     only = np.zeros(int(removed.max()) + 1, dtype=np.bool_)
     only[removed] = True
     only[left[left < len(only)]] = False
@@ -127,7 +127,7 @@ def _overwrite(tx: Transaction, publisher: str, column: str, codes: Int32s) -> N
 
 
 def _replace_words(words: pa.Array, codes: list[int], first: int) -> pa.Table:
-    """The words with others in the place of some: each different, so that every other word keeps its code."""
+    """Replace the values of some codes with unique placeholders, so that all other values keep their codes."""
     values = words.to_pylist()
     for code in codes:
         number = -(1 << 52) - code

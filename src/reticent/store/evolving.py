@@ -1,4 +1,4 @@
-"""Rows of an evolving table in the store: written and read in bulk, one row per record."""
+"""Reads and writes the records of an evolving table in bulk, one row per record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reticent.store import schema
 from reticent.store.store import Store
 from reticent.store.transaction import Transaction
 
-# Ids per query: well below what SQLite takes as parameters of one statement.
+# Ids per query: well below SQLite's limit of parameters per statement.
 _IDS_PER_QUERY = 500
 # Rows in memory at once while a large change is written.
 _ROWS_PER_WRITE = 20_000
@@ -36,40 +36,40 @@ class StoredRecord:
 
 
 def write(tx: Transaction, publisher: str, rows: Iterable[tuple[int, str, str | None, bytes, int]]) -> None:
-    """Adds records, or replaces those of the same number; each as number, person, name, what is fixed of it, and class."""
+    """Add or replace records, each given as row number, person, name, fixed bytes and class."""
     waiting = iter(rows)
-    while some := list(islice(waiting, _ROWS_PER_WRITE)):
+    while chunk := list(islice(waiting, _ROWS_PER_WRITE)):
         values = [
             {"publisher": publisher, "row": row, "person": person, "name": name, "fixed": fixed, "class": group}
-            for row, person, name, fixed, group in some
+            for row, person, name, fixed, group in chunk
         ]
         tx.upsert(publisher, schema.evolving_records, values)
 
 
 def remove(tx: Transaction, publisher: str, rows: Sequence[int]) -> None:
-    """Removes records by number."""
+    """Remove records by row number."""
     for start in range(0, len(rows), _IDS_PER_QUERY):
         tx.run(publisher, _REMOVE, [{"of": publisher, "rows": rows[start : start + _IDS_PER_QUERY]}])
 
 
 def read(store: Store, publisher: str) -> list[StoredRecord]:
-    """All records, by number."""
+    """Return all records, sorted by row number."""
     t = schema.evolving_records.c
     rows = store.rows(schema.evolving_records, t.publisher == publisher, order_by=t.row)
     return [_to_record(row) for row in rows]
 
 
 def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Sequence[str] = ()) -> list[StoredRecord]:
-    """The records of some persons, and those with some record ids, by number."""
+    """Return the records of the given persons or record ids, sorted by row number."""
     t = schema.evolving_records.c
     rows: dict[int, StoredRecord] = {}
     for column, ids in ((t.person, persons), (t.name, names)):
         for start in range(0, len(ids), _IDS_PER_QUERY):
-            some = [
+            stored_ids = [
                 store.seal.name_in_store(schema.evolving_records, column.name, one)
                 for one in ids[start : start + _IDS_PER_QUERY]
             ]
-            which = sa.and_(t.publisher == publisher, column.in_(some))
+            which = sa.and_(t.publisher == publisher, column.in_(stored_ids))
             rows |= {
                 each["row"]: _to_record(each) for each in store.rows(schema.evolving_records, which, order_by=t.row)
             }
@@ -77,44 +77,44 @@ def find(store: Store, publisher: str, *, persons: Sequence[str] = (), names: Se
 
 
 def next_row_number(store: Store, publisher: str) -> int:
-    """The first row number above all that are used."""
+    """Return the first row number above all used ones."""
     t = schema.evolving_records.c
     (last,) = store.read(sa.select(sa.func.max(t.row)).where(t.publisher == publisher))[0]
     return 0 if last is None else int(last) + 1
 
 
 def write_person_states(tx: Transaction, publisher: str, states: Mapping[str, bytes]) -> None:
-    """Keeps what is remembered of persons, by key; it stays when their records go."""
+    """Store the states of persons by key. A state stays when the person's records are deleted."""
     waiting = iter(states.items())
-    while some := list(islice(waiting, _ROWS_PER_WRITE)):
-        rows = [{"publisher": publisher, "space": _PERSON_STATES, "key": key, "value": life} for key, life in some]
+    while chunk := list(islice(waiting, _ROWS_PER_WRITE)):
+        rows = [{"publisher": publisher, "space": _PERSON_STATES, "key": key, "value": state} for key, state in chunk]
         tx.upsert(publisher, schema.kv, rows)
 
 
 def read_person_states(store: Store, publisher: str, keys: Sequence[str]) -> dict[str, bytes]:
-    """What is remembered of some persons."""
+    """Return the stored states of persons, by key."""
     t = schema.kv.c
-    memories: dict[str, bytes] = {}
+    states: dict[str, bytes] = {}
     for start in range(0, len(keys), _IDS_PER_QUERY):
-        some = t.key.in_(
+        has_key = t.key.in_(
             [
                 store.seal.name_in_store(schema.kv, t.key.name, key, _PERSON_STATES)
                 for key in keys[start : start + _IDS_PER_QUERY]
             ]
         )
-        which = sa.and_(t.publisher == publisher, t.space == _PERSON_STATES, some)
-        memories |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order_by=t.key)}
-    return memories
+        which = sa.and_(t.publisher == publisher, t.space == _PERSON_STATES, has_key)
+        states |= {row["key"]: bytes(row["value"]) for row in store.rows(schema.kv, which, order_by=t.key)}
+    return states
 
 
 def add_words(tx: Transaction, publisher: str, column: str, first: int, payload: bytes) -> None:
-    """Adds the values of a column from code `first` on."""
+    """Add the values of a column, starting at code `first`."""
     row = {"publisher": publisher, "column": column, "first": first, "payload": payload}
     tx.upsert(publisher, schema.evolving_words, [row])
 
 
 def read_words(store: Store, publisher: str, column: str) -> list[bytes]:
-    """The values of a column in the order of their codes, as they were added."""
+    """Return the values of a column in the order of their codes."""
     t = schema.evolving_words.c
     which = sa.and_(t.publisher == publisher, t.column == column)
     return [bytes(row["payload"]) for row in store.rows(schema.evolving_words, which, order_by=t.first)]

@@ -1,13 +1,13 @@
-"""Rows that prove themselves: a keyed digest over every row, its keys included, checked whenever the row is read; and the store's head.
+"""Protects every row with a keyed digest that is checked on every read, and keeps the store's head.
 
-A store has an id for life, a generation that a restore raises, and a count of commits. What it published forms a chain: each
-release names the digest of the one before it.
+A store has a permanent id, an epoch that each restore raises, and a number of commits. Its releases form a chain: each release has the
+digest of its predecessor.
 
-Guarantee: against bits that turn on disk, rows that change places, and anyone who writes without the store's key: a row is as
-    it was written, or the store is refused.
-Not covered: rows that are missing altogether, which the counts in a publisher's row and the structure check find; a store that was
-    replaced as a whole by an older copy of itself, which `witness` finds.
-Cost: one pass of BLAKE2b over what is written and what is read, about a nanosecond per byte and a microsecond per row.
+Guarantee: against disk errors, exchanged rows, and an attacker who writes without the store's key: a row is as it was written, or
+    the store is refused.
+Not covered: missing rows, which the counts in a publisher's row and the structure check detect; a store that was replaced as a whole
+    by an older copy, which `rollback_marker` detects.
+Cost: one pass of BLAKE2b over all bytes written and read: about 1 ns per byte and 1 microsecond per row.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ SIZE = 16
 DIGEST = "digest"
 _RAW = (bytes, bytearray, memoryview)
 _UNDIGESTED_COLUMNS = (DIGEST, "id", "owner")
-"""Not covered by the digest: itself, numbers that the database gives, and the mark of the present writer."""
+"""Not covered by the digest: the digest itself, ids that the database assigns, and the id of the current writer."""
 _NAME_COLUMNS = {"reticent_evolving_records": ("person", "name"), "reticent_kv": ("key",)}
-"""Cells of text that an encrypted store hides, and finds again."""
+"""Text columns that an encrypted store encrypts deterministically, so that it can look them up."""
 _ORDERED_SPACES = ("state.a", "state.b", "audit-log")
-"""Spaces whose keys are numbers that are asked for in order; they stay as they are."""
+"""Spaces whose keys are numbers that are read in order; these keys are not encrypted."""
 
 
 def corrupt_error(what: str) -> StateError:
-    """The error for anything in a store that is not as it was written."""
-    return StateError(f"{what} is damaged.", hint=CORRUPT_HINT)
+    """Return the error for a corrupt part of a store."""
+    return StateError(f"{what} is corrupt.", hint=CORRUPT_HINT)
 
 
 class Seal:
-    """Makes and checks the digests of one store, under its secret; hides and shows its cells where it is encrypted."""
+    """Makes and checks the digests of one store, and encrypts and decrypts its cells if it is encrypted."""
 
     def __init__(self, secret: bytes, cipher: Cipher | None = None, key: bytes | None = None) -> None:
         self.secret, self._key = secret, key or secret
@@ -51,15 +51,15 @@ class Seal:
         self._columns: dict[str, tuple[str, ...]] = {}
         self._bytes: dict[str, tuple[str, ...]] = {}
         self.overhead = OVERHEAD if cipher else 0
-        """Bytes that a stored cell is longer than what it holds."""
+        """Additional bytes of an encrypted cell."""
 
     @property
     def permanent(self) -> Seal:
-        """For what outlives every change of the store's key: the ledger's hashes of persons, and the witness."""
+        """The seal for what outlives every change of the store's key: the hashes of persons and the rollback marker."""
         return Seal(self.secret)
 
     def digest(self, name: str, cells: Sequence[Any]) -> bytes:
-        """The digest of some cells of a table, or of anything else that has a name."""
+        """Return the digest of cells under a name, usually that of a table."""
         return self._digest_bytes(name.encode() + b"".join(_digest_parts(cells)))
 
     def _digest_bytes(self, content: bytes) -> bytes:
@@ -68,11 +68,11 @@ class Seal:
         return digest.digest()
 
     def seal_row(self, table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A row as the store keeps it, with its digest."""
+        """Return a row as the store keeps it, with its digest."""
         return self.seal_rows(table, [row])[0]
 
     def seal_rows(self, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The same of many rows, column by column, which is quicker."""
+        """Return many rows as the store keeps them. Working column by column is faster."""
         stored = [dict(row) if self._cipher is None else self._encrypt_row(self._cipher, table, row) for row in rows]
         columns = [_digest_parts([row[name] for row in stored]) for name in self.columns(table)]
         head = table.name.encode()
@@ -81,13 +81,13 @@ class Seal:
         return stored
 
     def open_row(self, table: sa.Table, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        """A stored row as it was written, or a refusal; what the database made of its cells does not matter."""
+        """Check the digest of a stored row and return the row decrypted. Refuse a corrupt row."""
         if self.digest(table.name, [row[name] for name in self.columns(table)]) != row[DIGEST]:
             raise corrupt_error(f"A row of {table.name}")
         return row if self._cipher is None else self._decrypt_row(self._cipher, table, row)
 
     def name_in_store(self, table: sa.Table, column: str, name: str, space: str = "") -> str:
-        """How the store writes the name of a person, a record or a value, to find it by."""
+        """Return the name of a person, record or value as the store keeps it, for lookups."""
         return (
             name
             if self._cipher is None or space in _ORDERED_SPACES
@@ -122,7 +122,7 @@ class Seal:
         return self._bytes[table.name]
 
     def columns(self, table: sa.Table) -> tuple[str, ...]:
-        """The columns that the digest covers, in order."""
+        """Return the columns that the digest covers, in order."""
         if table.name not in self._columns:
             self._columns[table.name] = tuple(
                 column.name for column in table.c if column.name not in _UNDIGESTED_COLUMNS
@@ -131,7 +131,7 @@ class Seal:
 
 
 def _digest_parts(cells: Sequence[Any]) -> list[bytes]:
-    """Cells as the digest has them, their kind and length before each."""
+    """Return cells as the digest takes them, each after its type and length."""
     parts = []
     for cell in cells:
         if isinstance(cell, _RAW):
@@ -153,9 +153,9 @@ class Head:
     """The state of a store as a whole.
 
     Attributes:
-        store: its id, for life.
-        generation: 1 as it was made; each restore adds one.
-        commits: how many transactions it has had.
+        store: its permanent id.
+        generation: its epoch: 1 for a new store, raised by each restore.
+        commits: its number of transactions.
     """
 
     store: str
@@ -164,34 +164,34 @@ class Head:
 
     @classmethod
     def fresh(cls) -> Self:
-        """Of a store that is just being made."""
+        """Return the head of a new store."""
         return cls(secrets.token_hex(8), 1, 0)
 
     @property
     def epoch_name(self) -> str:
-        """The generation as releases and answers show it."""
+        """The store's id and epoch, as in releases and answers."""
         return f"{self.store}-{self.epoch}"
 
     def next(self) -> Self:
-        """After one more commit."""
+        """Return the head after one more commit."""
         return replace(self, commits=self.commits + 1)
 
     def start_epoch(self, above: int) -> Self:
-        """After a restore: a generation that nobody has seen yet."""
+        """Return the head after a restore, with a new epoch."""
         return replace(self, epoch=max(self.epoch, above) + 1)
 
 
 def read_seal(connection: sa.Connection, key: Key | None) -> Seal:
-    """The store's own secret, and its data key where it is encrypted; they never leave the private side.
+    """Read the store's secret, and its data key if the store is encrypted. Neither is ever published.
 
     Raises:
-        StateError: the store is encrypted and there is no key, or another; or there is a key and it is not encrypted.
+        StateError: the store is encrypted and the key is missing or wrong, or the store is not encrypted and there is a key.
     """
     text = str(connection.execute(_READ, {"of": SECRET}).scalar())
     if is_encrypted(connection):
         if key is None:
             raise StateError(
-                "The store is encrypted.", hint=f"Name the file of its key in {FILE}, or set {PASSPHRASE}."
+                "The store is encrypted.", hint=f"Set {FILE} to the path of its key file, or set {PASSPHRASE}."
             )
         return _encrypted_seal(key.unwrap(text))
     try:
@@ -202,8 +202,8 @@ def read_seal(connection: sa.Connection, key: Key | None) -> Seal:
         raise corrupt_error("The store")
     if key is not None:
         raise StateError(
-            "There is a key, and the store is not encrypted.",
-            hint=f"`reticent store rekey` encrypts it; or go on without {FILE} and {PASSPHRASE}.",
+            "A store key is set, but the store is not encrypted.",
+            hint=f"Run `reticent store rekey` to encrypt the store, or unset {FILE} and {PASSPHRASE}.",
         )
     return Seal(secret)
 
@@ -214,7 +214,7 @@ def is_encrypted(connection: sa.Connection) -> bool:
 
 
 def new_seal(key: Key | None, secret: bytes | None = None) -> tuple[Seal, str]:
-    """A seal under a fresh data key where there is a key, and how the store keeps it; `secret` is that of the store before."""
+    """Return a seal, with a fresh data key if there is a key, and its stored form. `secret` is the store's earlier secret."""
     secret = secret or secrets.token_bytes(_SECRET_SIZE)
     if key is None:
         return Seal(secret), secret.hex()
@@ -224,12 +224,12 @@ def new_seal(key: Key | None, secret: bytes | None = None) -> tuple[Seal, str]:
 
 def _encrypted_seal(both: bytes) -> Seal:
     secret, data = both[:_SECRET_SIZE], both[_SECRET_SIZE:]
-    # The digests hang on the data key, too: a process that still holds the one before can write nothing.
+    # The digests depend on the data key: a process that still has the old one can write nothing.
     return Seal(secret, Cipher(data), hashlib.blake2b(secret, digest_size=_SECRET_SIZE, key=data).digest())
 
 
 def read_head(connection: sa.Connection, seal: Seal) -> Head:
-    """Where the store stands."""
+    """Read and check the store's head."""
     text = str(connection.execute(_READ, {"of": HEAD}).scalar())
     try:
         plain, _, digest = text.rpartition(" ")
@@ -243,11 +243,11 @@ def read_head(connection: sa.Connection, seal: Seal) -> Head:
 
 
 def head_text(head: Head, seal: Seal) -> str:
-    """As the store keeps it."""
+    """Return a head as the store keeps it."""
     plain = json.dumps(asdict(head))
     return f"{plain} {seal.digest(HEAD, [plain, schema.VERSION]).hex()}"
 
 
 def write_head(connection: sa.Connection, head: Head, seal: Seal) -> None:
-    """Notes where the store stands now."""
+    """Write the store's head."""
     connection.execute(_WRITE, {"of": HEAD, "now": head_text(head, seal)})

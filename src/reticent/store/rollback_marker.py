@@ -1,13 +1,12 @@
-"""Whether a store is the one that was here: what a small file beside it, or the server that holds it, remembers.
+"""Detects a store that was rolled back to an older copy, with a small marker file or the identity of its database.
 
-Beside an SQLite store a witness says how many commits it has had. It is written after each commit and never waited for. A store that
-has had fewer was put back to an older copy, or lost the end of its log: going on would publish people a second time. In PostgreSQL
-the store remembers its server, timeline, database and tables: one that a dump or a base backup was brought back to is another one.
+Next to an SQLite store, the rollback marker has its number of commits. It is written after each commit, without a flush. A store with
+fewer commits was replaced by an older copy or lost the end of its log, and would publish people a second time. In PostgreSQL the store
+remembers its server, timeline, database and tables, which change when a dump or a base backup is restored.
 
-Guarantee: an older copy of the same store in its place is refused, whatever its own content says; in PostgreSQL one that was brought
-    to other tables.
-Not covered: a copy in another place, or one that came with its own witness; the files of a server that were put back while it was
-    down, which looks like a crash. Releases, sinks and cursors that are ahead of their store show those.
+Guarantee: an older copy in the place of the store is refused, regardless of its content; in PostgreSQL a copy in other tables.
+Not covered: a copy in another place, or one that was copied with its marker; the files of a server that were replaced while it was
+    down, which looks like a crash. Releases, sinks and cursors that are ahead of their store reveal these cases.
 Cost: one write of 128 bytes per commit, without a flush.
 """
 
@@ -28,20 +27,20 @@ _SLOT = 128
 
 
 class RollbackMarker:
-    """The witness of one store; two places in turn, so that a torn write leaves the other one."""
+    """The rollback marker of one store. It writes two slots in turn, so that an incomplete write leaves the other one."""
 
     def __init__(self, store: Path) -> None:
         self.path = store.with_name(f"{store.name}.head")
         self._handle = -1
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the file."""
         if self._handle >= 0:
             os.close(self._handle)
         self._handle = -1
 
     def note(self, head: Head, seal: Seal) -> None:
-        """The store has had so many commits; failing to say so harms nobody."""
+        """Write the store's number of commits. A failure is harmless and ignored."""
         text = f"{head.store} {head.epoch} {head.commits} {_signature(head, seal)}\n"
         with suppress(OSError):
             if self._handle < 0:
@@ -49,47 +48,48 @@ class RollbackMarker:
             write_at(self._handle, text.encode().ljust(_SLOT), head.commits % 2 * _SLOT)
 
     def read_latest(self, seal: Seal | None = None) -> Head | None:
-        """The latest that was noted; with a seal, only what that store noted itself."""
+        """Return the latest head in the marker; with a seal, only a head that this store has written."""
         try:
             data = self.path.read_bytes()
         except OSError:
             return None
         slots = (_read(data[at : at + _SLOT], seal) for at in (0, _SLOT))
         return max(
-            (slot for slot in slots if slot is not None), key=lambda seen: (seen.epoch, seen.commits), default=None
+            (slot for slot in slots if slot is not None), key=lambda head: (head.epoch, head.commits), default=None
         )
 
     def refuse_older(self, head: Head, own_head: Head | None, any_head: Head | None, name: str) -> None:
-        """Refuses a store that has had fewer commits than its witness saw.
+        """Refuse a store that has fewer commits than its marker.
 
-        `seen` is what the witness said of this store, `anyone` what it said of any, both before the head was read.
+        `own_head` is the marker's head of this store and `any_head` that of any store, both read before `head`.
         """
         if own_head is not None and (own_head.epoch, own_head.commits) > (head.epoch, head.commits):
             lost = f", or lost its last {own_head.commits - head.commits:,} commits"
             raise StateError(
-                f"{name} is an older copy of the store that was here{lost if own_head.epoch == head.epoch else ''}.",
-                hint="Nothing was published. `reticent store restore` goes on from a copy without publishing anybody anew.",
+                f"{name} is an older copy of the store that was here{lost if own_head.generation == head.generation else ''}. "
+                "Nothing was published.",
+                hint="Run `reticent store restore` to continue from a copy without publishing the same people again.",
             )
         if own_head is None and any_head is not None and any_head.store != head.store:
             raise StateError(
-                f"{name} is another store than the one that was here.",
-                hint=f"Put the right one back; if this one is to stay here, remove {self.path.name} beside it.",
+                f"{name} is not the store that was here before.",
+                hint=f"Put the earlier store back. To use this store here, remove {self.path.name} next to it.",
             )
 
     def refuse_link(self, name: str) -> None:
-        """Refuses a link where a store was."""
+        """Refuse a symbolic link in the place of a store."""
         if self.read_latest() is not None:
             raise StateError(
-                f"{name} is a link now, and a store was here: {self.path.name} beside it says so.",
-                hint="Put the store back; if it was moved to where the link points, move its witness there, too.",
+                f"{name} is now a link, but {self.path.name} next to it shows that a store was here.",
+                hint=f"Put the store back. If you moved it to the target of the link, move {self.path.name} there, too.",
             )
 
     def refuse_orphan(self, name: str) -> None:
-        """Refuses to begin a new store where one is missing."""
+        """Refuse to create a new store in the place of a missing one."""
         if self.read_latest() is not None:
             raise StateError(
-                f"{name} is gone; {self.path.name} beside it says that it was here.",
-                hint="A new one would publish the same people again. Put it back, or run `reticent store restore`.",
+                f"{name} is missing, but {self.path.name} next to it shows that it was here.",
+                hint="Put the store back, or run `reticent store restore`. A new store would publish the same people again.",
             )
 
 
@@ -115,21 +115,21 @@ _STORED_LOCATION = sa.select(schema.meta.c.value).where(schema.meta.c.name == _L
 
 
 def refuse_moved_database(engine: sa.Engine, seal: Seal) -> None:
-    """Refuses a store whose database is not the one that it was used in; notes it where that was never noted."""
+    """Refuse a store that was moved to another database. Note the database on first use."""
     with database.translate_errors(engine), engine.connect() as connection:
         here, there = _signed_location(connection, seal), connection.execute(_STORED_LOCATION).scalar()
     if there is None:
         note_location(engine, seal)
     elif here != there:
         raise StateError(
-            f"Store {database.display_name(engine)} was brought here from a backup, and may not know what was published since.",
-            hint="Nothing was published. `reticent store restore URL URL --published ...`, with the URL of this database twice, "
-            "goes on without publishing anybody anew.",
+            f"Store {database.display_name(engine)} was restored from a backup and may not know what was published since. "
+            "Nothing was published.",
+            hint="Run `reticent store restore URL URL --published ...` with the URL of this database twice.",
         )
 
 
 def note_location(engine: sa.Engine, seal: Seal) -> None:
-    """From now on the store lives here."""
+    """Note the current database as the store's own."""
     with database.write_transaction(engine) as connection:
         write = database.insert(connection.dialect.name, schema.meta).values(
             name=_LOCATION, value=_signed_location(connection, seal)

@@ -1,7 +1,7 @@
-"""All tables, for SQLite and PostgreSQL alike.
+"""All tables of a store, for SQLite and PostgreSQL.
 
-A new table goes here, with `publisher` as its first key column, and `VERSION` goes up when a table that is already in
-use changes. State that only one engine understands needs no table: it fits into `kv`, or into snapshots and deltas.
+Add new tables here, with `publisher` as the first key column. Raise `VERSION` when a table in use changes. State of a
+single engine needs no table: put it into `kv`, or into snapshots and deltas.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
 VERSION = 1
-"""1 forgot releases once they were delivered, and kept evolving tables of the service as journals; 2 had no digests."""
+"""Version 1 deleted delivered releases and kept evolving tables of the service as journals; version 2 had no digests."""
 
 metadata = MetaData()
 
 
 def _table(name: str, *columns: Column[Any]) -> Table:
-    """A table whose rows bear a digest under the store's secret; see `integrity`."""
+    """Return a table whose rows have a digest keyed with the store's secret; see `integrity`."""
     return Table(f"reticent_{name}", metadata, *columns, Column("digest", LargeBinary, nullable=False))
 
 
@@ -28,7 +28,7 @@ meta = Table(
     Column("value", Text, nullable=False),
 )
 
-# One row per publisher: what it may do, where it is, and who writes for it now.
+# One row per publisher: its policy, its key, its position and its current writer.
 publishers = _table(
     "publishers",
     Column("publisher", Text, primary_key=True),
@@ -38,14 +38,14 @@ publishers = _table(
     Column("position", Text),
     Column("next_number", BigInteger, nullable=False),
     Column("next_part", BigInteger, nullable=False),
-    # What is kept and what was sent of the outbox, so that a row that is missing is noticed.
+    # The kept and the sent part of the outbox, so that a missing row is detected.
     Column("first_number", BigInteger, nullable=False),
     Column("next_unsent", BigInteger, nullable=False),
     Column("entries", BigInteger, nullable=False),
     Column("chain", LargeBinary, nullable=False),
 )
 
-# What was released, before any sink sees it: one blob per micro-batch.
+# Released bytes, stored before any sink gets them: one blob per micro-batch.
 outbox = _table(
     "outbox",
     Column("publisher", Text, primary_key=True),
@@ -55,7 +55,7 @@ outbox = _table(
     Column("position", Text),
 )
 
-# The state to go on from: part 0 is whole, the following parts are changes to it, in order.
+# The state of a publisher: part 0 is a snapshot, the following parts are changes to it, in order.
 snapshots = _table(
     "snapshots",
     Column("publisher", Text, primary_key=True),
@@ -63,7 +63,7 @@ snapshots = _table(
     Column("payload", LargeBinary, nullable=False),
 )
 
-# Publications, and per publication who stood in which group: keyed hashes and group numbers side by side, as blobs.
+# Publications, each with the group of every person: keyed hashes and group numbers, as blobs of the same length.
 ledger = _table(
     "ledger",
     Column("publisher", Text, primary_key=True),
@@ -77,7 +77,7 @@ ledger = _table(
     Column("groups", LargeBinary, nullable=False),
 )
 
-# Who stands in which publication, as keyed hashes of 8 bytes: the one ledger over all publications of a store.
+# The persons of each publication, as keyed hashes of 8 bytes: the ledger over all publications of a store.
 population = _table(
     "population",
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
@@ -92,7 +92,7 @@ population = _table(
 
 dead_letters = _table(
     "dead_letters",
-    # SQLite numbers rows by itself only where the key is a plain INTEGER.
+    # SQLite assigns ids only if the key is a plain INTEGER.
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("publisher", Text, nullable=False, index=True),
     Column("position", Text, nullable=False),
@@ -100,7 +100,7 @@ dead_letters = _table(
     Column("payload", LargeBinary, nullable=False),
 )
 
-# Whatever an engine or the service needs beside that, by space and key.
+# Other values of an engine or the service, by space and key.
 kv = _table(
     "kv",
     Column("publisher", Text, primary_key=True),
@@ -109,8 +109,8 @@ kv = _table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# Live records of an evolving table: `fixed` holds codes, keyed hashes and what the record shows, which change only when the record
-# does; its class changes when others come and go. One row per record, so that a change costs what it touches and not what is there.
+# Current records of an evolving table. `fixed` has codes, keyed hashes and published values, which change only with the record; its
+# class may change with other records. One row per record, so that the cost of a change does not depend on the size of the table.
 evolving_records = _table(
     "evolving_records",
     Column("publisher", Text, primary_key=True),
@@ -124,7 +124,7 @@ evolving_records = _table(
 Index("reticent_evolving_persons", evolving_records.c.publisher, evolving_records.c.person)
 Index("reticent_evolving_names", evolving_records.c.publisher, evolving_records.c.name)
 
-# The distinct values of each column, in the order of their codes; rows are only ever added.
+# The distinct values of each column, in the order of their codes; rows are only added.
 evolving_words = _table(
     "evolving_words",
     Column("publisher", Text, primary_key=True),

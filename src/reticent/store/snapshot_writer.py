@@ -1,9 +1,9 @@
-"""A whole state on its way into the store, a piece with each commit.
+"""Writes a snapshot into the store in pieces, one with each commit.
 
-Written at once, a large state would hold up everyone who waits for a commit. So it goes into that one of two places
-which is not in use, piece by piece, while changes are appended as ever; then one small change makes it the state to go on
-from, and what it replaces is removed bit by bit. After a crash at any point the store has the old state and all changes
-since, or the new one and the changes since.
+A large snapshot in one commit would delay every other commit. Therefore it is written piece by piece into the one of two
+places that is not in use, while changes are appended as usual. Then one small change makes it the current snapshot, and
+the old one is removed in pieces. After a crash at any point the store has the old or the new snapshot, and all changes
+since.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 SPACE, IN_USE = "state", "in use"
 _SPACES = ("state.a", "state.b")
-# What one commit may write or remove beside its own work: a millisecond or two.
+# What one commit may write or remove in addition to its own work: 1 to 2 ms.
 _PIECE = 256 << 10
 _CHANGES = 8
-# Pieces are this many times as large as the change beside them, so that a busy publisher is not overtaken by its journal.
+# A piece is this many times as large as the change in the same commit, so that the journal does not outgrow the snapshot.
 _PIECE_FACTOR = 4
 
 _FIRST = sa.select(sa.func.min(schema.snapshots.c.part)).where(schema.snapshots.c.publisher == sa.bindparam("of"))
@@ -41,7 +41,7 @@ _REMOVE_PIECES = sa.delete(schema.kv).where(
 
 
 class SnapshotWriter:
-    """Replaces the stored state of a publisher by `state`, which includes all changes up to number `upto`."""
+    """Replaces the stored snapshot of a publisher with `state`, which includes all changes up to number `upto`."""
 
     def __init__(self, publisher: str, state: bytes, upto: int) -> None:
         self._publisher = publisher
@@ -52,9 +52,9 @@ class SnapshotWriter:
         self._work = self._iter_pieces()
 
     def write_next_piece(self, tx: Transaction, change: int = 0) -> bool:
-        """Does the next bit beside a change of so many bytes; whether there is more to do.
+        """Write the next piece, in the same transaction as a change of `change` bytes. Return whether more is left.
 
-        When the transaction fails, this object is of no use any more: begin again from what is stored.
+        If the transaction fails, discard this object and start again from the store.
         """
         self._tx, self._size = tx, max(_PIECE, _PIECE_FACTOR * change)
         return next(self._work, False)
@@ -74,7 +74,7 @@ class SnapshotWriter:
         self._tx.upsert(self._publisher, schema.kv, [row])
         self._state = b""
         yield True
-        self._remove_pieces(place, number)  # of an attempt that a crash cut short, and that was longer
+        self._remove_pieces(place, number)  # left by a longer attempt that a crash ended
         for _ in self._iter_old_changes():
             yield True
         for left in reversed(range(old["pieces"])):
@@ -94,7 +94,7 @@ class SnapshotWriter:
 
 
 def read_pieces(connection: sa.Connection, publisher: str, whole: bytes, seal: Seal) -> tuple[bytes, int]:
-    """A state that was put down in pieces, and the number of the last change that it holds."""
+    """Read a snapshot that was written in pieces, and the number of the last change in it."""
     place = json.loads(whole)
     kv = schema.kv.c
     query = (

@@ -1,4 +1,4 @@
-"""Store: the durable memory of publishers. Private; nothing in it is for the world."""
+"""Store: the durable, private state of publishers. Nothing in it is published."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ _UNBOUND = "loose"
 _ROW = database.select_rows(schema.publishers, "publisher = :of")
 _LEDGER = database.select_rows(schema.ledger, "publisher = :of ORDER BY number")
 _NEXT = sa.text(
-    f"SELECT number FROM {schema.outbox.name} WHERE publisher = :of AND number > :last ORDER BY number LIMIT :most"  # noqa: S608 - words of our own
+    f"SELECT number FROM {schema.outbox.name} WHERE publisher = :of AND number > :last ORDER BY number LIMIT :most"  # noqa: S608 - no user input
 )
 
 
 def bind_veil_key(tx: Transaction, digest: str) -> None:
-    """Pins a house for life, in the transaction that publishes under it.
+    """Pin the veil parameters to the store permanently, in the transaction that publishes with them.
 
     Raises:
-        StateError: another process has begun another house meanwhile.
+        StateError: another process has pinned other parameters meanwhile.
     """
     if tx.get(_VEIL_KEY, _VEIL_KEY, digest) is None:
-        raise StateError("Another process has begun the veil of this store meanwhile.", hint="Run the command again.")
+        raise StateError("Another process has set other veil parameters in this store.", hint="Run the command again.")
     if tx.get(_VEIL_KEY, _VEIL_KEY, _UNBOUND) == digest.encode():
         tx.delete(_VEIL_KEY, _VEIL_KEY, _UNBOUND)
 
 
 class Store:
-    """What publishers remember; open it with `Store.open`, use it as a context manager.
+    """The state of publishers on disk. Open it with `Store.open` and use it as a context manager.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, Store.open(f"{folder}/store.db") as store:
     ...     store.register("feed", policy_hash="abc")
     ...     with store.lock("feed"), store.transaction() as tx:
     ...         number = tx.put_outbox("feed", "stream", b"released", position="line 12")
-    ...     [entry.payload for entry in store.unsent("feed")], store.position("feed")
+    ...     [entry.payload for entry in store.iter_undelivered_batches("feed")], store.position("feed")
     ([b'released'], 'line 12')
     """
 
@@ -69,13 +69,13 @@ class Store:
         """Open the store at a path, a `sqlite:///` URL or a `postgresql://` URL.
 
         Args:
-            where: the place.
-            create: make the store when it is not there; otherwise its absence is an error.
-            key: of an encrypted store; that of the environment if left out.
-            moved: it may have been brought to its database from a backup; for whoever sees to that.
+            where: the path or URL.
+            create: create the store if it does not exist; otherwise its absence is an error.
+            key: the key of an encrypted store; by default the key from the environment.
+            allow_moved: allow a database that was restored from a backup; for the restore itself.
 
         Raises:
-            StateError: it cannot be reached, is damaged, is not a store, or is of another version.
+            StateError: the store cannot be reached, is corrupt, is not a store, or has another version.
         """
         path, key = database.file_of(where), key or Key.from_environment()
         if path is not None:
@@ -89,7 +89,7 @@ class Store:
 
     @classmethod
     def exists(cls, where: str | os.PathLike[str]) -> bool:
-        """Whether a store is there, sound or not; looking makes nothing."""
+        """Whether a store exists, intact or not. Creates nothing."""
         path = database.file_of(where)
         if path is not None:
             return path.exists()
@@ -101,7 +101,7 @@ class Store:
 
     @classmethod
     def is_encrypted(cls, where: str | os.PathLike[str]) -> bool:
-        """Whether a store that is there needs a key."""
+        """Whether an existing store needs a key."""
         path = database.file_of(where)
         if path is not None:
             opening.prepare_file(path, create=False)
@@ -113,7 +113,7 @@ class Store:
             engine.dispose()
 
     def adopt(self, seal: Seal) -> None:
-        """Goes on under another key."""
+        """Use another seal from now on, after the key was changed."""
         self.seal = seal
         if self._rollback_marker is not None:
             self._rollback_marker.note(self.head, seal)
@@ -134,20 +134,20 @@ class Store:
         return f"Store({database.display_name(self.engine)})"
 
     allow_several_veil_keys = False
-    """Whether several houses may stand side by side, as on a server: the ledger keeps a person out of two of them."""
+    """Whether the store may have several veil keys, as on a server: the ledger keeps each person under one of them."""
 
     # Publishers
 
     def register(self, publisher: str, *, policy_hash: str, secret: bytes | None = None) -> None:
-        """Make a publisher known, with a secret key of its own; again under the same policy does nothing.
+        """Register a publisher with a secret key of its own. Does nothing if it is registered with the same policy.
 
         Args:
             publisher: its name.
-            policy_hash: the policy it works under for life.
-            secret: its key, when its first release was made before the store; 32 random bytes otherwise.
+            policy_hash: the hash of its policy, which never changes.
+            secret: its key, if its first release was made before the store; otherwise 32 random bytes.
 
         Raises:
-            StateError: the publisher is known under another policy.
+            StateError: the publisher is registered with another policy.
         """
         with database.write_transaction(self.engine) as connection:
             fresh = {
@@ -166,52 +166,52 @@ class Store:
             connection.execute(write.values(self.seal.seal_row(schema.publishers, row)).on_conflict_do_nothing())
         if self.publisher_row(publisher)["policy_hash"] != policy_hash:
             raise StateError(
-                f"{publisher!r} was begun under another policy.",
-                hint="Go on with the policy it was begun under; another policy is another publication, under another name.",
+                f"{publisher!r} was started with another policy.",
+                hint="Use its first policy. To publish with another policy, start a publication with another name.",
             )
 
     def publishers(self) -> tuple[str, ...]:
-        """The names of all publishers."""
+        """Return the names of all publishers."""
         with self._connect() as connection:
             return tuple(connection.execute(sa.select(schema.publishers.c.publisher).order_by("publisher")).scalars())
 
     def policy_hash(self, publisher: str) -> str:
-        """The hash of the policy the publisher was begun under."""
+        """Return the hash of the publisher's policy."""
         return str(self.publisher_row(publisher)["policy_hash"])
 
     def key(self, publisher: str) -> bytes:
-        """The publisher's secret key of 32 bytes, made once; it never leaves the private side."""
+        """Return the publisher's secret key of 32 bytes. It is created once and never published."""
         return bytes(self.publisher_row(publisher)["secret"])
 
     def veil_key(self, digest: str, *, key: bytes | None = None, binding: bool = True) -> bytes:
-        """The key that all veiled publications of a house share; made once, and never rotated.
+        """Return the key that all veiled publications with the same parameters share. It is created once and never rotated.
 
         Args:
-            digest: of what the key pins: l, prior, kernel, domain and orders.
-            key: to be pinned where there is none yet; 32 random bytes otherwise.
-            binding: whether a new key is pinned for life at once; otherwise `bind_house` does that with the publication.
+            digest: the digest of the veil parameters: l, prior, kernel, domain and value orders.
+            key: the key to pin if there is none yet; otherwise 32 random bytes.
+            binding: whether to pin a new key permanently at once; otherwise `bind_veil_key` does so with the publication.
 
         Raises:
-            PolicyError: the store's key is pinned to something else: two veils of one truth would reveal it.
+            PolicyError: the store's key belongs to other parameters: two veils of one true value would disclose it.
         """
         secret = self.get(_VEIL_KEY, _VEIL_KEY, digest)
-        # A key that is pinned already is read without a transaction: the caller may be inside one.
+        # Read a pinned key without a transaction: the caller may be inside one.
         if secret is None or (binding and self.get(_VEIL_KEY, _VEIL_KEY, _UNBOUND) == digest.encode()):
             with self.transaction() as tx:
                 secret = self._pin_veil_key(tx, digest, key, binding=binding)
         if secret is None or (key is not None and key != secret):
             raise PolicyError(
-                "This store's veil has another l, prior, kernel, domain or unit than the policy: a second veil over the same truth "
-                "would reveal it.",
-                hint="Go on with the policy and the prior that the store was begun with.",
+                "The policy has another l, prior, kernel, value domain or household than the veil of this store. A second veil of the "
+                "same people would disclose their values.",
+                hint="Use the policy and the prior of the store's first release.",
             )
         return secret
 
     def _pin_veil_key(self, tx: Transaction, digest: str, key: bytes | None, *, binding: bool) -> bytes | None:
         first, secret = tx.get(_VEIL_KEY, _VEIL_KEY, _FIRST_DIGEST), tx.get(_VEIL_KEY, _VEIL_KEY, digest)
-        loose = tx.get(_VEIL_KEY, _VEIL_KEY, _UNBOUND)
-        if secret is None and first is not None and first == loose and not self.allow_several_veil_keys:
-            # Nothing was ever published under that key: its publication was refused, and binds nobody.
+        unbound = tx.get(_VEIL_KEY, _VEIL_KEY, _UNBOUND)
+        if secret is None and first is not None and first == unbound and not self.allow_several_veil_keys:
+            # Nothing was published with this key, because its publication was refused.
             tx.delete(_VEIL_KEY, _VEIL_KEY, first.decode())
             first = None
         if secret is None and (first is None or self.allow_several_veil_keys):
@@ -226,10 +226,10 @@ class Store:
 
     @contextlib.contextmanager
     def lock(self, publisher: str, *, wait: float = 0.0) -> Iterator[None]:
-        """Be the only writer of a publisher, over all processes; wait at most `wait` seconds to become it.
+        """Become the only writer of a publisher over all processes. Wait at most `wait` seconds.
 
         Raises:
-            StateError: another one is, or the publisher is unknown.
+            StateError: another process is the writer, or the publisher is unknown.
         """
         self.publisher_row(publisher)
         with database.hold_lock(self.engine, publisher, wait):
@@ -245,7 +245,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Change the store: when the block ends, all of it is on disk; when it raises, none of it is."""
+        """Change the store. At the end of the block all changes are on disk; if the block raises, none is."""
         with database.write_transaction(self.engine) as connection:
             transaction = Transaction(connection, self._owners, self.seal)
             yield transaction
@@ -259,12 +259,12 @@ class Store:
     # Reading
 
     def position(self, publisher: str) -> str | None:
-        """Where the input stood after the last commit; None at the beginning."""
+        """Return the input position after the last commit, or None at the beginning."""
         position = self.publisher_row(publisher)["position"]
         return None if position is None else str(position)
 
     def snapshot(self, publisher: str) -> Snapshot | None:
-        """The state to go on from; None at the beginning."""
+        """Return the stored state, or None at the beginning."""
         row = self._find_publisher(publisher)
         if row is None:
             return None
@@ -287,15 +287,15 @@ class Store:
         return [bytes(self.seal.open_row(schema.snapshots, row)["payload"]) for row in rows]
 
     def iter_undelivered_batches(self, publisher: str) -> Iterator[OutboxEntry]:
-        """The batches that no sink has confirmed, in order; one at a time, whatever their number."""
+        """Yield the batches that no sink has confirmed, in order."""
         yield from self._iter_entries(publisher, None)
 
     def outbox(self, publisher: str, *, after: int = -1) -> Iterator[OutboxEntry]:
-        """All kept batches with a number above `after`, in order."""
+        """Yield all kept batches with a number above `after`, in order."""
         yield from self._iter_entries(publisher, after)
 
     def ledger(self, publisher: str) -> Ledger:
-        """What the world has seen of whom, publication by publication."""
+        """Return the ledger of a publisher: the persons of each group in each publication."""
         ledger = Ledger()
         with self._connect() as connection:
             row = self._read_publisher_row(connection, publisher)
@@ -311,53 +311,53 @@ class Store:
         return ledger
 
     def dead_letters(self, publisher: str) -> list[DeadLetter]:
-        """The records that could not be released, in order."""
+        """Return the records that could not be released, in order."""
         table = schema.dead_letters
         rows = self.rows(table, table.c.publisher == publisher, order_by=table.c.id)
         return [DeadLetter(row["position"], row["reason"], bytes(row["payload"])) for row in rows]
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
-        """A value of the engine's or the service's own."""
+        """Return a value of an engine or the service, or None."""
         with self._connect() as connection:
             return Transaction(connection, {}, self.seal).get(publisher, space, key)
 
     def items(self, publisher: str, space: str) -> dict[str, bytes]:
-        """All values of one space, by key."""
+        """Return all values of a space, by key."""
         table = schema.kv.c
         which = sa.and_(table.publisher == publisher, table.space == space)
         return {row["key"]: bytes(row["value"]) for row in self.rows(schema.kv, which, order_by=table.key)}
 
     def read(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
-        """The rows of an engine's own table."""
+        """Return the rows of a query, without checking digests."""
         with self._connect() as connection:
             return [tuple(row) for row in connection.execute(query)]
 
     def rows(
         self, table: sa.Table, which: sa.ColumnElement[bool], *, order_by: sa.ColumnElement[Any]
     ) -> list[Mapping[Any, Any]]:
-        """Whole rows of a table, each of them as it was written."""
+        """Return whole rows of a table, each checked and decrypted."""
         return self.query_rows(table, sa.select(table).where(which).order_by(order_by))
 
     def query_rows(self, table: sa.Table, query: sa.Executable, **values: Any) -> list[Mapping[Any, Any]]:
-        """The same by a query of one's own, such as `database.whole_rows` makes."""
+        """Return whole rows of a table by a query, such as one from `database.select_rows`."""
         with self._connect() as connection:
             rows = connection.execute(query, values).mappings().all()
         return [self.seal.open_row(table, row) for row in rows]
 
     @property
     def epoch(self) -> str:
-        """Which store this is, and which of its lives it is in."""
+        """The store's id and epoch."""
         return self.head.epoch_name
 
     @property
     def population_key(self) -> bytes:
-        """The key of the one ledger: the same person has the same hash in every publication of this store."""
+        """The key of the population ledger: a person has the same hash in every publication of this store."""
         return self.seal.permanent.digest("population", []) * 2
 
     # Inside
 
     def _iter_entries(self, publisher: str, last: int | None) -> Iterator[OutboxEntry]:
-        # A few numbers at a time: what a page costs must not grow with what lies behind it.
+        # Read a page of numbers at a time: its cost must not grow with the length of the outbox.
         while True:
             numbers = self._numbers(publisher, last)
             for number in numbers:
@@ -368,14 +368,14 @@ class Store:
                 return
 
     def _numbers(self, publisher: str, last: int | None) -> list[int]:
-        """The next numbers of the outbox, after None those that are unsent; one that should be there and is not means damage."""
+        """Return the next numbers of the outbox; with `last=None` the unsent ones. A missing number means a corrupt store."""
         with self._connect() as connection:
             row = self._read_publisher_row(connection, publisher)
             if row is None:
                 return []
             last = row["next_unsent"] - 1 if last is None else last
             numbers = list(connection.execute(_NEXT, {"of": publisher, "last": last, "most": _PAGE_SIZE}).scalars())
-        if self.engine.dialect.name == "sqlite":  # both from one moment
+        if self.engine.dialect.name == "sqlite":  # both queries read the same snapshot
             first = max(last + 1, row["first_number"])
             if numbers != list(range(first, min(first + _PAGE_SIZE, row["next_number"]))):
                 raise corrupt_error(f"What {publisher!r} has released")
@@ -395,10 +395,10 @@ class Store:
         return None if row is None else self.seal.open_row(schema.publishers, row)
 
     def publisher_row(self, publisher: str) -> Mapping[Any, Any]:
-        """All that is counted of a publisher."""
+        """Return the row of a publisher."""
         row = self._find_publisher(publisher)
         if row is None:
-            raise StateError(f"The store knows no {publisher!r}.", hint="Check the name, or begin it first.")
+            raise StateError(f"The store has no publication {publisher!r}.", hint="Check the name, or create it first.")
         return row
 
     @contextlib.contextmanager

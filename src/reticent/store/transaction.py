@@ -1,4 +1,4 @@
-"""One transaction: everything in it is there after a crash, or nothing is; and the values that come out of the store."""
+"""One transaction of a store, which is applied completely or not at all; and the values that a store returns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DELETE = sa.delete(schema.kv).where(_AT_KEY)
 
 @dataclass(frozen=True)
 class OutboxEntry:
-    """One released batch, as the sinks must see it, byte for byte."""
+    """One released batch, with the exact bytes for the sinks."""
 
     number: int
     kind: str
@@ -55,7 +55,7 @@ class OutboxEntry:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state to go on from: a whole state and the changes since, in order."""
+    """The stored state: a snapshot and the changes since, in order."""
 
     payload: bytes = field(repr=False)
     deltas: tuple[bytes, ...] = field(default=(), repr=False)
@@ -63,7 +63,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A record that could not be released: where it was, why, and its bytes."""
+    """A record that could not be released: its position, the reason and its bytes."""
 
     position: str
     reason: str
@@ -96,7 +96,7 @@ class Transaction:
         self._rows: dict[str, _PublisherRow] = {}
 
     def put_outbox(self, publisher: str, kind: str, payload: bytes, *, position: str | None = None) -> int:
-        """Store a released batch to be sent; gives its number. `position` is where the input stood after it."""
+        """Store a released batch and return its number. `position` is the input position after it."""
         row = self._lock_row(publisher)
         refuse_closed_publication(self, publisher)
         number = row.next_number
@@ -110,16 +110,16 @@ class Transaction:
         return number
 
     def confirm_delivery(self, publisher: str, number: int) -> None:
-        """Note that the sinks have every batch up to and including `number`."""
+        """Record that the sinks have every batch up to and including `number`."""
         row = self._lock_row(publisher)
         row.next_unsent = max(row.next_unsent, min(number + 1, row.next_number))
 
     def forget_delivered_batches(self, publisher: str, number: int) -> None:
-        """Drop sent batches up to and including `number`; batches that were not sent stay."""
+        """Delete sent batches up to and including `number`. Unsent batches stay."""
         self.forget_outbox(publisher, min(number + 1, self._lock_row(publisher).next_unsent))
 
     def forget_outbox(self, publisher: str, below: int) -> None:
-        """Drop all batches with a number below this one, sent or not."""
+        """Delete all batches with a number below `below`, sent or not."""
         row = self._lock_row(publisher)
         below = min(below, row.next_number)
         if below > row.first_number:
@@ -127,17 +127,17 @@ class Transaction:
             row.first_number, row.next_unsent = below, max(row.next_unsent, below)
 
     def forget_all(self, publisher: str) -> None:
-        """Note that nothing of a publisher is kept any more; its numbers are never used again."""
+        """Record that nothing of a publisher is stored any more. Its numbers are never used again."""
         row = self._lock_row(publisher)
         row.position, row.next_part, row.entries = None, 0, 0
         row.first_number = row.next_unsent = row.next_number
 
     def set_position(self, publisher: str, position: str) -> None:
-        """Note where the input stands."""
+        """Store the input position."""
         self._lock_row(publisher).position = position
 
     def put_snapshot(self, publisher: str, payload: bytes) -> None:
-        """Replace the stored state, and all changes to it, by a whole one."""
+        """Replace the stored state, and all changes to it, with a snapshot."""
         row = self._lock_row(publisher)
         self._connection.execute(sa.delete(schema.snapshots).where(schema.snapshots.c.publisher == publisher))
         self.delete(publisher, SPACE, IN_USE)
@@ -145,19 +145,19 @@ class Transaction:
         row.next_part = 1
 
     def append_delta(self, publisher: str, payload: bytes) -> int:
-        """Add a change to the stored state; gives the number of changes since it was whole."""
+        """Add a change to the stored state. Return the number of changes since the snapshot."""
         row = self._lock_row(publisher)
         if not row.next_part:
-            raise StateError(f"{publisher!r} has no stored state to change.", hint="Store a whole one first.")
+            raise StateError(f"{publisher!r} has no stored state to change.", hint="Store a snapshot first.")
         self._insert(schema.snapshots, publisher=publisher, part=row.next_part, payload=payload)
         row.next_part += 1
         return row.next_part - 1
 
     def record_ledger(self, publisher: str, entry: LedgerEntry, persons: UInt64s, groups: Int64s) -> None:
-        """Remember a publication, and which person (by keyed hash) stood in which group; it can't be changed later."""
+        """Record a publication with the group of each person (by keyed hash). The entry cannot be changed later."""
         row = self._lock_row(publisher)
         if len(persons) != len(groups):
-            raise StateError("A ledger entry needs one group per person.", hint="Give arrays of one length.")
+            raise StateError("A ledger entry needs one group per person.", hint="Give arrays of the same length.")
         values = {name: value for name, value in asdict(entry).items() if name != "digest"} | {
             "payload_digest": entry.digest,
             "records": json.dumps(asdict(entry.records)),
@@ -168,55 +168,55 @@ class Transaction:
         row.entries += 1
 
     def put_dead_letter(self, publisher: str, position: str, reason: str, payload: bytes) -> None:
-        """Keep a record that could not be released. `reason` must not quote it; `payload` stays on the private side."""
+        """Store a record that could not be released. `reason` must not quote it; `payload` is never published."""
         self._lock_row(publisher)
         self._insert(schema.dead_letters, publisher=publisher, position=position, reason=reason, payload=payload)
 
     def record_population(self, publisher: str, **about: Any) -> None:
-        """Remember persons of a publication in the ledger that all publications of the store share."""
+        """Record persons of a publication in the ledger that all publications of the store share."""
         self._lock_row(publisher)
         self._insert(schema.population, publisher=publisher, **about)
 
     def run(self, publisher: str, statement: sa.Executable, rows: list[dict[str, Any]]) -> None:
-        """Run a statement on an engine's own table, once per row, as the publisher's one writer."""
+        """Run a statement on an engine's own table, once per row, as the publisher's only writer."""
         self._lock_row(publisher)
         if rows:
             self._connection.execute(statement, rows)
 
     def change(self, statement: sa.Executable) -> None:
-        """Run a statement on rows that belong to no one publisher."""
+        """Run a statement on rows that belong to no single publisher."""
         self._connection.execute(statement)
 
     def value(self, query: sa.Executable, **values: Any) -> Any:
-        """The one value that a query finds, as this transaction sees it."""
+        """Return the single value of a query, as this transaction sees it."""
         return self._connection.execute(query, values).scalar()
 
     def rows(self, table: sa.Table, which: sa.ColumnElement[bool]) -> list[Mapping[Any, Any]]:
-        """Whole rows of a table, each of them as it was written, as this transaction sees them."""
+        """Return whole rows of a table, checked and decrypted, as this transaction sees them."""
         rows = self._connection.execute(sa.select(table).where(which)).mappings().all()
         return [self._seal.open_row(table, row) for row in rows]
 
     def upsert(self, publisher: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-        """Write rows of an engine's own table, in place of those with the same key."""
+        """Write rows of an engine's own table. They replace rows with the same key."""
         self._lock_row(publisher)
         self._write(table, self._seal.seal_rows(table, rows), again=True)
 
     def get(self, publisher: str, space: str, key: str) -> bytes | None:
-        """A value of the engine's or the service's own, as this transaction sees it."""
+        """Return a value of an engine or the service, as this transaction sees it."""
         row = self._connection.execute(_GET, self._key_parameters(publisher, space, key)).mappings().one_or_none()
         return None if row is None else bytes(self._seal.open_row(schema.kv, row)["value"])
 
     def put(self, publisher: str, space: str, key: str, value: bytes) -> None:
-        """Set a value of the engine's or the service's own; this needs no lock."""
+        """Set a value of an engine or the service; this needs no lock."""
         row = {"publisher": publisher, "space": space, "key": key, "value": value}
         self._write(schema.kv, [self._seal.seal_row(schema.kv, row)], again=True)
 
     def delete(self, publisher: str, space: str, key: str) -> None:
-        """Remove a value of the engine's or the service's own."""
+        """Delete a value of an engine or the service."""
         self._connection.execute(_DELETE, self._key_parameters(publisher, space, key))
 
     def flush(self) -> None:
-        """Write back what was counted on; `Store.transaction` calls it before it commits."""
+        """Write the publishers' rows back; `Store.transaction` calls this before it commits."""
         for publisher, row in self._rows.items():
             sealed = self._seal.seal_row(schema.publishers, vars(row))
             self._connection.execute(
@@ -232,12 +232,12 @@ class Transaction:
         return bytes(row[DIGEST])
 
     def _write(self, table: sa.Table, rows: list[dict[str, Any]], *, again: bool = False) -> None:
-        """Writes sealed rows; `again`: in place of those with the same key."""
+        """Write sealed rows. With `again`, they replace rows with the same key."""
         if not rows:
             return
         dialect = self._connection.dialect.name
         if dialect == "sqlite":
-            # Numbers, texts and bytes go there as they are: preparing each cell, and each statement, took longer than writing it.
+            # Bypass SQLAlchemy: preparing each cell and each statement took longer than writing them.
             names = tuple(rows[0])
             cells = [tuple(map(row.__getitem__, names)) for row in rows]
             self._connection.exec_driver_sql(_sqlite_insert(table, names, again=again), cells)
@@ -245,7 +245,7 @@ class Transaction:
             self._connection.execute(_upsert(dialect, table) if again else sa.insert(table), rows)
 
     def _lock_row(self, publisher: str) -> _PublisherRow:
-        """The publisher's row, held for this transaction, after checking that we are its one writer."""
+        """Lock and return the publisher's row, after checking that this process is its only writer."""
         if publisher in self._rows:
             return self._rows[publisher]
         row = self._connection.execute(_READ_ROW, {"of": publisher}).mappings().one_or_none()
@@ -262,7 +262,7 @@ class Transaction:
 
 @functools.cache
 def _upsert(dialect: str, table: sa.Table) -> sa.Insert:
-    """Built once per table: building it costs more than running it for one row."""
+    """Return an upsert statement. It is built once per table, because building costs more than running it for one row."""
     write = insert(dialect, table)
     keys = [column.name for column in table.primary_key]
     change = {column.name: write.excluded[column.name] for column in table.c if column.name not in keys}
@@ -271,7 +271,7 @@ def _upsert(dialect: str, table: sa.Table) -> sa.Insert:
 
 @functools.cache
 def _sqlite_insert(table: sa.Table, names: tuple[str, ...], *, again: bool) -> str:
-    """The words that write a row, or write it over one with the same key."""
+    """Return the SQL that inserts a row, or with `again` replaces a row with the same key."""
     keys = [f'"{column.name}"' for column in table.primary_key]
     cells = [f'"{name}"' for name in names]
     words = f"INSERT INTO {table.name} ({', '.join(cells)}) VALUES ({', '.join('?' * len(cells))})"  # noqa: S608 - names of our own
@@ -286,15 +286,15 @@ _RESTORED, _WHAT = "restored", "what"
 
 @dataclass(frozen=True)
 class RestoreOutcome:
-    """How a publication came out of a restore.
+    """The outcome of a restore for one publication.
 
-    A backup does not know what was published after it. A restore therefore closes every publication, except where it is shown what
-    the world has seen of it: by the witness (nothing is missing), by the release folders, by the lines of a stream, or by number.
+    A backup does not know what was published after it. Therefore a restore closes every publication unless it learns what was published:
+    from the rollback marker (nothing is missing), the release folders, the lines of a stream, or a number.
 
     Attributes:
-        closed: why nothing more may be published; empty where it may.
-        lines: the file with a stream's lines as the world has them.
-        size: how many bytes of it the world has.
+        closed: the reason why nothing more may be published; empty if publishing may continue.
+        lines: the file with a stream's published lines.
+        size: the number of published bytes in this file.
     """
 
     closed: str = ""
@@ -303,22 +303,22 @@ class RestoreOutcome:
 
 
 def write_restore_outcome(tx: Transaction, publisher: str, outcome: RestoreOutcome) -> None:
-    """Keeps what a restore found out about a publication."""
+    """Store the outcome of a restore for a publication."""
     tx.put(publisher, _RESTORED, _WHAT, json.dumps(asdict(outcome)).encode())
 
 
 def read_restore_outcome(where: Store | Transaction, publisher: str) -> RestoreOutcome:
-    """What a restore found out about a publication; nothing where there was none."""
+    """Return the outcome of the last restore for a publication; an empty one without a restore."""
     value = where.get(publisher, _RESTORED, _WHAT)
     return RestoreOutcome() if value is None else RestoreOutcome(**json.loads(value))
 
 
 def refuse_closed_publication(where: Store | Transaction, publisher: str) -> None:
-    """Refuses to publish for a publication whose last releases the store does not know."""
+    """Refuse to publish for a closed publication."""
     restored = read_restore_outcome(where, publisher)
     if restored.closed:
         raise StateError(
-            f"{publisher!r} is closed, since {restored.closed}: to go on would publish the same people anew.",
-            hint="If it was restored, restore again with --published, or with a later backup; persons who were never released may "
-            "begin a publication of another name.",
+            f"{publisher!r} is closed: {restored.closed}. Publishing again could release the same people a second time.",
+            hint="After a restore, restore again with --published or with a later backup. People who were never released can go "
+            "into a publication with another name.",
         )
