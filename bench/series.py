@@ -69,7 +69,7 @@ def release(pool: Any, n: int) -> dict[str, float]:
 
 
 def queries(pool: Any, n: int, count: int) -> dict[str, float]:
-    from reticent.reproduce.m_distinct import Queries, relative_errors  # `bench.compared` has versions without it
+    from reticent.reproduce.m_distinct import Queries, relative_errors  # `bench.compare_cases` has versions without it
 
     made = Series("m-distinct", 4, diameter(10))
     for table in snapshots(setting(n), pool):

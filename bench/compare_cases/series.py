@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken, worded
+from bench.compare_cases.measure import Taken, worded
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken, worded
+from bench.compare_cases.measure import Taken, worded
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.readers import World, _adult, _hospital
+from bench.attackers import World, _adult, _hospital
 from bench.reading.queries import queries
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.informed_attacker import figures_of, update_beliefs

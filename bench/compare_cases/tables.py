@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken
+from bench.compare_cases.measure import Taken
 from bench.table_data import ADULT, adult_policy
 from reticent.engine import publisher
 from reticent.engine.rng import Rng

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken
+from bench.compare_cases.measure import Taken
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import ReticentError

@@ -1,9 +1,9 @@
 """Two versions side by side: the same measurements under two Pythons, in turn, as ratios of processor time.
 
-    RETICENT_BESIDE=OTHER/.venv/bin/python python -m bench beside
-    python -m bench.beside OTHER/.venv/bin/python tables "adult, local"
+    RETICENT_COMPARE=OTHER/.venv/bin/python python -m bench compare
+    python -m bench.compare OTHER/.venv/bin/python tables "adult, local"
 
-The other Python has the other version installed. Both run the files of `bench/compared`, on data that this one has drawn.
+The other Python has the other version installed. Both run the files of `bench/compare_cases`, on data that this one has drawn.
 Each measurement runs once in either, then again, so that a slow minute hits both; the shortest of all rounds counts.
 """
 
@@ -28,15 +28,15 @@ HERE = Path(__file__).resolve().parents[1]
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
     """All kinds beside the version whose Python the environment names."""
-    other = os.environ.get("RETICENT_BESIDE")
+    other = os.environ.get("RETICENT_COMPARE")
     if not other:
-        raise SystemExit("beside: name the Python of the other version in RETICENT_BESIDE.")
+        raise SystemExit("beside: name the Python of the other version in RETICENT_COMPARE.")
     return {kind: compare(other, kind, quick=quick) for kind in KINDS}
 
 
 def compare(other: str, kind: str, *, only: str = "", quick: bool = False) -> dict[str, Any]:
     """The measurements of one kind, those with `only` in their name."""
-    module, figures = importlib.import_module(f"bench.compared.{kind}"), {}
+    module, figures = importlib.import_module(f"bench.compare_cases.{kind}"), {}
     with tempfile.TemporaryDirectory() as place:
         module.prepare(Path(place), quick=quick)
         old, new = (
@@ -58,7 +58,7 @@ class Version:
 
     def __init__(self, python: str, kind: str, scratch: Path) -> None:
         scratch.mkdir()
-        words = [python, "-m", "bench.beside", "--measure", kind, str(scratch)]
+        words = [python, "-m", "bench.compare", "--measure", kind, str(scratch)]
         self._process = subprocess.Popen(words, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def taken(self, name: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Version:
 
 def measure(kind: str, scratch: Path) -> None:
     """The side that measures: a name on each line in, what it took on a line out."""
-    measures, name, work = importlib.import_module(f"bench.compared.{kind}").MEASURES, "", None
+    measures, name, work = importlib.import_module(f"bench.compare_cases.{kind}").MEASURES, "", None
     for line in sys.stdin:
         if line.strip() != name or work is None:
             name = line.strip()
