@@ -1,4 +1,4 @@
-"""Run the benchmarks and writes `bench/results/<area>.json`."""
+"""Run the benchmarks and write `bench/results/<area>.json`."""
 
 from __future__ import annotations
 
