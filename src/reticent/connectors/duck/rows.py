@@ -62,7 +62,7 @@ class DuckRows(Rows):
         return self._select(f"SELECT * REPLACE ({normalized} AS {self._quote_name(person)}) FROM {self.source}")  # noqa: S608
 
     def count_combinations(self, names: Sequence[str]) -> pa.Table:
-        """Return each distinct combination of the columns with its row count, in a stable order; text is dictionary-encoded."""
+        """Return each distinct combination of the columns with its row count, in a stable order; text as codes."""
         order = ", ".join(f"{self._quote_name(name)} NULLS LAST" for name in names)
         with translate_errors():
             # Count first, sort afterwards: otherwise DuckDB keeps the groups in memory twice.

@@ -1,6 +1,6 @@
 """Anonymize one table that is larger than memory, once: DuckDB counts and recodes; search and verifier use the counts.
 
-Guarantee: as in `reticent.connectors.pushdown.tables`. The verifier recomputes it from the file before the file is published.
+Guarantee: as in `reticent.connectors.pushdown.tables`. The verifier recomputes it from the file before publication.
 Not covered: a file that changes while it is read (the counts then disagree and nothing is released).
 Cost: two passes over the table and one over the release; DuckDB's memory limit plus the distinct combinations.
 Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
@@ -83,7 +83,7 @@ def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: st
         metrics=plan.metrics,
         explain=plan.explain,
     )
-    entries = codeentries(replace(manifest, tables={_DATA: columns}), policy)
+    entries = codebook(replace(manifest, tables={_DATA: columns}), policy)
     for entry in entries["columns"]:
         entry["missing"] = missing[entry["name"]]
     manifest = replace(manifest, documents={NAME: entries})

@@ -54,7 +54,7 @@ class CodeSystems:
         return take
 
     def resolve(self) -> tuple[dict[str, str], list[str]]:
-        """Return the system of each column with one known system, and the names of columns with several or unknown systems."""
+        """Return the known system of each column that has one, and the columns with several or unknown systems."""
         known = {
             name: next(iter(seen)) for name, seen in self._seen.items() if len(seen) == 1 and seen <= KNOWN_SYSTEMS
         }

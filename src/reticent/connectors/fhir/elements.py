@@ -72,7 +72,7 @@ def absent(reason: str, label: str | None = None) -> dict[str, Any]:
 
 @lru_cache(maxsize=1 << 16)
 def concept(cell: Cell, system: str | None = None) -> orjson.Fragment:
-    """Return a CodeableConcept: the code, a coarser node, the candidates, or the reason for its absence; cached as JSON."""
+    """Return a CodeableConcept as JSON: the code, a coarser node, the candidates, or the reason for its absence."""
     return orjson.Fragment(orjson.dumps(_concept_of(cell, system)))
 
 

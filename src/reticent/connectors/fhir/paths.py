@@ -1,7 +1,7 @@
 """Read paths in resources: plain paths by dictionary look-ups, the others with a FHIRPath library.
 
-A plain path is names joined by dots. The first entry of a repeated element is used, as with `first()`. Paths are those of
-R4; some elements have other names in R5.
+A plain path is names joined by dots. The first entry of a repeated element is used, as with `first()`. Paths are those
+of R4; some elements have other names in R5.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def read_fhir_batches(
 
 
 def _part_count(files: list[Path | str]) -> int:
-    """Return one part for a small export, otherwise enough parts of about equal size; compressed files count 12 times."""
+    """Return one part for a small export, else several of about equal size; compressed files count 12 times."""
     sizes = [Path(file).stat().st_size * (12 if str(file).endswith(".gz") else 1) for file in files if file != "-"]
     return max(1, min(_MOST_PARTS, -(-sum(sizes) // _PART)))
 

@@ -14,7 +14,7 @@ SECURITY = [
     {"system": _LABELS, "code": "PSEUDED", "display": "pseudonymized"},
     {"system": _LABELS, "code": "REDACTED", "display": "redacted"},
 ]
-"""Labels of every resource: generalized, pseudonymized, redacted. Whether the data are anonymous is for people to decide."""
+"""Labels of every resource: generalized, pseudonymized, redacted. People decide whether that is anonymous."""
 _META = orjson.Fragment(orjson.dumps({"security": SECURITY}))
 _CLINICAL = "http://terminology.hl7.org/CodeSystem/condition-clinical"
 _STATUS = {"MedicationStatement": {"R4": "unknown", "R5": "recorded"}}

@@ -1,8 +1,8 @@
-"""Write a release as FHIR, in the version of the input: a folder of NDJSON files or one Bundle, completely or not at all.
+"""Write a release as FHIR, in the version of the input: a folder of NDJSON or one Bundle, completely or not at all.
 
-Resources are built from the cells of the release, from a closed list of elements; the input is not opened. A column whose
-path is not on the list is skipped with a warning. A released table is split: each row becomes a patient, an encounter and
-its further resources, with candidates as lists.
+Resources are built from the cells of the release and a closed list of elements; the input is not opened. A column
+whose path is not on the list is skipped with a warning. A released table is split: each row becomes a patient, an
+encounter and its further resources, with candidates as lists.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _ADDRESS = b"https://release.invalid/fhir"
 def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None) -> dict[str, int]:
     """Write a release made from FHIR to a new folder of NDJSON, or to a new Bundle if the file name ends in .json.
 
-    The release consists of linked tables, or of one table (generalized or veiled) under a policy whose `fhir` section maps
-    columns to elements. Return the number of resources written per type.
+    The release consists of linked tables, or of one table (generalized or veiled) under a policy whose `fhir` section
+    maps columns to elements. Return the number of resources written per type.
     """
     manifest, tables, documents = read(folder)
     layout = documents.get("linked", {})

@@ -1,7 +1,7 @@
 """A byte stream that refuses invalid text, NUL bytes and very long lines.
 
-It converts any encoding to UTF-8 for the parser and counts lines, so that errors can name the line. The line limit bounds
-the memory.
+It converts any encoding to UTF-8 for the parser and counts lines, so that errors can name the line. The line limit
+bounds the memory.
 
 A CSV parser gets blocks of whole rows in memory. So it never reads ahead without bound, and an error can be located in
 one block. A line end is the end of a row if the number of quotes before it is even.
@@ -40,7 +40,7 @@ class CheckedStream:
         self.lines = 0
 
     def read(self, size: int) -> bytes:
-        """Return `size` checked bytes; fewer only at the end, because the parser treats a short read as the end of a block."""
+        """Return `size` checked bytes, fewer only at the end: the parser treats a short read as a short block."""
         parts = [self._ready]
         have = len(self._ready)
         while have < size and not self._ended:
@@ -101,8 +101,8 @@ _BLOCK = 16 << 20
 
 
 @dataclass(frozen=True)
-"""Whole rows, the line number where they begin, and whether they include the header."""
-    """Whole rows, the line of the file on which they begin, and whether the header is among them."""
+class Block:
+    """Whole rows, the line number where they begin, and whether they include the header."""
 
     line: int
     data: bytes = field(repr=False)

@@ -1,7 +1,7 @@
 """Read CSV with pyarrow's multi-threaded parser, every cell as text.
 
-Reading as text is fast: five million rows of ten columns take one to two seconds on two cores. Dictionary-encoding during
-reading took 50 % longer, so the encoder does it later.
+Reading as text is fast: five million rows of ten columns take one to two seconds on two cores. Dictionary-encoding
+during reading took 50 % longer, so the encoder does it later.
 """
 
 from __future__ import annotations
