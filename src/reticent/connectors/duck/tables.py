@@ -3,7 +3,8 @@
 Guarantee: as in `reticent.connectors.pushdown.tables`. The verifier recomputes it from the file before publication.
 Not covered: a file that changes while it is read (the counts then disagree and nothing is released).
 Cost: two passes over the table and one over the release; DuckDB's memory limit plus the distinct combinations.
-Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
+Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD
+    2019.
 Differences from the single machine: see `reticent.connectors.pushdown.tables`; input and released data are Parquet.
 """
 

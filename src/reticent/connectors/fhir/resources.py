@@ -1,7 +1,7 @@
 """Read resources from NDJSON files and Bundles one at a time; errors name the place, never its content.
 
-Export files are often named after patients. Messages therefore name a file of a folder by its number, unless its name is
-a resource type.
+Export files are often named after patients. Messages therefore name a file of a folder by its number, unless its name
+is a resource type.
 """
 
 from __future__ import annotations
