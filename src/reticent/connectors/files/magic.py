@@ -114,7 +114,7 @@ def _is_binary(data: bytes) -> bool:
 
 
 def office_kind(names: Iterable[str]) -> str | None:
-    """Return what a zip container is, judging by its file names; `excel` can be read, None is a plain archive."""
+    """Return what a zip container is, by its file names; `excel` can be read, None is a plain archive."""
     names = set(names)
     marks = {
         "xl/": "excel",

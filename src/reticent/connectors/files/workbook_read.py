@@ -63,7 +63,7 @@ def _rows(source: OpenInput) -> list[list[Any]]:
         import python_calamine as calamine
     with seekable(source) as file:
         try:
-            workbook = calamine.CalamineWorkworkbook.from_filelike(file)
+            workbook = calamine.CalamineWorkbook.from_filelike(file)
             return list(_sheet(source, workbook).to_python())
         except calamine.PasswordError:
             raise DataError(

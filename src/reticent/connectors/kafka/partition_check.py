@@ -94,8 +94,8 @@ class PartitionCheck:
         possible = self._agree_with_others(tuple(one for one, number in misfits.items() if not number))
         if not possible:
             raise DataError(
-                f"Partition {partition} has {min(misfits.values()) or len(names):,} records of persons who belong in another partition and would "
-                f"be veiled twice there. None of its last {len(names):,} records was published.",
+                f"Partition {partition} has {min(misfits.values()) or len(names):,} records of persons who belong in another partition; they would "
+                f"be veiled twice. None of its last {len(names):,} records was published.",
                 hint=f"Key the topic by person: use the exact text of '{self.person}' as the message key, without surrounding blanks, and one "
                 "partitioner for all producers, crc32 (librdkafka) or murmur2 (Java). Or use a topic with one partition.",
             )

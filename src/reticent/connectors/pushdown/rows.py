@@ -91,7 +91,7 @@ class Rows(ABC):
 
     @abstractmethod
     def count_combinations(self, names: Sequence[str]) -> pa.Table:
-        """Return each distinct combination of the columns with its row count, in a stable order, up to the limit plus one."""
+        """Return every combination of the columns with its row count, in a stable order, up to the limit + 1."""
 
     @abstractmethod
     def _select(self, query: str) -> Self:

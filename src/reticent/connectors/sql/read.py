@@ -62,7 +62,7 @@ def _translate_errors(base: SqlSource, errors: tuple[type[Exception], ...]) -> I
         state = getattr(error, "sqlstate", None)
         code = f" (SQLSTATE {state})" if isinstance(state, str) and state.strip("\0") else ""
         raise ConnectorError(
-            f"{base.name}: the database reported an error: {type(error).__name__}{code}.",
+            f"{base.name}: the database refused the request: {type(error).__name__}{code}.",
             hint="Check the URL, the permissions and the query; run the query directly on the database to see its message.",
         ) from None
 

@@ -29,7 +29,7 @@ _CORRUPT_SHARE = 0.02
 
 
 def as_lines(name: str, handle: int) -> IO[bytes] | None:
-    """Return the lines of an open file, from the start; None if it already consists of lines, even with invalid bytes."""
+    """Return the lines of an open file, None if it already consists of lines, even with invalid bytes."""
     head = read_at(handle, SAMPLE, 0)
     if not head or _is_text(head) or _has_few_broken_lines(head):
         return None
